@@ -1,5 +1,5 @@
-//! `cargo xtask api`: the public API of the published crates as text, in `api.txt` of each, so that a
-//! change to it shows in a diff.
+//! `cargo xtask api`: the public API of the published crates as text, in `api.txt` of each, so that every change to it
+//! shows in a diff.
 
 use crate::host;
 use crate::steps::{self, Outcome};
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     update: bool,
 }
 
-/// What `cargo metadata` prints, as far as it is needed.
+/// The output of `cargo metadata`, as far as it is needed.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -34,7 +34,7 @@ struct Metadata {
 struct Package {
     name: String,
     manifest_path: PathBuf,
-    /// The registries that it may be published to; `None` for any, empty for none.
+    /// The registries that it may be published to. `None` for any, empty for none.
     publish: Option<Vec<String>>,
     targets: Vec<Target>,
 }
@@ -58,7 +58,7 @@ impl Package {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let found = snapshots()?;
     if args.update {
@@ -73,12 +73,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Fails if the API of a crate is not as its snapshot says.
+/// Fails if the API of a crate differs from its snapshot.
 pub(crate) fn check() -> anyhow::Result<Outcome> {
     Ok(judged(&snapshots()?))
 }
 
-/// Compares with the files, and prints what differs.
+/// Compares with the files, and prints the differences.
 fn judged(found: &[(PathBuf, String)]) -> Outcome {
     let mut differing = Vec::new();
     for (file, text) in found {
@@ -99,7 +99,7 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
     Outcome::Failed(format!("the public API differs: {}", differing.join(", ")))
 }
 
-/// The lines that only one of them has: `-` for the old one's, `+` for the new one's.
+/// The lines that only one of the texts has: `-` for the old one's, `+` for the new one's.
 fn differences(old: &str, new: &str) -> String {
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
     let mut text = String::new();
@@ -138,10 +138,10 @@ fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
     crates.iter().map(snapshot).collect()
 }
 
-/// Has rustdoc write JSON for these crates.
+/// Makes rustdoc write JSON for these crates.
 ///
-/// Its format is not stable, so only rustdoc itself runs as a nightly would: the same variable for cargo
-/// would have it build all dependencies once more.
+/// Its format is not stable, so only rustdoc itself runs as if it were a nightly. If cargo got the same variable, it
+/// would build all dependencies once more.
 fn document(crates: &[(&Package, &str)]) -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let rustdoc = folder.path().join("rustdoc");

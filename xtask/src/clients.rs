@@ -1,18 +1,19 @@
-//! Whose client comes with what: a user who turns on one store compiles no other store's client.
+//! Which feature brings which client: a user who enables one store compiles no other store's
+//! client.
 
 use crate::host;
 use crate::steps::{self, Outcome};
 use shedlock::__stores::STORES;
 
-/// The facade's features for stores, and the crates that nothing but the store of each may bring.
+/// The facade's features for stores, and the crates that only the store of each may bring.
 fn features() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
     STORES.iter().flat_map(|entry| entry.features).copied()
 }
 
-/// Clients that no store of ours is made of.
+/// Clients that none of our stores uses.
 const STRANGERS: [&str; 5] = ["deadpool", "fred", "mysql_async", "postgres", "rusqlite"];
 
-/// Fails if the facade with the feature of one store alone brings a client of another.
+/// Fails if the facade, with the feature of one store alone, brings a client of another.
 pub(crate) fn one_store_brings_no_other() -> anyhow::Result<Outcome> {
     let mut complaints = Vec::new();
     for (feature, own) in features() {
@@ -21,7 +22,7 @@ pub(crate) fn one_store_brings_no_other() -> anyhow::Result<Outcome> {
         let missing = own.iter().filter(|client| !names(&listed, client));
         let missing: Vec<_> = missing.copied().collect();
         if !missing.is_empty() {
-            // Else the check looks for a name that no crate has.
+            // Otherwise the check would look for a name that no crate has.
             complaints.push(format!("{feature} lacks {}", missing.join(", ")));
         }
         complaints.extend(complaint(feature, &unwanted(&listed, own)));
@@ -36,7 +37,7 @@ pub(crate) fn core_brings_none() -> anyhow::Result<Outcome> {
     Ok(judged(&Vec::from_iter(found)))
 }
 
-/// The packages that these arguments of `cargo tree` compile for users, one a line.
+/// The packages that these arguments of `cargo tree` compile for users, one per line.
 fn tree_of(which: &[&str]) -> anyhow::Result<String> {
     host::output(
         steps::cargo()
@@ -51,7 +52,7 @@ fn names(listed: &str, package: &str) -> bool {
         .any(|line| line.split(' ').next() == Some(package))
 }
 
-/// The clients in what `cargo tree --prefix none` printed that are not this store's own.
+/// The clients in the output of `cargo tree --prefix none` that do not belong to this store.
 fn unwanted(listed: &str, own: &[&str]) -> Vec<&'static str> {
     let mut found: Vec<_> = features()
         .flat_map(|(_, clients)| clients)

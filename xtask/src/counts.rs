@@ -1,9 +1,9 @@
-//! What the test programs say at their ends.
+//! The results that test programs print at their ends.
 
-/// Of one that fails in a thousand places, what can still be read.
+/// How many lines are kept of a program that fails in a thousand places.
 const LINES_KEPT: usize = 400;
 
-/// Of one that broke off, how many lines.
+/// How many lines are kept of a program that was aborted.
 const LAST: usize = 15;
 
 /// Tests as their harness counts them.
@@ -19,9 +19,8 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Adds a line that a test program has printed: one such as
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; …` counts, and those between `failures:` and
-    /// it are kept.
+    /// Adds a line that a test program has printed. A line such as `test result: ok. 3 passed; 0 failed; 1 ignored; …`
+    /// is counted, and the lines between `failures:` and it are kept.
     pub(crate) fn add(&mut self, line: &str) {
         let line = line.trim_end();
         if line == "failures:" {
@@ -49,8 +48,8 @@ impl Counts {
         self.ignored += count("ignored").unwrap_or_default();
     }
 
-    /// Adds all that one test program has printed. The last of it is kept where it failed without
-    /// counting a failure: it broke off.
+    /// Adds all output of one test program. If it failed without counting a failure, it was aborted, and its last lines
+    /// are kept.
     pub(crate) fn add_all(&mut self, printed: &str, title: &str, passed: bool) {
         let (before, kept) = (self.failed, self.failures.len());
         for line in printed.lines() {
@@ -65,7 +64,7 @@ impl Counts {
         }
     }
 
-    /// What the failed tests said, a line each; nothing if none has failed.
+    /// The output of the failed tests, line by line. Empty if none has failed.
     pub(crate) fn failures(&self) -> String {
         self.failures
             .iter()

@@ -15,7 +15,7 @@ pub(crate) struct Earlier {
 }
 
 impl Earlier {
-    /// Of what git takes for a commit: a tag, a branch, a hash.
+    /// Resolves anything that git accepts as a commit: a tag, a branch, a hash.
     pub(crate) fn of(name: &str) -> anyhow::Result<Self> {
         let commit = format!("{name}^{{commit}}");
         let found = host::output(git().args(["rev-parse", "--verify", "--quiet", &commit]));
@@ -25,7 +25,7 @@ impl Earlier {
         Ok(Self { revision, folder })
     }
 
-    /// The executable of this test target, built unless it was before.
+    /// The executable of this test target. Built unless it was built before.
     pub(crate) fn test_target(&self, package: &str, target: &str) -> anyhow::Result<PathBuf> {
         let source = self.unpacked()?;
         eprintln!("xtask: building {package} of {}", self.revision);
@@ -59,7 +59,7 @@ impl Earlier {
         }
         let cannot = || format!("{} could not be unpacked", self.revision);
         fs::create_dir_all(&self.folder).with_context(cannot)?;
-        // Under another name until it is whole.
+        // Under another name until it is complete.
         let torn = tempfile::tempdir_in(&self.folder).with_context(cannot)?;
         let archive = self.folder.join("source.tar");
         host::output(
@@ -87,7 +87,7 @@ fn git() -> Command {
     git
 }
 
-/// What cargo says of an artifact.
+/// Cargo's message about an artifact.
 #[derive(Deserialize)]
 struct Artifact {
     executable: Option<PathBuf>,

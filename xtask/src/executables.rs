@@ -1,7 +1,7 @@
-//! The test executables of the workspace, built once and run side by side.
+//! The test executables of the workspace, built once and run in parallel.
 //!
-//! Most of them wait for servers and leases more than they compute. So two run at a time, never two of
-//! one package: what these share, such as a server, is theirs alone. What each prints is kept, and
+//! Most of them wait for servers and leases more than they compute. So two run at a time, but never two of one package:
+//! resources that these share, such as a server, belong to one executable at a time. The output of each is kept, and
 //! printed whole once it has ended.
 
 use crate::counts::Counts;
@@ -17,14 +17,14 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How many run at once: more, and those that kill processes and cut connections starve.
+/// How many run at once. With more, those that kill processes and cut connections starve.
 const AT_ONCE: usize = 2;
 
-/// How many tests of an executable run at once, unless it says so itself: more than there may be
-/// processors, since most of them wait.
+/// How many tests of an executable run at once, unless it chooses itself. This may exceed the number of processors,
+/// because most tests wait.
 const THREADS: &str = "4";
 
-/// Packages with the most to do, which begin first.
+/// Packages with the most work, which start first.
 const FIRST: [&str; 4] = [
     "shedlock-sql",
     "shedlock-scenarios",
@@ -32,30 +32,30 @@ const FIRST: [&str; 4] = [
     "shedlock-cli",
 ];
 
-/// Those that go by the real time, or by how much the machine has left, and share it with no other.
+/// Executables that depend on real time, or on how much capacity the machine has left, and run alone.
 const ALONE: [(&str, &str); 2] = [
-    // Slots 50 ms apart, which count as late after a second.
+    // Slots are 50 ms apart, and count as late after a second.
     ("shedlock-scenarios", "fleet"),
-    // Holders whose deadlines are half a second before their leases' ends.
+    // Holders whose deadlines are half a second before the ends of their leases.
     ("shedlock", "real_time"),
 ];
 
-/// How many of the longest are listed at the end.
+/// How many of the slowest are listed at the end.
 const LISTED: usize = 10;
 
-/// One that cargo has built.
+/// An executable that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Executable {
     package: String,
     version: String,
     target: String,
-    /// What cargo would say runs.
+    /// The name that cargo would print when it runs it.
     source: PathBuf,
     manifest: PathBuf,
     path: PathBuf,
 }
 
-/// One of cargo's messages, of which only those about executables are of interest.
+/// One of cargo's messages. Only messages about executables are used.
 #[derive(Deserialize)]
 struct Message {
     executable: Option<PathBuf>,
@@ -77,7 +77,7 @@ struct Target {
 }
 
 impl Executable {
-    /// The one that a line of cargo's is about, if it is.
+    /// The executable that a line of cargo's output is about, if any.
     fn of_message(line: &str) -> Option<Self> {
         let message: Message = serde_json::from_str(line).ok()?;
         if !message.profile?.test {
@@ -114,7 +114,7 @@ impl Executable {
         format!("{} {}", self.package, source.display())
     }
 
-    /// As cargo would run it.
+    /// The command as cargo would run it.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         steps::without_ours(&mut command);
@@ -131,8 +131,8 @@ impl Executable {
     }
 }
 
-/// Name and version, from cargo's id of a package: `path+file:///a/core#shedlock-core@0.1.0`, and
-/// without the name where the folder has it.
+/// Name and version from cargo's id of a package: `path+file:///a/core#shedlock-core@0.1.0`. The id omits the name if
+/// the folder has it.
 fn package_of(id: &str) -> Option<(String, String)> {
     let (place, fragment) = id.rsplit_once('#')?;
     let (name, version) = fragment.split_once('@').unwrap_or_else(|| {
@@ -142,8 +142,7 @@ fn package_of(id: &str) -> Option<(String, String)> {
     Some((name.to_owned(), version.to_owned()))
 }
 
-/// Builds all, runs them, and then the tests in the documentation. `environment` is what the tests are
-/// told through it.
+/// Builds everything, runs it, and then the tests in the documentation. `environment` is passed to the tests.
 pub(crate) fn run(
     run: &RunDir,
     environment: &(dyn Fn(&mut Command) + Sync),
@@ -189,9 +188,9 @@ pub(crate) fn run(
     })
 }
 
-/// How one is run.
+/// How an executable is run.
 struct Start<'a> {
-    /// For what they print.
+    /// The folder for their output.
     folder: &'a Path,
     environment: &'a (dyn Fn(&mut Command) + Sync),
     /// Runs a process of this name to its end.
@@ -199,10 +198,10 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Runs one; with it, what it has printed on both streams.
+    /// Runs one. Also returns its output on both streams.
     fn run(&self, name: &str, executable: &Executable) -> anyhow::Result<(Ended, String)> {
         let title = executable.title();
-        // Should it hang, this is what shows which.
+        // If it hangs, this line shows which one.
         println!("    begins: {title}");
         let path = self.folder.join(format!("{name}.log"));
         let log = File::create(&path).with_context(|| format!("no {}", path.display()))?;
@@ -228,7 +227,7 @@ impl Start<'_> {
     }
 }
 
-/// What is yet to run, and what runs.
+/// The executables that are still to run, and those that are running.
 #[derive(Default)]
 struct Queue {
     waiting: Vec<Executable>,
@@ -236,7 +235,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// The next one that may run beside those that do; it counts as running then.
+    /// The next executable that may run next to the current ones. It counts as running from then on.
     fn next(&mut self) -> Option<Executable> {
         if self.running.iter().any(Executable::is_alone) {
             return None;
@@ -259,7 +258,7 @@ struct Lanes {
     has_ended: Condvar,
 }
 
-/// One that has run.
+/// An executable that has run.
 struct Ended {
     title: String,
     seconds: f64,
@@ -277,7 +276,7 @@ impl Lanes {
         }
     }
 
-    /// Runs them all; those that failed.
+    /// Runs them all. Returns those that failed.
     fn run(&self, start: &Start<'_>, counts: &mut Counts) -> anyhow::Result<Vec<String>> {
         let ended = Mutex::new((Vec::new(), counts));
         let lane = |number: usize| -> anyhow::Result<()> {
@@ -318,7 +317,7 @@ impl Lanes {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next one, as soon as it may run; `None` once nothing is left to start.
+    /// The next one, as soon as it may run. `None` once nothing is left to start.
     fn take(&self) -> Option<Executable> {
         let mut queue = self.queue();
         loop {

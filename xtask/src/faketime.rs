@@ -5,16 +5,17 @@ use crate::servers::debian;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the tests look for it.
+/// The variable that contains the library's path for the tests.
 pub(crate) const VARIABLE: &str = "SHEDLOCK_TORTURE_FAKETIME";
 
-/// What the tests are told where it is not there.
+/// The variable's value if the library is not available.
 pub(crate) const UNAVAILABLE: &str = "unavailable";
 
 const PACKAGES: [&str; 1] = ["libfaketime"];
 const LIBRARY: &str = "faketime/libfaketime.so.1";
 
-/// The library, installed where it is not there and can be; otherwise the command that installs it.
+/// The library, installed if it is missing and can be installed. Otherwise the command that
+/// installs it.
 pub(crate) fn library(no_install: bool) -> Result<PathBuf, String> {
     let mut found = find();
     if found.is_none() && !no_install && debian::can_install() {
@@ -31,7 +32,7 @@ pub(crate) fn library(no_install: bool) -> Result<PathBuf, String> {
     })
 }
 
-/// In the places where distributions put it: `/usr/lib/x86_64-linux-gnu`, `/usr/lib64`.
+/// Searches the places where distributions put it: `/usr/lib/x86_64-linux-gnu`, `/usr/lib64`.
 fn find() -> Option<PathBuf> {
     let of_this_machine = fs::read_dir("/usr/lib").ok()?;
     let folders = of_this_machine
@@ -41,7 +42,8 @@ fn find() -> Option<PathBuf> {
     libraries.find(|library| is_of_this_machine(library))
 }
 
-/// Of several architectures that are installed side by side, the one that this program is of.
+/// If several architectures are installed side by side, whether this one is that of the current
+/// program.
 fn is_of_this_machine(library: &Path) -> bool {
     let machine = |path: &Path| {
         let head = fs::read(path).ok()?;

@@ -1,4 +1,4 @@
-//! What machine this is: its programs, its distribution, its cache folder.
+//! The machine: its programs, its distribution, its cache folder.
 
 use anyhow::Context as _;
 use std::env;
@@ -13,18 +13,18 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether packages come by `apt-get` here.
+/// Whether packages are installed with `apt-get` here.
 pub(crate) fn is_debian_like() -> bool {
     let ids = os_release();
     ids.iter().any(|id| id == "debian") && find_program("apt-get").is_some()
 }
 
-/// Whether this is Debian itself and not a distribution made from it.
+/// Whether this is Debian itself and not a distribution derived from it.
 pub(crate) fn is_debian() -> bool {
     os_release().first().is_some_and(|id| id == "debian")
 }
 
-/// `ID` and the words of `ID_LIKE` of `/etc/os-release`; empty where there is none.
+/// `ID` and the words of `ID_LIKE` of `/etc/os-release`. Empty if the file does not exist.
 fn os_release() -> Vec<String> {
     fs::read_to_string("/etc/os-release")
         .map(|text| ids(&text))
@@ -59,20 +59,20 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
-/// The file of this program. Found once, when the program starts: a build of the workspace replaces the file,
-/// and the system then reports the one that is gone.
+/// The file of this program. Determined once, at startup: a build of the workspace replaces the file, and the system
+/// then reports the one that is gone.
 pub(crate) fn own_program() -> Option<&'static Path> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
     OWN.get_or_init(|| env::current_exe().ok()).as_deref()
 }
 
-/// Whether `file` is there and may be run by somebody.
+/// Whether `file` exists and is executable.
 pub(crate) fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The folder that outlives a run: what was downloaded, and the traces of running servers.
+/// The folder that outlives a run: downloads, and the entries of running servers.
 pub(crate) fn cache_dir() -> anyhow::Result<PathBuf> {
     let dir = cache_dir_from(|name| env::var_os(name))?;
     fs::create_dir_all(&dir).with_context(|| {
@@ -107,7 +107,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Whom a server must run as: its own user if we are root, else (`None`) whoever we are.
+    /// The account that a server must run as: its own user if we are root, otherwise (`None`) the current user.
     pub(crate) fn for_server(user: &str) -> anyhow::Result<Option<Self>> {
         if !is_root() {
             return Ok(None);
@@ -130,14 +130,14 @@ impl Account {
         command.uid(self.uid).gid(self.gid);
     }
 
-    /// Makes `path` this user's own.
+    /// Makes this user the owner of `path`.
     pub(crate) fn own(self, path: &Path) -> anyhow::Result<()> {
         std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
             .with_context(|| format!("{} could not be given to user {}", path.display(), self.uid))
     }
 }
 
-/// Runs `command` to its end and gives what it printed; its complaint if it failed.
+/// Runs `command` to its end and returns its output, or its error message if it failed.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = format!("{command:?}");
     let output = command
@@ -156,7 +156,7 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The end of a text, where programs say why they failed.
+/// The last lines of a text, where programs report why they failed.
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<_> = text.trim_end().lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")

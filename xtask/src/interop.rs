@@ -1,4 +1,4 @@
-//! `cargo xtask interop`: real ShedLock beside ours.
+//! `cargo xtask interop`: real ShedLock next to our providers.
 
 use crate::servers::Store;
 use crate::test;
@@ -20,7 +20,8 @@ pub(crate) struct Args {
 /// The package of the tests.
 const PACKAGE: &str = "shedlock-interop";
 
-/// The stores that ShedLock's artifacts and ours both speak: those of the fleets in `interop`.
+/// The stores that both ShedLock's artifacts and our providers support: those of the fleets in
+/// `interop`.
 const STORES: [Store; 6] = [
     Store::POSTGRES,
     Store::MARIADB,
@@ -30,7 +31,7 @@ const STORES: [Store; 6] = [
     Store::MONGODB,
 ];
 
-/// Builds both sides and runs what is shown with them.
+/// Builds both sides and runs the interop tests.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(store) = args.stores.iter().find(|store| !STORES.contains(store)) {
         let known: Vec<_> = STORES.iter().map(|store| store.name()).collect();
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     test::run(&test::Args::of(stores, args.no_install, cargo_args))
 }
 
-/// Whether tests of these stores, narrowed by these arguments of `cargo test`, are also about
+/// Whether tests of these stores, narrowed by these arguments of `cargo test`, also concern
 /// ShedLock.
 pub(crate) fn is_meant(stores: &[Store], cargo_args: &[OsString]) -> bool {
     let is_asked = cargo_args.is_empty() || cargo_args.iter().any(|arg| arg == PACKAGE);

@@ -1,4 +1,5 @@
-//! Ctrl-C, Ctrl-\, SIGTERM and SIGHUP: what runs is stopped and removed before this process goes.
+//! Ctrl-C, Ctrl-\, SIGTERM and SIGHUP: everything that runs is stopped and removed before this
+//! process exits.
 
 use crate::servers::run_dir;
 use anyhow::Context as _;
@@ -7,14 +8,14 @@ use signal_hook::iterator::Signals;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::thread;
 
-/// Held while something runs that must not be cut in the middle.
+/// Held while an action runs that must not be interrupted.
 static WHOLE: Mutex<()> = Mutex::new(());
 
-/// Watches for signals on a thread of its own.
+/// Watches for signals on a separate thread.
 ///
-/// Servers and steps run in process groups of their own, so that a Ctrl-C of the terminal
-/// reaches only this process, and it alone decides in which order things end. Where a shell has let
-/// it ignore one of them, as it does with jobs behind it, what it starts does not inherit that.
+/// Servers and steps run in their own process groups, so that a Ctrl-C of the terminal reaches only
+/// this process, which alone decides in which order things end. If a shell has set it to ignore one
+/// of the signals, as for background jobs, the processes that it starts do not inherit that.
 pub(crate) fn install() -> anyhow::Result<()> {
     let mut signals =
         Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("signals could not be watched")?;
@@ -32,7 +33,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does something that a signal must not cut: it takes effect afterwards.
+/// Runs an action that a signal must not interrupt. The signal takes effect afterwards.
 pub(crate) fn uncut<T>(action: impl FnOnce() -> T) -> T {
     let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
     action()

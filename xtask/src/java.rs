@@ -1,4 +1,4 @@
-//! The Java sides of the interop tests and the benchmark: real ShedLock, built by Maven.
+//! The Java sides of the interop tests and the benchmark: real ShedLock, built with Maven.
 
 use crate::host;
 use crate::servers::RunDir;
@@ -10,10 +10,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where the tests look for theirs.
+/// The variable that contains the build's path for the tests.
 pub(crate) const VARIABLE: &str = "SHEDLOCK_TEST_JAVA";
 
-/// A project of Maven's in this workspace.
+/// A Maven project in this workspace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Java {
     /// `testing/interop/java`.
@@ -34,7 +34,7 @@ impl Java {
         target().join(name)
     }
 
-    /// Builds it; what it is made of comes from Maven Central the first time.
+    /// Builds it. The first time, its dependencies are downloaded from Maven Central.
     pub(crate) fn build(self, run: &RunDir, no_install: bool) -> anyhow::Result<Outcome> {
         let is_there =
             || host::find_program("mvn").is_some() && host::find_program("javac").is_some();
@@ -52,7 +52,7 @@ impl Java {
             Self::Interop => ("testing/interop/java", "interop.target"),
             Self::Bench => ("testing/bench/java", "bench.target"),
         };
-        // A library of an older release would stay beside the one that has taken its place.
+        // A library of an older release would stay next to its replacement.
         let libraries = self.folder().join("lib");
         if libraries.exists() {
             fs::remove_dir_all(&libraries)
@@ -70,6 +70,6 @@ impl Java {
 /// The folder in which everything is built.
 pub(crate) fn target() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    // Where it is relative, cargo takes it from its current folder, which is the workspace's.
+    // Cargo resolves a relative path from its current folder, which is the workspace's.
     steps::workspace_root().join(target.unwrap_or_else(|| "target".into()))
 }

@@ -1,8 +1,8 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`, `cargo xtask deny`.
 //!
-//! Everything that needs a real database goes through [`servers`]: it finds or installs the
-//! servers, runs throw-away instances of them, and leaves nothing behind.
+//! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
+//! throw-away instances of them, and leaves nothing behind.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

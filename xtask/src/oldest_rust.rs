@@ -1,4 +1,4 @@
-//! The crates that state an older Rust than CI builds with, checked with that Rust.
+//! Checks the crates that declare an older Rust than CI builds with, using that Rust.
 
 use crate::host;
 use crate::steps::{self, Outcome};
@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What of a crate is checked: its features that bring no store, whose clients ask for a newer Rust.
+/// Which features of a crate are checked: those that bring no store, because stores' clients require a newer Rust.
 const FEATURES: [(&str, &str); 1] = [("shedlock", "macros,metrics,scheduler")];
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct Package {
     rust_version: String,
 }
 
-/// Runs it, and prints why it did not.
+/// Runs the check, and prints the reason if it was skipped.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(match check(false)? {
         Outcome::Passed => ExitCode::SUCCESS,
@@ -35,7 +35,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Checks each crate with the Rust that it states, where that is an older one.
+/// Checks each crate with the Rust that it declares, if that is an older one.
 pub(crate) fn check(no_install: bool) -> anyhow::Result<Outcome> {
     let metadata = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = host::output(steps::cargo().args(metadata))?;
@@ -78,8 +78,8 @@ pub(crate) fn check(no_install: bool) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The compiler of this version: rustup's, or the one that Debian builds browsers with. Otherwise why
-/// there is none.
+/// The compiler of this version: rustup's, or the one that Debian builds browsers with. Otherwise the reason why there
+/// is none.
 fn compiler(version: &str, no_install: bool) -> anyhow::Result<Result<PathBuf, String>> {
     let installed = host::output(Command::new("rustup").args(["toolchain", "list"]));
     if let Some(toolchain) = installed.ok().and_then(|list| toolchain_of(&list, version)) {
@@ -119,8 +119,8 @@ fn works(rustc: &Path) -> bool {
     host::output(Command::new(rustc).arg("--version")).is_ok()
 }
 
-/// Unpacks Debian's packages of this version into the folder, without installing them: they refuse to
-/// stand beside rustup.
+/// Unpacks Debian's packages of this version into the folder without installing them, because they cannot be installed
+/// next to rustup.
 fn unpack(version: &str, folder: &Path) -> anyhow::Result<()> {
     let listed = host::output(Command::new("apt-cache").args(["madison", "rustc-web"]))?;
     let release = release_of(&listed, version)

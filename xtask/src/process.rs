@@ -1,4 +1,4 @@
-//! Processes that may outlive the one that started them: told apart by more than a number.
+//! Processes that may outlive the one that started them, identified by more than a number.
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -26,7 +26,7 @@ impl Process {
         Some(Self { pid, started })
     }
 
-    /// Whether this very process still runs; one that ended and waits to be reaped does not.
+    /// Whether this very process still runs. A process that ended and waits to be reaped does not.
     pub(crate) fn is_running(&self) -> bool {
         start_time(self.pid).is_some_and(|started| started == self.started)
     }
@@ -34,14 +34,14 @@ impl Process {
     /// Sends `signal` to it, if it still runs.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.is_running() {
-            // It may end between the look and the signal: then there is nothing left to tell.
+            // It may end between the check and the signal. Then there is nothing left to signal.
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// Sends `signal` to it, to its process group and to all that it started.
+    /// Sends `signal` to it, to its process group and to all its descendants.
     ///
-    /// PostgreSQL's backends leave the group of their parent, hence the third.
+    /// PostgreSQL's backends leave the group of their parent, hence the descendants.
     pub(crate) fn signal_tree(&self, signal: Signal) {
         if self.is_running() {
             let children = descendants(self.pid);
@@ -53,11 +53,11 @@ impl Process {
         }
     }
 
-    /// Kills it and all that it started, and waits until none of them is left; `false` if one is
-    /// after `patience`.
+    /// Kills it and all its descendants, and waits until none of them is left. Returns `false` if
+    /// one is left after `patience`.
     ///
-    /// PostgreSQL does not start again while a backend still has the memory that they shared. It is
-    /// held first, so that it starts no other child between the look and the signal.
+    /// PostgreSQL does not restart while a backend still has the shared memory. The process is
+    /// stopped first, so that it starts no further child between the listing and the signal.
     pub(crate) fn kill_tree(&self, patience: Duration) -> bool {
         self.signal(Signal::STOP);
         let children: Vec<_> = descendants(self.pid)
@@ -70,12 +70,12 @@ impl Process {
         })
     }
 
-    /// Waits until it has ended; `false` if it has not after `patience`.
+    /// Waits until it has ended. Returns `false` if it has not ended after `patience`.
     pub(crate) fn wait_ended(&self, patience: Duration) -> bool {
         wait_until(patience, || !self.is_running())
     }
 
-    /// Writes the process to `file`, for whoever has to end it later.
+    /// Writes the process to `file`, so that it can be ended later.
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let text = format!("{} {}\n", self.pid.as_raw_nonzero(), self.started);
         fs::write(file, text).with_context(|| format!("{} could not be written", file.display()))
@@ -103,7 +103,7 @@ impl FromStr for Process {
     }
 }
 
-/// Asks again and again, until `done` or `patience` is over; `false` if it was never done.
+/// Polls until `done` returns true or `patience` has passed. Returns `false` if it was never done.
 pub(crate) fn wait_until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + patience;
     loop {
@@ -191,7 +191,7 @@ fn ps(args: &[&str]) -> Option<String> {
         .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What we need of Linux's `/proc/PID/stat`.
+/// The fields that we need of Linux's `/proc/PID/stat`.
 struct Stat<'a> {
     state: &'a str,
     parent: i32,
@@ -200,8 +200,8 @@ struct Stat<'a> {
 
 impl<'a> Stat<'a> {
     fn parse(line: &'a str) -> Option<Self> {
-        // The second field is the command's name in brackets, which may itself hold both
-        // blanks and brackets: what follows the last one counts.
+        // The second field is the command's name in parentheses, which may itself contain blanks
+        // and parentheses, so only the text after the last one counts.
         let mut fields = line.get(line.rfind(')')? + 1..)?.split_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Steps of a longer task: named, timed, and told of at the end.
+//! Steps of a longer task: named, timed, and summarized at the end.
 
 use crate::servers::RunDir;
 use crate::servers::run_dir::Ending;
@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The folder of the workspace: the one around the package that cargo runs, else around the current
-/// folder. Not the one that this program was built in, which may be another copy of the workspace.
+/// The folder of the workspace: the one around the package that cargo runs, otherwise around the
+/// current folder. Not the one that this program was built in, which may be another copy of the
+/// workspace.
 pub(crate) fn workspace_root() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let start = package.or_else(|| env::current_dir().ok());
@@ -19,7 +20,7 @@ pub(crate) fn workspace_root() -> PathBuf {
     root_above(&start).unwrap_or(start)
 }
 
-/// The innermost folder from here upwards whose manifest is a workspace's.
+/// The innermost folder from here upwards that has a workspace manifest.
 fn root_above(start: &Path) -> Option<PathBuf> {
     let is_root = |folder: &&Path| {
         let manifest = fs::read_to_string(folder.join("Cargo.toml"));
@@ -36,7 +37,8 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Takes away what `cargo run` has set for us, which is not meant for another package.
+/// Removes the variables that `cargo run` has set for us and that are not meant for another
+/// package.
 pub(crate) fn without_ours(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
@@ -46,7 +48,7 @@ pub(crate) fn without_ours(command: &mut Command) {
     }
 }
 
-/// What was done so far.
+/// The steps so far.
 pub(crate) struct Steps {
     done: Vec<Step>,
 }
@@ -57,25 +59,25 @@ struct Step {
     seconds: f64,
 }
 
-/// How a step went.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// As it should.
+    /// It passed.
     Passed,
-    /// Not, and why, in a few words.
+    /// It failed, with the reason in a few words.
     Failed(String),
-    /// It was not done, and why.
+    /// It was not run, with the reason.
     Skipped(String),
 }
 
 impl Steps {
-    /// None yet.
+    /// No steps yet.
     pub(crate) fn new() -> Self {
         Self { done: Vec::new() }
     }
 
-    /// Does one; an error counts as its failure, and the next step is done all the same.
-    /// Whether it has passed.
+    /// Runs a step. An error counts as its failure, and the next step is still run. Returns whether
+    /// it has passed.
     pub(crate) fn run(
         &mut self,
         name: &str,
@@ -89,7 +91,7 @@ impl Steps {
         passed
     }
 
-    /// Notes one that was done elsewhere.
+    /// Adds a step that was run elsewhere.
     pub(crate) fn add(&mut self, name: &str, outcome: Outcome, took: Duration) {
         let step = Step {
             name: name.to_owned(),
@@ -138,7 +140,7 @@ impl Step {
     }
 }
 
-/// Runs `command` as part of `run`, its output being ours; fails if it does.
+/// Runs `command` as part of `run`, with our output. Fails if it does.
 pub(crate) fn complete(run: &RunDir, command: &mut Command) -> anyhow::Result<Outcome> {
     let mut child = run.spawn("step", Ending::Terminate, command.stdin(Stdio::null()))?;
     let status = child.wait().context("the step could not be waited for")?;
@@ -150,7 +152,7 @@ pub(crate) fn complete(run: &RunDir, command: &mut Command) -> anyhow::Result<Ou
     })
 }
 
-/// The same, and every line that it prints on standard output is shown to `see`, too.
+/// The same, and also passes every line of its standard output to `see`.
 pub(crate) fn complete_read(
     run: &RunDir,
     command: &mut Command,
@@ -162,7 +164,7 @@ pub(crate) fn complete_read(
     })
 }
 
-/// The same, and what it prints on standard output is shown to `read` alone, line by line.
+/// The same, but passes its standard output only to `read`, line by line.
 pub(crate) fn read(
     run: &RunDir,
     command: &mut Command,

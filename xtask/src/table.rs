@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What every sheet has a cell for, in this order, and what the table calls it.
+/// The rows of every profile, in this order, and their titles in the table.
 const ROWS: [(&str, &str); 20] = [
     (
         "law01",
@@ -55,7 +55,7 @@ const ROWS: [(&str, &str); 20] = [
     ("tested_on", "tested on version"),
 ];
 
-/// Where the kit writes the sheet of a store, inside the package that tests it.
+/// The folder for the profile of a store, inside the package that tests it.
 const FOLDER: &str = "tests/profiles";
 
 const BEGIN: &str = "<!-- stores: made by `cargo xtask table` -->\n";
@@ -154,7 +154,7 @@ fn sheets() -> anyhow::Result<Vec<Sheet>> {
     Ok(sheets)
 }
 
-/// A row a law, a column a store.
+/// One row per law, one column per store.
 fn table(sheets: &[Sheet]) -> anyhow::Result<String> {
     let mut table = String::from("| |");
     for sheet in sheets {

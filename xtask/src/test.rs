@@ -17,7 +17,7 @@ use std::io::IsTerminal as _;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// Tells the tests to run what they leave out otherwise.
+/// Makes the tests run what they omit by default.
 const FULL: &str = "SHEDLOCK_TEST_FULL";
 
 /// Arguments of `cargo xtask test`.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What `cargo xtask test` would have been told.
+    /// The arguments for `cargo xtask test`.
     pub(crate) fn of(stores: Vec<Store>, no_install: bool, cargo_args: Vec<OsString>) -> Self {
         Self {
             stores,
@@ -63,19 +63,19 @@ impl Args {
         self
     }
 
-    /// What has the tests leave nothing out.
+    /// The variable that makes the tests omit nothing.
     fn asks_for_all(&self) -> Option<(&'static str, &'static str)> {
         self.full.then_some((FULL, "1"))
     }
 
-    /// Tells the tests something through their environment.
+    /// Passes a variable to the tests.
     pub(crate) fn with_variable(mut self, name: &'static str, value: String) -> Self {
         self.variables.push((name, value));
         self
     }
 }
 
-/// Runs it; the exit code tells whether all went well.
+/// Runs the tests. The exit code reports whether everything passed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     check_c_compiler()?;
@@ -111,10 +111,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (false, _) if counts.passed == 0 => "NOT TESTED: no test ran",
         (false, _) => "TESTS FAILED",
         (true, true) => "tested",
-        // Which of the tests that were picked needs which store, only they know.
+        // Only the selected tests determine which stores they need.
         (true, false) => "at hand",
     };
-    // At the end, where the reader of a long log looks.
+    // Last, because readers of a long log look at its end.
     println!("\n{}{}", counts.failures(), steps.summary());
     println!("{}", tested(stores, &servers, how));
     println!("total: {:.0} s", begun.elapsed().as_secs_f64());
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// All that is checked besides the tests.
+/// All checks other than the tests.
 fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     let mut cargo = |name: &str, args: &[&str], variables: &[(&str, &str)]| {
         steps.run(name, || {
@@ -164,7 +164,8 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     steps.run("oldest supported Rust", || oldest_rust::check(no_install));
 }
 
-/// SQLite is compiled from C. That there is a linker, this very program shows; headers may lack.
+/// SQLite is compiled from C. This program's existence shows that there is a linker, but headers
+/// may be missing.
 fn check_c_compiler() -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("no temporary folder could be made")?;
     let source = folder.path().join("try.c");
@@ -196,7 +197,7 @@ fn cargo_test(
 ) -> anyhow::Result<Outcome> {
     let names: Vec<_> = stores.iter().map(|store| store.name()).collect();
     let environment = |command: &mut Command| {
-        // Only what this run decided on, not what the user's environment names besides.
+        // Only what this run decided on, without the user's own variables.
         for kind in Kind::ALL {
             command
                 .env_remove(kind.variable())
@@ -234,7 +235,7 @@ fn is_package(arg: &str) -> bool {
     arg == "-p" || arg == "--package" || arg.starts_with("--package=")
 }
 
-/// What was tested and what was not, which must not be overlooked.
+/// What was tested and what was not, in a form that is not overlooked.
 fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
     let seen = servers.seen();
     let of_kind = |kind| match seen

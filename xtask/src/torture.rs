@@ -1,5 +1,5 @@
-//! `cargo xtask torture`: processes killed and stopped, a network that cuts, delays and swallows,
-//! over a store that crashes, for as long as it is asked for.
+//! `cargo xtask torture`: processes that are killed and stopped, and a network that cuts, delays and drops, over a
+//! store that crashes, for as long as requested.
 
 use crate::earlier::Earlier;
 use crate::faketime;
@@ -46,13 +46,13 @@ pub(crate) struct Args {
     no_install: bool,
 }
 
-/// The wrong protocol that is ShedLock's own.
+/// The wrong protocol that belongs to ShedLock.
 const OF_ONE_HOST: &str = "shedlocks-of-one-host";
 
 /// The stores on which ShedLock excludes others whatever happens to its processes.
 const SHARED: [Store; 4] = [Store::POSTGRES, Store::MARIADB, Store::MYSQL, Store::REDIS];
 
-/// Runs the one case of `testing/torture` over the store's plainest kind.
+/// Runs the one case of `testing/torture` on the store's plainest kind.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (package, target) = match args.store.kind() {
         Some(kind) => kind.kit(),
@@ -79,11 +79,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => "law01_exclusion::killed_and_stopped_processes".to_owned(),
         Some(_) => "wrong_protocols::".to_owned(),
     };
-    // There are several kinds of each store, whose names begin those of the cases.
+    // There are several kinds of each store. Their names are prefixes of the cases' names.
     let case = format!("{}::{case}", args.store.name());
     let mut cargo_args = vec!["-p", package, "--test", target, "--", &case];
     if args.wrong.is_some() {
-        // One after the other: how long it takes to find each out is of interest.
+        // One after the other, because the time to find each one is of interest.
         cargo_args.push("--test-threads=1");
     }
     let mut arguments = test::Args::of(
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         arguments = arguments.with_variable("SHEDLOCK_TORTURE_OLD", executable);
     }
     if let Some(file) = &args.json {
-        // The tests run in a folder of their own.
+        // The tests run in their own folder.
         let file = std::path::absolute(file).context("no path for the summary")?;
         let file = file.to_string_lossy().into_owned();
         arguments = arguments.with_variable("SHEDLOCK_TORTURE_SUMMARY", file);

@@ -1,4 +1,4 @@
-//! However a run ends, its folder and its entry in the cache are gone.
+//! Whichever way a run ends, its folder and its entry in the cache are gone.
 #![allow(
     clippy::unwrap_used,
     reason = "the helpers of a test fail as the test does"
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long the clearing up may take on a busy machine.
+/// How long the cleanup may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `servers up` for a store that needs no server: the folder and the guard are the same.
+/// `servers up` for a store without a server. The folder and the guard are the same.
 struct Run {
     process: Child,
     entry: PathBuf,
@@ -83,7 +83,7 @@ fn when_it_is_told_to_end() {
     let cache = tempfile::tempdir().unwrap();
     let mut run = Run::start(cache.path());
     let pid = rustix::process::Pid::from_child(&run.process);
-    // `wait` closes a standard input that it finds, which would be another reason to end.
+    // `wait` would close the standard input, which is another reason to end.
     let stdin = run.process.stdin.take();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(run.process.wait().unwrap().code(), Some(128 + 15));

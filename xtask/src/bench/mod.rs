@@ -1,7 +1,6 @@
-//! `cargo xtask bench`: what locks cost, measured on throw-away servers with and without fsync.
+//! `cargo xtask bench`: the cost of locks, measured on throw-away servers with and without fsync.
 //!
-//! The measuring is done by a program of its own (`testing/bench/`), so that xtask needs no database
-//! client and is built in no time.
+//! A separate program (`testing/bench/`) does the measuring, so that xtask needs no database client and builds quickly.
 
 mod peers;
 
@@ -36,8 +35,8 @@ pub(crate) struct Args {
     no_install: bool,
 }
 
-/// What every PostgreSQL is started with: nobody else writes while bytes are counted, and a log
-/// file from which statements are.
+/// The settings of every PostgreSQL: no background writes while bytes are counted, and a log file from which statements
+/// are counted.
 const POSTGRES_SETTINGS: [&str; 6] = [
     "autovacuum=off",
     "logging_collector=on",
@@ -47,7 +46,7 @@ const POSTGRES_SETTINGS: [&str; 6] = [
     "log_rotation_age=0",
 ];
 
-/// The program, as cargo is told of it.
+/// The program, as cargo's arguments.
 fn package(args: &Args) -> Vec<&'static str> {
     let mut package = vec!["--release", "--package", "shedlock-benches"];
     if args.peers {
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !built.context("cargo could not be started")?.success() {
         bail!("the benchmark could not be built");
     }
-    // Also where no store has a server: the folder and guard of the run.
+    // Created even if no store has a server: the folder and guard of the run.
     let host = Servers::start(&[], &Profile::default())?;
     let peers = if args.peers {
         Some(peers::build(host.run(), args.no_install)?)
@@ -126,7 +125,7 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
     let extra_args = match store {
         Store::POSTGRES => POSTGRES_SETTINGS
             .iter()
-            // Users' servers clean up.
+            // Users' servers run autovacuum.
             .filter(|setting| !args.peers || **setting != "autovacuum=off")
             .copied()
             .chain(args.peers.then_some(peers::POSTGRES_SETTING))
@@ -145,12 +144,12 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
     }
 }
 
-/// Whether it answers when a commit is on disk unless told otherwise, which hides all other cost.
+/// Whether by default it answers only when a commit is on disk, which hides all other cost.
 fn waits_for_the_disk(store: Store) -> bool {
     matches!(store, Store::POSTGRES | Store::MARIADB | Store::MYSQL)
 }
 
-/// At the end of the variable in which the program looks for the server's URL.
+/// The suffix of the variable that contains the server's URL for the program.
 fn suffix(durability: Durability) -> &'static str {
     match durability {
         Durability::AsShipped => "",
@@ -166,7 +165,7 @@ fn names(stores: &[Store]) -> Vec<String> {
         .collect()
 }
 
-/// The same, with what is measured beside them.
+/// The same, plus the stores that are measured alongside them.
 fn words(stores: &[Store]) -> Vec<String> {
     let mut words = names(stores);
     // The same provider over another server.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --peers`: what is built for it beside our own program.
+//! `cargo xtask bench --peers`: what is built for it in addition to our own program.
 
 use crate::java::{self, Java};
 use crate::servers::{RunDir, Store, debian};
@@ -13,13 +13,14 @@ pub(super) const STORES: [Store; 3] = [Store::POSTGRES, Store::MARIADB, Store::R
 /// Each contender has a connection for each of its 64 workers.
 pub(super) const POSTGRES_SETTING: &str = "max_connections=600";
 
-/// The same.
+/// The same for MariaDB.
 pub(super) const MARIADB_SETTING: &str = "--max-connections=600";
 
-/// What one of the others' clients is built against.
+/// The packages that one of the other clients is built against.
 const PACKAGES: [&str; 2] = ["libssl-dev", "pkg-config"];
 
-/// Builds ShedLock and the other locks; tells where they are, as the program is told of it.
+/// Builds ShedLock and the other locks. Returns the variables that contain their paths for the
+/// program.
 pub(super) fn build(
     run: &RunDir,
     no_install: bool,

@@ -1,4 +1,4 @@
-//! The targets under libFuzzer, in one program, since each is linked with all clients of its crate.
+//! The targets under libFuzzer, in one program, because each is linked with all clients of its crate.
 
 use super::{Args, Target};
 use crate::host;
@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Shows the targets (`cfg(fuzzing)`), and makes rustc count which edges are taken, and compare with what.
+/// Exposes the targets (`cfg(fuzzing)`), and makes rustc count which edges are taken, and what is compared.
 const COUNTERS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Ccodegen-units=1";
 
-/// The manifest of the program, to which the packages of its targets are added. It is of no workspace: all
-/// that it needs is compiled with counters in every branch, and libFuzzer itself by a C++ compiler.
+/// The manifest of the program, to which the packages of its targets are added. It belongs to no workspace: all its
+/// dependencies are compiled with counters in every branch, and libFuzzer itself by a C++ compiler.
 const MANIFEST: &str = r#"[package]
 name = "shedlock-fuzz-guided"
 version = "0.0.0"
@@ -33,7 +33,7 @@ debug = "line-tables-only"
 libfuzzer-sys = "0.4"
 "#;
 
-/// The program, after the list of its targets: it runs the one that the environment names.
+/// The program, after the list of its targets. It runs the target that the environment names.
 const MAIN: &str = r#"
 static TARGET: std::sync::LazyLock<fn(&[u8])> = std::sync::LazyLock::new(|| {
     let wanted = std::env::var("SHEDLOCK_FUZZ_TARGET").unwrap_or_default();
@@ -46,7 +46,7 @@ static TARGET: std::sync::LazyLock<fn(&[u8])> = std::sync::LazyLock::new(|| {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| TARGET(data));
 "#;
 
-/// Builds the program with libFuzzer in it; where it is.
+/// Builds the program with libFuzzer linked in, and returns its path.
 pub(super) fn build(
     steps: &mut Steps,
     host: &Servers,
@@ -56,7 +56,7 @@ pub(super) fn build(
     let built = target_folder(&root).join("fuzz-guided");
     let folder = built.join("package");
     write(&folder, targets)?;
-    // The versions that are tested are those that are tried.
+    // Fuzz the same dependency versions that the tests use.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))
         .context("Cargo.lock cannot be copied")?;
     let version = host::output(Command::new("rustc").arg("-vV"))?;
@@ -65,7 +65,7 @@ pub(super) fn build(
     let mut command = steps::cargo();
     command
         .current_dir(&folder)
-        // For a named machine, so that build scripts and macros are spared the counters.
+        // For a named machine, so that build scripts and macros are built without counters.
         .args(["build", "--target", triple, "--target-dir"])
         .arg(&built)
         .env("RUSTFLAGS", COUNTERS);
@@ -105,7 +105,7 @@ fn target_folder(root: &Path) -> PathBuf {
     named.unwrap_or_else(|| root.join("target"))
 }
 
-/// What is new goes to a folder of its own; what breaks a promise, into the corpus.
+/// New inputs go to a separate folder. Inputs that break a promise go into the corpus.
 pub(super) fn command(program: &Path, target: &Target, args: &Args) -> anyhow::Result<Command> {
     let found = program
         .with_file_name("corpus")

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: what reads foreign bytes, tried for as long as it is asked for.
+//! `cargo xtask fuzz`: fuzzes the readers of untrusted input for as long as requested.
 
 mod guided;
 
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     guided: bool,
 }
 
-/// Where a package has its corpora.
+/// The folder of a package's corpora.
 const CORPORA: &str = "tests/corpus";
 
 /// A package with targets.
@@ -37,9 +37,9 @@ struct Package {
     name: String,
     folder: PathBuf,
     has_library: bool,
-    /// What its targets may need.
+    /// The features that its targets may need.
     features: Vec<String>,
-    /// Whether libFuzzer can have its targets: they are public for `cfg(fuzzing)`.
+    /// Whether libFuzzer can use its targets: they are public for `cfg(fuzzing)`.
     is_shown: bool,
 }
 
@@ -50,7 +50,7 @@ struct Target {
     corpus: PathBuf,
 }
 
-/// Tries each of them.
+/// Runs each of them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets = targets(args)?;
     // The folder and guard of the run.
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Each package that has corpora.
+/// All packages that have corpora.
 fn packages() -> anyhow::Result<Vec<Rc<Package>>> {
     let mut packages = Vec::new();
     for group in ["crates", "stores"] {
@@ -118,7 +118,7 @@ fn features(manifest: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The targets that were asked for: each folder of a corpus is one.
+/// The requested targets: each folder of a corpus is one.
 fn targets(args: &Args) -> anyhow::Result<Vec<Target>> {
     let mut targets = Vec::new();
     for package in packages()? {
@@ -152,13 +152,13 @@ fn targets(args: &Args) -> anyhow::Result<Vec<Target>> {
 }
 
 impl Target {
-    /// As users write it.
+    /// The name as users write it.
     fn full_name(&self) -> String {
         format!("{}/{}", self.package.name, self.name)
     }
 }
 
-/// The test of the target, for longer than in the tests.
+/// The test of the target, run for longer than in the tests.
 fn mutated(target: &Target, args: &Args) -> Command {
     let kind = if target.package.has_library {
         "--lib"

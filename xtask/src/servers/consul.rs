@@ -1,4 +1,4 @@
-//! Consul, as it is installed or extracted: a cluster of one that keeps its data on disk.
+//! Consul, installed or extracted: a cluster of one that keeps its data on disk.
 
 use super::instance::{Server, boxed};
 use super::kind::{Definition, Kind, Role, Source};
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked.
+/// How to obtain, find and probe it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "consul",
     title: "Consul",
@@ -27,7 +27,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at: |at| probe(at.host, at.port),
 });
 
-/// Of the last Debian that had it.
+/// From the last Debian that had it.
 const EXTRACT: Extract = Extract {
     name: "Consul",
     program: "consul",
@@ -36,7 +36,7 @@ const EXTRACT: Extract = Extract {
     folder: "consul-bullseye",
 };
 
-/// What it is told besides its command line.
+/// Settings that are not on its command line.
 const SETTINGS: &str = "settings.json";
 
 /// An installed or extracted Consul.
@@ -45,16 +45,16 @@ pub(crate) struct Consul {
     settings: Vec<String>,
 }
 
-/// How the server is called.
+/// How the server is started.
 enum Program {
-    /// As the system has it.
+    /// As the system installed it.
     Installed(PathBuf),
-    /// From a folder with a system of its own.
+    /// From a folder with a complete system.
     Extracted(Extracted),
 }
 
 impl Consul {
-    /// The one that is installed, else the one that was extracted, if any.
+    /// The installed one, otherwise the extracted one, if any.
     pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
         let root = EXTRACT.root()?;
         let program = host::find_program("consul")
@@ -76,8 +76,8 @@ impl Server for Consul {
         None
     }
 
-    /// The ports on which the servers of a cluster meet cannot be switched off, and must stay: a
-    /// server that starts again looks for itself where it was.
+    /// The cluster ports cannot be disabled and must not change: a server that restarts looks for
+    /// itself at its previous address.
     fn init(&self, _run: &RunDir, home: &Path) -> anyhow::Result<()> {
         let (server, gossip) = (port::free()?, port::free()?);
         let settings = format!(

@@ -1,4 +1,4 @@
-//! Packages from Debian's registry, installed without starting the services they bring.
+//! Packages from Debian's registry, installed without starting their services.
 
 use crate::{host, interrupt};
 use anyhow::{Context as _, bail};
@@ -7,10 +7,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Asked by package scripts before they start a service; 101 forbids it.
+/// Package scripts run it before they start a service; 101 forbids it.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// What we put there, and how a leftover of ours is told from somebody else's.
+/// The contents that we write there. They distinguish a leftover of ours from a foreign file.
 const OUR_POLICY: &str =
     "#!/bin/sh\n# put here by cargo xtask while it installs; safe to remove\nexit 101\n";
 
@@ -24,7 +24,7 @@ pub(crate) fn by_hand(packages: &[&str]) -> String {
     format!("apt-get install -y {}", packages.join(" "))
 }
 
-/// Installs these packages; their services are not started.
+/// Installs these packages without starting their services.
 pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
     eprintln!(
         "xtask: installing {} by apt-get (their own services are not started)",
@@ -33,7 +33,7 @@ pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
     interrupt::uncut(|| {
         let _policy = NoServices::enforce()?;
         if let Err(error) = apt_get(&["update"]) {
-            // One broken source of many is no reason to give up: what it lacks shows below.
+            // One broken source of many is no reason to give up: missing packages show up below.
             eprintln!("xtask: {error:#}");
         }
         let install = ["install", "-y", "--no-install-recommends"];
@@ -42,8 +42,8 @@ pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
     })
 }
 
-/// Removes what a run that was killed while it installed has left. Only for who holds the lock
-/// of the installation.
+/// Removes what a run left that was killed during an installation. Only for the holder of the
+/// installation's lock.
 pub(crate) fn clean_up() {
     let policy = Path::new(POLICY);
     if fs::read_to_string(policy).is_ok_and(|text| text == OUR_POLICY) {
@@ -59,7 +59,7 @@ fn apt_get(args: &[&str]) -> anyhow::Result<()> {
             .args(["-o", "Dpkg::Options::=--force-confold"])
             .args(args)
             .env("DEBIAN_FRONTEND", "noninteractive")
-            // Not of our group: a Ctrl-C of the terminal must not cut it.
+            // In another group: a Ctrl-C of the terminal must not interrupt it.
             .process_group(0),
     )
     .map(drop)
@@ -73,7 +73,7 @@ struct NoServices {
 impl NoServices {
     fn enforce() -> anyhow::Result<Self> {
         let policy = Path::new(POLICY);
-        // One that a killed run has left is taken over, so that it is removed at last.
+        // A file that a killed run has left is taken over, so that it is removed at the end.
         if policy.exists() && fs::read_to_string(policy).is_ok_and(|text| text != OUR_POLICY) {
             if forbids(policy) {
                 return Ok(Self { ours: false });

@@ -1,4 +1,4 @@
-//! etcd, as it is installed: a cluster of one.
+//! The installed etcd: a cluster of one.
 
 use super::instance::{Server, boxed};
 use super::kind::{Definition, Kind, Role, Source};
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked.
+/// How to obtain, find and probe it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "etcd",
     title: "etcd",
@@ -31,7 +31,7 @@ pub(crate) struct Etcd {
 }
 
 impl Etcd {
-    /// The one that is installed, if any.
+    /// The installed one, if any.
     pub(crate) fn find(profile: &Profile) -> Option<Self> {
         Some(Self {
             program: host::find_program("etcd")?,
@@ -55,7 +55,7 @@ impl Server for Etcd {
 
     fn command(&self, home: &Path, port: u16) -> Command {
         let client = format!("http://127.0.0.1:{port}");
-        // Nobody else is in this cluster, so that any port will do.
+        // This cluster has no other member, so any port will do.
         let peer = "http://127.0.0.1:0";
         let mut command = Command::new(&self.program);
         command
@@ -66,7 +66,7 @@ impl Server for Etcd {
             .args(["--listen-peer-urls", peer])
             .args(["--initial-advertise-peer-urls", peer])
             .args(["--initial-cluster", &format!("default={peer}")])
-            // Half of what is usual: leases of a second are to be had then, and tests wait for them.
+            // Half of the default: this allows leases of a second, and tests wait for them.
             .args(["--heartbeat-interval", "50", "--election-timeout", "500"])
             .args(&self.settings);
         command

@@ -1,4 +1,4 @@
-//! One running server: started, broken and mended at will, stopped for good with its run.
+//! One running server: started, broken and repaired at will, and stopped for good with its run.
 
 use super::port;
 use super::run_dir::{Ending, RunDir};
@@ -11,30 +11,30 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How one kind of server is made, started, asked and stopped.
+/// How one kind of server is created, started, probed and stopped.
 pub(crate) trait Server: Send + Sync {
     /// The word for it in messages, commands and folder names.
     fn name(&self) -> &'static str;
 
-    /// The user it runs as, if not the one we are.
+    /// The user it runs as, if not the current one.
     fn account(&self) -> Option<host::Account>;
 
-    /// Fills the empty folder `home`, which is the account's own.
+    /// Fills the empty folder `home`, which belongs to the account.
     fn init(&self, run: &RunDir, home: &Path) -> anyhow::Result<()>;
 
     /// Serves what is in `home` on this port of 127.0.0.1, in the foreground.
     fn command(&self, home: &Path, port: u16) -> Command;
 
-    /// Where clients find it.
+    /// The URL for clients.
     fn url(&self, port: u16) -> String;
 
     /// Its version, once it serves.
     fn probe(&self, port: u16) -> anyhow::Result<String>;
 
-    /// How it ends when its data is of no more use.
+    /// How it ends when its data is no longer needed.
     fn ending(&self) -> Ending;
 
-    /// The signal that makes it end in order, its clients cut off.
+    /// The signal that shuts it down in order, disconnecting its clients.
     fn shutdown(&self) -> Signal;
 }
 
@@ -55,17 +55,17 @@ pub(crate) struct Instance {
 /// How long a server may take until it serves; the slowest takes some seconds.
 const START: Duration = Duration::from_secs(90);
 
-/// How long it may take to end once its data is of no more use.
+/// How long it may take to end when its data is no longer needed.
 const END: Duration = Duration::from_secs(10);
 
-/// How long it may take to end in order, or, killed, to be gone.
+/// How long it may take to end in order, or, after a kill, to disappear.
 const STOP: Duration = Duration::from_secs(60);
 
-/// How often a server is started anew because somebody else took its port first.
+/// How often a server is restarted because another program took its port first.
 const TRIES: usize = 3;
 
 impl Instance {
-    /// Makes and starts one, and waits until it serves.
+    /// Creates and starts one, and waits until it serves.
     pub(crate) fn start(run: &RunDir, server: Box<dyn Server>) -> anyhow::Result<Self> {
         let name = server.name();
         let home = run.path().join(name);
@@ -101,23 +101,23 @@ impl Instance {
         self.server.name()
     }
 
-    /// Its port on 127.0.0.1, the same for as long as it lives.
+    /// Its port on 127.0.0.1, the same for its whole life.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where clients find it.
+    /// The URL for clients.
     pub(crate) fn url(&self) -> String {
         self.server.url(self.port)
     }
 
-    /// The version that it told when it was started.
+    /// The version that it reported when it was started.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
-    /// Starts it again after [`Instance::stop`] or [`Instance::kill`], with the same port and
-    /// data; nothing if it runs.
+    /// Starts it again after [`Instance::stop`] or [`Instance::kill`], with the same port and data.
+    /// Does nothing if it runs.
     pub(crate) fn resume(&mut self, run: &RunDir) -> anyhow::Result<()> {
         if self.running.is_some() {
             Ok(())
@@ -126,7 +126,7 @@ impl Instance {
         }
     }
 
-    /// Ends it in order, as an operator does; its clients are cut off. Its data stays.
+    /// Shuts it down in order, as an operator does. Its clients are disconnected. Its data stays.
     pub(crate) fn stop(&mut self, run: &RunDir) -> anyhow::Result<()> {
         let Some(process) = self.process() else {
             return Ok(());
@@ -138,7 +138,7 @@ impl Instance {
         self.reap(run)
     }
 
-    /// Ends it as a crash does. Its data stays, as far as it had written it.
+    /// Ends it like a crash. Its data stays, as far as it had been written.
     pub(crate) fn kill(&mut self, run: &RunDir) -> anyhow::Result<()> {
         if let Some(process) = self.process()
             && !process.kill_tree(STOP)
@@ -148,7 +148,7 @@ impl Instance {
         self.reap(run)
     }
 
-    /// Lets it hang: connections stay open and are accepted, nothing is answered.
+    /// Makes it hang: connections stay open and are accepted, nothing is answered.
     pub(crate) fn freeze(&self) {
         if let Some(process) = self.process() {
             process.signal_tree(Signal::STOP);
@@ -183,7 +183,7 @@ impl Instance {
             ended.is_some() || matches!(answer, Some(Ok(_)))
         });
         self.running = Some(child);
-        // An answer counts only while it runs: a stranger on the same port answers, too.
+        // A reply counts only while it runs: another program on the same port would answer, too.
         match (ended, answer) {
             (None, Some(Ok(version))) => {
                 self.version = version;
@@ -232,7 +232,7 @@ impl Instance {
             .with_context(|| format!("{} could not be written", path.display()))
     }
 
-    /// Beside the home, which some servers want empty at first.
+    /// Next to the home, which some servers require to be empty at first.
     fn log_path(&self) -> PathBuf {
         self.home.with_extension("log")
     }
@@ -250,7 +250,7 @@ impl Instance {
 }
 
 impl Drop for Instance {
-    /// Ends it and leaves no zombie; its run removes the data.
+    /// Ends it and leaves no zombie. Its run removes the data.
     fn drop(&mut self) {
         if let Some(process) = self.process() {
             process.signal_tree(self.server.ending().signal());

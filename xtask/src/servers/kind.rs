@@ -1,4 +1,4 @@
-//! What locks can be kept in, and the servers that tests of it talk to.
+//! The places where locks can be kept, and the servers for their tests.
 
 use super::instance::Server;
 use super::profile::Profile;
@@ -11,44 +11,44 @@ use std::fmt;
 use std::sync::LazyLock;
 use url::Url;
 
-/// What locks can be kept in: each server of each store in the registry, and the stores without one.
+/// A place where locks can be kept: each server of each store in the registry, and the stores without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Store(&'static str);
 
-/// A server that tests talk to. [`Kind::ALL`] lists them.
+/// A server for tests. [`Kind::ALL`] lists them.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind(pub(super) &'static Definition);
 
-/// What of a server is not that of all: it stands in the server's file.
+/// What differs between servers. Each is defined in the server's file.
 pub(crate) struct Definition {
     /// The word for it on command lines and, in capitals, in names of variables.
     pub(super) word: &'static str,
     /// The word for it in messages.
     pub(super) title: &'static str,
-    /// What it is there for.
+    /// Its purpose.
     pub(super) role: Role,
     /// The package and test target in which the conformance kit runs on it.
     pub(super) kit: (&'static str, &'static str),
     /// Where it comes from if it is missing.
     pub(super) source: Source,
-    /// What to do by hand, the variable of its URL given, where that is not what its source says.
+    /// Instructions for obtaining it by hand, given the variable of its URL, if they differ from those of its source.
     pub(super) advice: Option<fn(&str) -> String>,
-    /// Looks for its program.
+    /// Finds its program.
     pub(super) find: Find,
-    /// The port where URLs name none.
+    /// The port for URLs that name none.
     pub(super) port: u16,
-    /// The version of the one that serves there.
+    /// The version of the server at an address.
     pub(super) version_at: fn(&Address<'_>) -> anyhow::Result<String>,
 }
 
-/// What a server is there for.
+/// The purpose of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The store of this name is tested on it.
     Main,
-    /// The full test of this store needs it too, and can do without.
+    /// The full test of this store also uses it, but can do without.
     Beside(&'static str),
-    /// The full test of this store needs it too, and it can be asked for alone.
+    /// The full test of this store also uses it, and it can be requested alone.
     Version(&'static str),
 }
 
@@ -56,21 +56,21 @@ pub(crate) enum Role {
 pub(crate) enum Source {
     /// Packages of Debian.
     Packages(&'static [&'static str]),
-    /// A folder of ours, extracted from a Debian that has it.
+    /// A folder of ours, extracted from a Debian release that has it.
     Extract(sid::Extract),
-    /// A build by Go.
+    /// A build with Go.
     Go(&'static nats::Version),
-    /// Packages of Debian, and then a step of its own.
+    /// Packages of Debian, followed by an additional step.
     Made(&'static [&'static str], Step),
 }
 
-/// Looks for a server's program.
+/// Finds a server's program.
 pub(crate) type Find = fn(&Profile) -> anyhow::Result<Option<Box<dyn Server>>>;
 
-/// Makes a server of what packages brought.
+/// Creates a server from installed packages.
 pub(crate) type Step = fn() -> anyhow::Result<()>;
 
-/// Where a given server listens.
+/// The address of a given server.
 pub(crate) struct Address<'a> {
     pub(super) url: &'a Url,
     pub(super) host: &'a str,
@@ -101,7 +101,7 @@ impl Store {
     pub(crate) const MONGODB: Self = Self("mongodb");
     pub(crate) const SQLITE: Self = Self("sqlite");
 
-    /// All of them, in the order of the registry; not those that are one version of another.
+    /// All of them, in the order of the registry, without those that are only a version of another.
     pub(crate) fn all() -> &'static [Self] {
         &ALL
     }
@@ -143,13 +143,13 @@ impl Kind {
         self.0.title
     }
 
-    /// The variable that says `unavailable` where there is none.
+    /// The variable that contains `unavailable` if there is none.
     pub(crate) fn variable(self) -> String {
         let name = self.0.word.replace('-', "_").to_uppercase();
         format!("SHEDLOCK_TEST_{name}")
     }
 
-    /// The variable that holds its URL.
+    /// The variable that contains its URL.
     pub(crate) fn url_variable(self) -> String {
         format!("{}_URL", self.variable())
     }
@@ -188,7 +188,7 @@ impl Kind {
         format!("docker compose -f stores/{folder}/compose.yaml up --wait")
     }
 
-    /// What the server at a URL of the user's reports; fails if nothing serves there.
+    /// The version that the server at a user's URL reports. Fails if nothing serves there.
     pub(super) fn version_at(self, url: &str) -> anyhow::Result<String> {
         let url = Url::parse(url).context("the URL cannot be read")?;
         let host = url.host_str().context("the URL names no host")?;
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// PgBouncer stands before a PostgreSQL of ours only.
+    /// PgBouncer is only used in front of our own PostgreSQL.
     #[test]
     fn a_server_that_cannot_be_installed_is_in_the_compose_file_of_its_store() {
         for kind in Kind::ALL.into_iter().filter(|it| it.0.word != "pgbouncer") {

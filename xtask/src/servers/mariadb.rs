@@ -1,4 +1,4 @@
-//! MariaDB as it is installed.
+//! The installed MariaDB.
 
 use super::instance::{Server, boxed};
 use super::kind::{Address, Definition, Kind, Role, Source};
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked.
+/// How to obtain, find and probe it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "mariadb",
     title: "MariaDB",
@@ -24,7 +24,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at: |at| version_at(at, true),
 });
 
-/// The same, whose time zone is not UTC.
+/// The same in a time zone other than UTC.
 pub(super) const KIND_IN_ANOTHER_ZONE: Kind = Kind(&Definition {
     word: "mariadb-tz",
     title: "MariaDB at +05:30",
@@ -40,7 +40,7 @@ pub(super) const KIND_IN_ANOTHER_ZONE: Kind = Kind(&Definition {
     version_at: |at| version_at(at, true),
 });
 
-/// The user that it runs as where we are root.
+/// The user that it runs as if we are root.
 const USER: &str = "mysql";
 
 /// An installed MariaDB.
@@ -53,7 +53,7 @@ pub(crate) struct Mariadb {
 }
 
 impl Mariadb {
-    /// The one that is installed, if any.
+    /// The installed one, if any.
     pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
         let daemon = host::find_program("mariadbd");
         let installer = ["mariadb-install-db", "mysql_install_db"]
@@ -77,8 +77,8 @@ impl Mariadb {
         }))
     }
 
-    /// The same with another time zone than UTC, and half an hour off at that: what is computed
-    /// in the server's zone by mistake is then wrong in every test.
+    /// The same in a time zone other than UTC, with an offset of half an hour, so that times that
+    /// are computed in the server's zone by mistake are wrong in every test.
     pub(crate) fn in_another_zone(self) -> Self {
         let mut settings = self.settings;
         settings.push("--default-time-zone=+05:30".to_owned());
@@ -119,7 +119,7 @@ impl Server for Mariadb {
         command
             .arg("--no-defaults")
             .arg(option("datadir", &home.join("data")))
-            // At its start it deletes the temporary tables of whoever has the same one.
+            // At startup it deletes the temporary tables of any server with the same directory.
             .arg(option("tmpdir", home))
             .arg(option("socket", &home.join("s.sock")))
             .arg(option("pid-file", &home.join("pid")))
@@ -146,12 +146,12 @@ impl Server for Mariadb {
     }
 }
 
-/// An option that takes a path, as MySQL and MariaDB write it.
+/// An option with a path, in the syntax of MySQL and MariaDB.
 pub(crate) fn option(name: &str, value: &Path) -> String {
     format!("--{name}={}", value.display())
 }
 
-/// The version of the MariaDB, or else of the MySQL, at this address.
+/// The version of the MariaDB, or otherwise of the MySQL, at this address.
 pub(super) fn version_at(at: &Address<'_>, is_mariadb: bool) -> anyhow::Result<String> {
     let version = probe::mysql(at.host, at.port)?;
     ensure!(

@@ -1,8 +1,6 @@
 //! Throw-away servers of the real databases.
 //!
-//! [`Servers::start`] finds or installs what is asked for, starts it on free loopback ports with
-//! temporary data, and stops and removes it when it is dropped, whatever happens. A server or
-//! data that is not ours is never touched.
+//! [`Servers::start`] finds or installs what is requested, and starts it on free loopback ports with temporary data. When it is dropped, it stops and removes everything, whatever happens. Servers and data that are not ours are never touched.
 
 mod consul;
 pub(crate) mod debian;
@@ -85,24 +83,24 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 
 /// The servers of one run.
 pub(crate) struct Servers {
-    // Before the run's folder, which ends what they leave behind.
+    // Dropped before the run's folder, which ends what they leave behind.
     instances: Vec<(Kind, Instance)>,
     given: Vec<(Kind, String, String)>,
     missing: Vec<(Kind, String)>,
     run: RunDir,
 }
 
-/// One server, as the report names it.
+/// One server in the report.
 pub(crate) struct Seen<'a> {
-    /// Which one.
+    /// Its kind.
     pub(crate) kind: Kind,
-    /// Its version, or why it was not to be had.
+    /// Its version, or why it is not available.
     pub(crate) version: Result<&'a str, &'a str>,
 }
 
 impl Servers {
-    /// Starts all servers that `stores` need; what cannot be had and may be missing is told by
-    /// [`Servers::seen`], anything else that cannot is an error that names all of it.
+    /// Starts all servers that `stores` need. [`Servers::seen`] reports those that are unavailable
+    /// and optional. If any other server is unavailable, an error names all of them.
     pub(crate) fn start(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
         let plan = Plan::make(stores, profile)?;
         let run = RunDir::create()?;
@@ -157,18 +155,19 @@ impl Servers {
         Ok(())
     }
 
-    /// Where each server is.
+    /// The URL of each server.
     pub(crate) fn urls(&self) -> Vec<(Kind, String)> {
         let own = self.instances.iter().map(|(kind, it)| (*kind, it.url()));
         let given = self.given.iter().map(|(kind, url, _)| (*kind, url.clone()));
         own.chain(given).collect()
     }
 
-    /// The environment that tells tests where the servers are.
+    /// The environment variables that contain the servers' URLs for tests.
     pub(crate) fn exports(&self) -> Vec<(String, String)> {
         let urls = self.urls().into_iter();
         let there = urls.map(|(kind, url)| (kind.url_variable(), url));
-        // Also what was not asked for: a test that meets neither a URL nor this word fails.
+        // This includes servers that were not requested: a test that finds neither a URL nor this
+        // word fails.
         let missing = Kind::ALL
             .into_iter()
             .filter(|kind| !self.has(*kind))
@@ -182,7 +181,7 @@ impl Servers {
         there.chain(missing).chain(xtask).collect()
     }
 
-    /// What was started, given or not to be had.
+    /// The servers that were started, given or unavailable.
     pub(crate) fn seen(&self) -> Vec<Seen<'_>> {
         let own = self.instances.iter().map(|(kind, it)| Seen {
             kind: *kind,

@@ -1,5 +1,5 @@
-//! A double of MongoDB, since no registry has MongoDB itself: SecantusDB, of Python's registry,
-//! which speaks its protocol over WiredTiger.
+//! An emulator of MongoDB, because no package registry has MongoDB itself: SecantusDB, from PyPI,
+//! which implements its protocol over WiredTiger.
 
 use super::instance::{Server, boxed};
 use super::kind::{Definition, Kind, Role, Source};
@@ -14,7 +14,7 @@ use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked.
+/// How to obtain, find and probe it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "mongodb",
     title: "MongoDB",
@@ -27,7 +27,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at: |at| probe(at.host, at.port),
 });
 
-/// The double and all that it needs, each at the version that was seen to work.
+/// The emulator and all its dependencies, each at a version that is known to work.
 const REQUIREMENTS: [&str; 9] = [
     "SecantusDB==0.7.0b3",
     "dnspython==2.9.2",
@@ -40,10 +40,10 @@ const REQUIREMENTS: [&str; 9] = [
     "tzdata==2026.6",
 ];
 
-/// Named by what is in it.
+/// Named after its contents.
 const FOLDER: &str = "secantusdb-0.7.0b3";
 
-/// The double where it was installed.
+/// The installed emulator.
 pub(crate) struct Mongodb {
     python: PathBuf,
     packages: PathBuf,
@@ -51,7 +51,7 @@ pub(crate) struct Mongodb {
 }
 
 impl Mongodb {
-    /// The one that [`install`] made, if any.
+    /// The one that [`install`] created, if any.
     pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
         let packages = folder()?;
         let Some(python) = python().filter(|_| packages.is_dir()) else {
@@ -70,7 +70,7 @@ fn install() -> anyhow::Result<()> {
     let python = python().context("python3 is not installed")?;
     let folder = folder()?;
     let part = folder.with_extension("part");
-    // A run that was killed has left half of it.
+    // A killed run may have left a partial installation.
     let _ = fs::remove_dir_all(&part);
     eprintln!(
         "xtask: installing {} by pip into {}",
@@ -100,7 +100,8 @@ fn folder() -> anyhow::Result<PathBuf> {
     Ok(host::cache_dir()?.join(FOLDER))
 }
 
-/// The system's own before another of the user's: what is compiled fits one version of Python.
+/// The system's Python before another one of the user's: compiled packages fit one version of
+/// Python.
 fn python() -> Option<PathBuf> {
     let systems = PathBuf::from("/usr/bin/python3");
     host::is_program(&systems)
@@ -121,7 +122,7 @@ impl Server for Mongodb {
         Ok(())
     }
 
-    /// As a replica set of one node, which it is unless told otherwise.
+    /// Runs as a replica set of one node, which is its default.
     fn command(&self, home: &Path, port: u16) -> Command {
         let mut command = Command::new(&self.python);
         command
@@ -153,7 +154,7 @@ impl Server for Mongodb {
     }
 }
 
-/// The version that the MongoDB at this address says it is; also where it asks for a password.
+/// The version that the MongoDB at this address reports, even if it requires a password.
 fn probe(host: &str, port: u16) -> anyhow::Result<String> {
     let mut stream = connect(host, port)?;
     stream.write_all(&question()).context("it hung up")?;
@@ -185,7 +186,7 @@ fn version(stream: &mut impl Read) -> anyhow::Result<String> {
         .context("half an answer")?;
     let text = |key: &[u8]| {
         let at = body.windows(key.len()).position(|window| window == key)?;
-        // Behind the key stands a length.
+        // A length follows the key.
         let value = body.get(at + key.len() + 4..)?;
         let end = value.iter().position(|byte| *byte == 0)?;
         Some(String::from_utf8_lossy(&value[..end]).into_owned())

@@ -1,4 +1,5 @@
-//! MySQL itself, not MariaDB under its name: installed, or Debian sid's in a folder of our own.
+//! MySQL itself, not MariaDB under its name: installed, or extracted from Debian sid into our own
+//! folder.
 
 use super::instance::{Server, boxed};
 use super::kind::{Definition, Kind, Role, Source};
@@ -12,7 +13,7 @@ use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked.
+/// How to obtain, find and probe it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "mysql",
     title: "MySQL",
@@ -39,16 +40,16 @@ pub(crate) struct Mysql {
     settings: Vec<String>,
 }
 
-/// How `mysqld` is called.
+/// How `mysqld` is started.
 enum Program {
-    /// As the system has it.
+    /// As the system installed it.
     Installed(PathBuf),
-    /// From a folder with a system of its own, by that system's loader.
+    /// From a folder with a complete system, with that system's loader.
     Extracted(Extracted),
 }
 
 impl Mysql {
-    /// The one that is installed, else the one that was extracted, if any.
+    /// The installed one, otherwise the extracted one, if any.
     fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
         let root = EXTRACT.root()?;
         let Some(program) = installed()
@@ -58,7 +59,7 @@ impl Mysql {
         };
         let mut settings = Vec::new();
         if host::is_root() {
-            // The folder it comes from may be one that only root can enter.
+            // Its folder may be accessible only to root.
             settings.push("--user=root".to_owned());
         }
         if profile.durability == Durability::Off {

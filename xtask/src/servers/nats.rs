@@ -1,4 +1,4 @@
-//! NATS with JetStream: as it is installed, and newer versions, built from source by Go.
+//! NATS with JetStream: the installed version, and newer ones, built from source with Go.
 
 use super::instance::{Server, boxed};
 use super::kind::{Definition, Kind, Role, Source};
@@ -14,7 +14,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// As Debian has it.
+/// The version in Debian.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "nats",
     title: "NATS",
@@ -27,7 +27,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at: |at| probe(at.host, at.port),
 });
 
-/// 2.10 beside it, which begins buckets with a sequence of choice.
+/// Additionally 2.10, which can start buckets at a chosen sequence.
 pub(super) const KIND_2_10: Kind = Kind(&Definition {
     word: "nats210",
     title: "NATS 2.10",
@@ -40,7 +40,7 @@ pub(super) const KIND_2_10: Kind = Kind(&Definition {
     version_at: |at| probe(at.host, at.port),
 });
 
-/// 2.12 beside it, which writes several messages or none.
+/// Additionally 2.12, which writes several messages atomically.
 pub(super) const KIND_2_12: Kind = Kind(&Definition {
     word: "nats212",
     title: "NATS 2.12",
@@ -53,7 +53,7 @@ pub(super) const KIND_2_12: Kind = Kind(&Definition {
     version_at: |at| probe(at.host, at.port),
 });
 
-/// What `apt-get` knows Go by.
+/// The name of Go's `apt-get` package.
 pub(crate) const GO_PACKAGE: &str = "golang-go";
 
 /// The oldest Go that builds all versions.
@@ -66,17 +66,17 @@ const MODULE: &str = "github.com/nats-io/nats-server/v2";
 pub(crate) struct Version {
     /// Its number.
     pub(crate) version: &'static str,
-    /// What its server is called.
+    /// The name of its server.
     name: &'static str,
 }
 
-/// Begins a bucket with a sequence of choice.
+/// Can start buckets at a chosen sequence.
 static V2_10: Version = Version {
     version: "2.10.27",
     name: "nats210",
 };
 
-/// Writes several messages or none.
+/// Writes several messages atomically.
 static V2_12: Version = Version {
     version: "2.12.15",
     name: "nats212",
@@ -100,7 +100,7 @@ impl Version {
             return Ok(());
         }
         let part = folder.with_extension("part");
-        // A run that was killed has left half of it.
+        // A killed run may have left a partial build.
         let _ = fs::remove_dir_all(&part);
         let module = format!("{MODULE}@v{}", self.version);
         eprintln!("xtask: building {module} by Go into {}", folder.display());
@@ -115,7 +115,8 @@ impl Version {
                 .envs(toolchain.map(|it| ("GOTOOLCHAIN", it)));
             host::output(&mut command)
         };
-        // The Go that is here where it is new enough; else it may fetch the one that it needs.
+        // The installed Go if it is new enough. Otherwise it may download the version that it
+        // needs.
         install(Some("local")).or_else(|_| install(None))?;
         fs::rename(&part, &folder)
             .with_context(|| format!("{} could not be renamed", part.display()))
@@ -147,7 +148,7 @@ pub(crate) struct Nats {
 }
 
 impl Nats {
-    /// The one that is installed, if any.
+    /// The installed one, if any.
     pub(crate) fn find(profile: &Profile) -> Option<Self> {
         let debians = PathBuf::from("/usr/sbin/nats-server");
         let program = host::find_program("nats-server")
@@ -211,7 +212,8 @@ impl Server for Nats {
     }
 }
 
-/// The version of the NATS server at this address, which greets first and must have JetStream.
+/// The version of the NATS server at this address. It sends its greeting first, and must have
+/// JetStream.
 fn probe(host: &str, port: u16) -> anyhow::Result<String> {
     version(&mut connect(host, port)?)
 }

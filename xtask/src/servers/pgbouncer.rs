@@ -1,5 +1,5 @@
-//! PgBouncer in transaction pooling before a PostgreSQL of ours: each transaction may meet
-//! another server connection, so that session state and named statements cannot be relied on.
+//! PgBouncer in transaction pooling in front of our own PostgreSQL. Each transaction may use
+//! another server connection, so session state and named statements are unreliable.
 
 use super::debian;
 use super::instance::Server;
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had and asked. It is found once the port of its PostgreSQL is known.
+/// How to obtain and probe it. It is found once the port of its PostgreSQL is known.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "pgbouncer",
     title: "PgBouncer",
@@ -27,7 +27,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at,
 });
 
-/// What `apt-get` knows it by.
+/// The name of its `apt-get` package.
 const PACKAGE: &str = "pgbouncer";
 
 /// An installed PgBouncer.
@@ -38,7 +38,7 @@ pub(crate) struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// The one that is installed, if any, for the PostgreSQL on port `postgres`.
+    /// The installed one, if any, for the PostgreSQL on port `postgres`.
     pub(crate) fn find(postgres: u16) -> anyhow::Result<Option<Self>> {
         let Some(program) = host::find_program("pgbouncer") else {
             return Ok(None);
@@ -57,7 +57,8 @@ impl PgBouncer {
 
     fn configuration(&self, home: &Path, port: u16) -> String {
         let home = home.display();
-        // sqlx sets extra_float_digits for each connection, which PgBouncer refuses unless told.
+        // sqlx sets extra_float_digits for each connection, which PgBouncer refuses unless
+        // configured.
         format!(
             "[databases]\n\
              * = host=127.0.0.1 port={postgres} user={USER}\n\
@@ -94,7 +95,7 @@ impl Server for PgBouncer {
     fn command(&self, home: &Path, port: u16) -> Command {
         let mut command = Command::new(&self.program);
         let file = home.join("pgbouncer.ini");
-        // Written here since the port is known here; if that fails, so does the start.
+        // Written here because the port is known here. If that fails, so does the start.
         let _ = fs::write(&file, self.configuration(home, port));
         command.arg(file);
         command

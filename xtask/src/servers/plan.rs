@@ -1,4 +1,4 @@
-//! Where each server that is asked for comes from: decided before anything is started.
+//! Where each requested server comes from, decided before anything is started.
 
 use super::instance::Server;
 use super::kind::{Kind, Source, Step, Store};
@@ -12,31 +12,31 @@ use std::fs::File;
 
 /// Where every server comes from.
 pub(crate) struct Plan {
-    /// One each.
+    /// One offer per server.
     pub(crate) offers: Vec<(Kind, Offer)>,
 }
 
 /// Where one server comes from.
 pub(crate) enum Offer {
-    /// The environment names one that is up.
+    /// The environment names a running one.
     Given {
-        /// Where it is.
+        /// Its URL.
         url: String,
-        /// What it says it is.
+        /// The version that it reports.
         version: String,
     },
     /// We start one.
     Ours(Box<dyn Server>),
-    /// It cannot be had, and tests can do without.
+    /// It is unavailable, and tests can do without it.
     Missing(String),
 }
 
 impl Plan {
-    /// Decides, and installs what is missing where that is allowed and possible.
+    /// Decides, and installs missing servers if that is allowed and possible.
     ///
-    /// A store that is asked for by name and cannot be had is an error, after all have been
-    /// looked for. One that is extracted, since the registries may lack it, and what only stands
-    /// beside a store, may miss.
+    /// A store that is requested by name but unavailable is an error, after all have been looked
+    /// for. Extracted servers, which the registries may lack, and companions of a store are
+    /// optional.
     pub(crate) fn make(stores: &[Store], profile: &Profile) -> anyhow::Result<Self> {
         let mut kinds: Vec<Kind> = Vec::new();
         for kind in stores
@@ -109,7 +109,7 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether its program is here.
+/// Whether its program is installed.
 fn is_there(kind: Kind, profile: &Profile) -> anyhow::Result<bool> {
     if kind == pgbouncer::KIND {
         return Ok(PgBouncer::is_there());
@@ -117,7 +117,7 @@ fn is_there(kind: Kind, profile: &Profile) -> anyhow::Result<bool> {
     Ok((kind.0.find)(profile)?.is_some())
 }
 
-/// Installs packages, and what comes into folders of ours, where that is possible here.
+/// Installs packages and extracted folders, if that is possible here.
 fn install(
     mut packages: Vec<&'static str>,
     extracts: &[&sid::Extract],
@@ -140,7 +140,7 @@ fn install(
     debian::clean_up();
     let needs_mmdebstrap = !extracts.is_empty() && host::find_program(sid::PACKAGE).is_none();
     packages.extend(needs_mmdebstrap.then_some(sid::PACKAGE));
-    // What could not be installed is missed, and told, when it is looked for again.
+    // If a package could not be installed, the next search finds and reports that.
     if !packages.is_empty()
         && let Err(error) = debian::install(&packages)
     {
@@ -159,7 +159,7 @@ fn install(
     Ok(())
 }
 
-/// Looks for one server.
+/// Finds one server.
 fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
     if let Some(url) = given_url(kind, profile) {
         let version = kind.version_at(&url).with_context(|| {

@@ -8,15 +8,16 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Below the range that systems take the ports of outgoing connections from (32768 and up on
-/// Linux, 49152 elsewhere): a server that a test stops must find its port free when it starts
-/// again, however many connections were made meanwhile.
+/// Below the range that systems use for the ports of outgoing connections (32768 and up on Linux,
+/// 49152 elsewhere). A server that a test stops must find its port free when it restarts, however
+/// many connections were made in the meantime.
 const RANGE: Range<u16> = 20_000..32_000;
 
-/// Ports that this process has given out: a server that is about to start does not yet hold its.
+/// Ports that this process has handed out: a server that is about to start does not hold its port
+/// yet.
 static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
-/// A port that nobody listens on, and that no other call has got.
+/// A port on which no program listens, and that no other call has returned.
 pub(crate) fn free() -> anyhow::Result<u16> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let given = given.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! PostgreSQL as it is installed: `/usr/lib/postgresql/*/bin`, the newest, or by `PATH`.
+//! The installed PostgreSQL: the newest in `/usr/lib/postgresql/*/bin`, or the one in `PATH`.
 
 use super::instance::{Server, boxed};
 use super::kind::{Address, Definition, Kind, Role, Source};
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked.
+/// How to obtain, find and probe it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "postgres",
     title: "PostgreSQL",
@@ -25,7 +25,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at,
 });
 
-/// The super-user of our instances, and the user that PostgreSQL runs as where we are root.
+/// The superuser of our instances, and the user that PostgreSQL runs as if we are root.
 pub(crate) const USER: &str = "postgres";
 
 /// An installed PostgreSQL.
@@ -36,7 +36,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// The newest that is installed, if any.
+    /// The newest installed one, if any.
     pub(crate) fn find(profile: &Profile) -> anyhow::Result<Option<Self>> {
         let Some(bin) = newest_bin().or_else(bin_by_path) else {
             return Ok(None);
@@ -120,12 +120,12 @@ impl Server for Postgres {
     }
 
     fn shutdown(&self) -> Signal {
-        // "Fast": clients are cut off, not waited for.
+        // "Fast": clients are disconnected, not waited for.
         Signal::INT
     }
 }
 
-/// Debian's folders, one a major version.
+/// Debian's folders, one per major version.
 fn newest_bin() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     versions
@@ -139,7 +139,7 @@ fn newest_bin() -> Option<PathBuf> {
         .map(|(_, bin)| bin)
 }
 
-/// Where the `postgres` of `PATH` really lives: its `initdb` need not be linked there.
+/// The real location of the `postgres` in `PATH`: its `initdb` need not be linked there.
 fn bin_by_path() -> Option<PathBuf> {
     let program = fs::canonicalize(host::find_program("postgres")?).ok()?;
     let bin = program.parent()?.to_owned();
@@ -152,7 +152,7 @@ fn is_complete(bin: &Path) -> bool {
         .all(|name| host::is_program(&bin.join(name)))
 }
 
-/// The version of the PostgreSQL, or of what stands before one, at this address.
+/// The version of the PostgreSQL, or of a proxy in front of one, at this address.
 pub(super) fn version_at(at: &Address<'_>) -> anyhow::Result<String> {
     let user = at.url.username();
     let database = Some(at.url.path().trim_start_matches('/')).filter(|name| !name.is_empty());

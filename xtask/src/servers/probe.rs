@@ -1,16 +1,16 @@
-//! Whether a server answers, and which version it says it is: just enough of each protocol.
+//! Whether a server answers, and which version it reports: the minimum of each protocol.
 
 use anyhow::{Context as _, bail};
 use std::io::{Read, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// How long one question may take.
+/// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The version of the PostgreSQL (or what speaks for one) at this address.
+/// The version of the PostgreSQL (or a proxy in front of one) at this address.
 ///
-/// Fails if it does not let `user` in without a password.
+/// Fails if it does not accept `user` without a password.
 pub(crate) fn postgres(
     host: &str,
     port: u16,
@@ -30,12 +30,13 @@ pub(crate) fn postgres(
     postgres_version(&mut stream)
 }
 
-/// The version of the MySQL or MariaDB at this address: it greets first, with no password.
+/// The version of the MySQL or MariaDB at this address. It sends its greeting first, without a
+/// password.
 pub(crate) fn mysql(host: &str, port: u16) -> anyhow::Result<String> {
     mysql_version(&mut connect(host, port)?)
 }
 
-/// Whether it is Valkey that serves at this address, not Redis, and its version.
+/// Whether the server at this address is Valkey, not Redis, and its version.
 pub(crate) fn redis(host: &str, port: u16) -> anyhow::Result<(bool, String)> {
     let mut stream = connect(host, port)?;
     stream
@@ -44,7 +45,7 @@ pub(crate) fn redis(host: &str, port: u16) -> anyhow::Result<(bool, String)> {
     redis_version(&mut stream)
 }
 
-/// What an HTTP server answers, headers and all.
+/// The reply of an HTTP server, including headers.
 pub(crate) fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     let mut stream = connect(host, port)?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").context("it hung up")?;
@@ -53,7 +54,7 @@ pub(crate) fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A connection that does not wait for long.
+/// A connection with short timeouts.
 pub(crate) fn connect(host: &str, port: u16) -> anyhow::Result<TcpStream> {
     let address = (host, port)
         .to_socket_addrs()
@@ -99,7 +100,7 @@ fn postgres_version(stream: &mut impl Read) -> anyhow::Result<String> {
     }
 }
 
-/// The message among the fields of an error, each of which has a letter before it.
+/// The message among the fields of an error. A letter precedes each field.
 fn postgres_message(fields: &[u8]) -> String {
     fields
         .split(|byte| *byte == 0)
@@ -126,7 +127,7 @@ fn mysql_version(stream: &mut impl Read) -> anyhow::Result<String> {
     };
     let version = rest.split(|byte| *byte == 0).next().unwrap_or_default();
     let version = String::from_utf8_lossy(version);
-    // MariaDB 10 poses as a replica of MySQL 5.5 before it says who it is.
+    // MariaDB 10 reports itself as a replica of MySQL 5.5 before its real version.
     Ok(version
         .strip_prefix("5.5.5-")
         .unwrap_or(&version)
@@ -154,7 +155,7 @@ fn redis_version(stream: &mut impl Read) -> anyhow::Result<(bool, String)> {
         info.lines()
             .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
     };
-    // Valkey poses as the Redis that it was made from.
+    // Valkey reports the Redis version that it was forked from.
     let said = value("valkey_version").map(|version| (true, version.to_owned()));
     said.or_else(|| value("redis_version").map(|version| (false, version.to_owned())))
         .context("it does not tell its version")

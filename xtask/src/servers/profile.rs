@@ -5,25 +5,25 @@ use super::kind::{Kind, Role, Source};
 /// How servers are set up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
-    /// What a commit promises.
+    /// What a commit guarantees.
     pub(crate) durability: Durability,
-    /// Appended to the command line of every server; for one store at a time, since each has its
-    /// own words.
+    /// Appended to the command line of every server. For one store at a time, because each has
+    /// different options.
     pub(crate) extra_args: Vec<String>,
-    /// Also what stands beside a store in the full test: PgBouncer, say, or a newer version.
+    /// Includes companions of a store in the full test, such as PgBouncer or a newer version.
     pub(crate) companions: bool,
-    /// Take servers that the environment names, where it names one.
+    /// Use a server that the environment names, if there is one.
     pub(crate) given: bool,
-    /// Do not install what is missing, even where we could.
+    /// Do not install missing servers, even if it is possible.
     pub(crate) no_install: bool,
-    /// Also what all of the workspace is built with: `protoc`.
+    /// Includes the tools that the whole workspace is built with: `protoc`.
     pub(crate) build_tools: bool,
-    /// Do without what is extracted, MySQL for one, where the registries do not have it.
+    /// Do without extracted servers, such as MySQL, if the registries do not have them.
     pub(crate) extracts_may_miss: bool,
 }
 
 impl Profile {
-    /// Whether the tests can do without this server, and say so.
+    /// Whether the tests can do without this server, and report that.
     pub(crate) fn may_miss(&self, kind: Kind) -> bool {
         match (kind.0.role, &kind.0.source) {
             (Role::Beside(_), _) => true,
@@ -33,12 +33,12 @@ impl Profile {
     }
 }
 
-/// What a commit promises.
+/// What a commit guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// As the server ships: a commit is on disk before it is answered.
+    /// The server's default: a commit is on disk before it is answered.
     #[default]
     AsShipped,
-    /// A commit is answered before it is on disk. Only for measuring what the disk costs.
+    /// A commit is answered before it is on disk. Only for measuring the cost of the disk.
     Off,
 }

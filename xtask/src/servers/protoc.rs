@@ -1,6 +1,6 @@
-//! `protoc`, which the client of etcd is built with.
+//! `protoc`, which the etcd client is built with.
 //!
-//! It is no server, but comes from where they come from, in one go.
+//! It is not a server, but is installed from the same sources in the same step.
 
 use super::debian;
 use crate::host;
@@ -10,10 +10,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::process::Command;
 
-/// What `apt-get` knows it by, and the definitions that every file may import.
+/// The names of its `apt-get` packages: the compiler, and the definitions that every file may
+/// import.
 pub(super) const PACKAGES: [&str; 2] = ["protobuf-compiler", "libprotobuf-dev"];
 
-/// What the client's own files begin with.
+/// The start of the client's own files.
 const TRY: &str = "syntax = \"proto3\";\nimport \"google/protobuf/descriptor.proto\";\n";
 
 /// Whether a build will find it, and whether it works.
@@ -21,7 +22,7 @@ pub(super) fn works() -> bool {
     compile().is_ok()
 }
 
-/// Fails, and says what to do, where it does not.
+/// Fails, with instructions, if it does not work.
 pub(crate) fn check() -> anyhow::Result<()> {
     compile().with_context(|| {
         format!(
@@ -37,7 +38,7 @@ fn compile() -> anyhow::Result<()> {
     let source = folder.path().join("try.proto");
     fs::write(&source, TRY)
         .with_context(|| format!("{} could not be written", source.display()))?;
-    // Found as the build finds it.
+    // Found in the same way as by the build.
     let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty());
     let mut command = Command::new(named("PROTOC").unwrap_or_else(|| OsString::from("protoc")));
     command.arg("-I").arg(folder.path());

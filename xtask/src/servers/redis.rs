@@ -25,7 +25,7 @@ pub(super) const REDIS: Kind = Kind(&Definition {
     version_at: |at| version_at(at, false),
 });
 
-/// Valkey, beside it.
+/// Valkey, additionally.
 pub(super) const VALKEY: Kind = Kind(&Definition {
     word: "valkey",
     title: "Valkey",
@@ -53,22 +53,22 @@ pub(crate) struct Redis {
     settings: Vec<String>,
 }
 
-/// How the server is called.
+/// How the server is started.
 enum Program {
-    /// As the system has it.
+    /// As the system installed it.
     Installed(PathBuf),
-    /// From a folder with a system of its own.
+    /// From a folder with a complete system.
     Extracted(Extracted),
 }
 
 impl Redis {
-    /// The Redis that is installed, if any.
+    /// The installed Redis, if any.
     pub(crate) fn find(profile: &Profile) -> Option<Self> {
         let daemon = host::find_program("redis-server")?;
         Some(Self::new("redis", Program::Installed(daemon), profile))
     }
 
-    /// The Valkey that is installed, else the one that was extracted, if any.
+    /// The installed Valkey, otherwise the extracted one, if any.
     pub(crate) fn find_valkey(profile: &Profile) -> anyhow::Result<Option<Self>> {
         let root = VALKEY_EXTRACT.root()?;
         let program = host::find_program("valkey-server")

@@ -1,6 +1,6 @@
-//! One run's temporary folder and the processes that live in it: gone when the run is.
+//! One run's temporary folder and the processes that live in it. Both are gone when the run is.
 //!
-//! Four ways lead to the same sweep: the value is dropped (also by a panic), a signal arrives
+//! Four events lead to the same cleanup: the value is dropped (also by a panic), a signal arrives
 //! ([`sweep_own`]), this process is killed (a guard process sees its pipe close), or the whole
 //! machine went down (the next run finds the entry in the cache folder).
 
@@ -17,11 +17,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The hidden word that makes this program the guard of another one's run.
+/// The hidden word that makes this program the guard of another process's run.
 pub(crate) const GUARD: &str = "guard";
 
-/// The runs of this process. Whoever starts a process in one holds this, so that a sweep
-/// misses none; a sweep for good keeps it.
+/// The runs of this process. Code that starts a process in one holds this lock, so that a sweep
+/// misses none. A final sweep keeps it.
 static OWN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// How long a process may take to end before it is killed.
@@ -35,24 +35,24 @@ pub(crate) struct RunDir {
     _lock: File,
 }
 
-/// How a process is asked to end when its data is of no more use.
+/// How a process is ended when its data is no longer needed.
 #[derive(Clone, Copy)]
 pub(crate) enum Ending {
-    /// SIGQUIT: PostgreSQL then ends at once, yet gives its shared memory back.
+    /// SIGQUIT: PostgreSQL then ends immediately, but releases its shared memory.
     Quit,
-    /// SIGTERM, for what has children of its own to end.
+    /// SIGTERM, for servers that must end their own children.
     Terminate,
-    /// SIGKILL, for what leaves nothing behind outside its folder.
+    /// SIGKILL, for servers that leave nothing behind outside their folder.
     Kill,
 }
 
 impl RunDir {
-    /// Makes a new one, and clears what killed runs have left.
+    /// Creates a new one, and cleans up what killed runs have left.
     pub(crate) fn create() -> anyhow::Result<Self> {
         sweep_leftovers()?;
         let path = tempfile::Builder::new()
             .prefix("shedlock-run-")
-            // The servers' own users must get in.
+            // The servers' own users need access.
             .permissions(fs::Permissions::from_mode(0o755))
             .tempdir()
             .context("no temporary folder could be made; set TMPDIR to a place for one")?
@@ -74,14 +74,14 @@ impl RunDir {
         })
     }
 
-    /// The folder itself; everyone on the machine may look into it.
+    /// The folder itself. Every user of the machine may read it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Starts a process that ends, at the latest, with this run.
+    /// Starts a process that ends no later than this run.
     ///
-    /// It gets a process group of its own, so that a Ctrl-C does not reach it before us.
+    /// It gets its own process group, so that a Ctrl-C does not reach it before us.
     pub(crate) fn spawn(
         &self,
         name: &str,
@@ -95,7 +95,7 @@ impl RunDir {
             .with_context(|| format!("{command:?} could not be started"))?;
         let saved = match Process::find(child.id()) {
             Some(process) => process.save(&self.path.join(ending.file(name))),
-            // It has ended already: its owner will see that.
+            // It has already ended. Its owner will notice that.
             None => Ok(()),
         };
         if let Err(error) = saved {
@@ -106,7 +106,7 @@ impl RunDir {
         Ok(child)
     }
 
-    /// Runs `command` to its end; what it says goes to `log` and, if it failed, into the error.
+    /// Runs `command` to its end. Its output goes to `log` and, if it failed, into the error.
     pub(crate) fn complete(
         &self,
         name: &str,
@@ -138,7 +138,7 @@ impl RunDir {
         Ok(())
     }
 
-    /// Takes a process that has been waited for off the list.
+    /// Removes a process that has been waited for from the list.
     pub(crate) fn forget(&self, name: &str, ending: Ending) {
         let _ = fs::remove_file(self.path.join(ending.file(name)));
     }
@@ -186,9 +186,9 @@ impl Ending {
     }
 }
 
-/// Ends and removes all runs of this process, and lets it start nothing more.
+/// Ends and removes all runs of this process, and prevents it from starting anything more.
 ///
-/// For the moment before the process exits.
+/// Called just before the process exits.
 pub(crate) fn sweep_own() {
     let own = own();
     for entry in own.iter() {
@@ -197,8 +197,8 @@ pub(crate) fn sweep_own() {
     std::mem::forget(own);
 }
 
-/// Waits until standard input closes, which is when the process that started us is gone, then
-/// clears what it has left of its run, if anything.
+/// Waits until standard input closes, which happens when the process that started us is gone. Then
+/// cleans up what is left of its run.
 pub(crate) fn guard(entry: &Path) {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     if let Ok(lock) = File::open(entry)
@@ -218,7 +218,7 @@ fn runs_dir() -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Writes down where the run lives, locked for as long as this process does.
+/// Records where the run is, locked for as long as this process lives.
 fn enlist(path: &Path) -> anyhow::Result<(PathBuf, File)> {
     let runs = runs_dir()?;
     let name = path
@@ -254,7 +254,7 @@ fn sweep_leftovers() -> anyhow::Result<()> {
         .with_context(|| format!("{} could not be read", runs.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()));
     for entry in entries {
-        // Whoever holds the lock is alive; an empty entry is about to be written.
+        // If the lock is held, its holder is alive. An empty entry is about to be written.
         let left =
             File::open(&entry).is_ok_and(|lock| lock.try_lock().is_ok() && sweep_entry(&entry));
         if left {
@@ -284,7 +284,7 @@ fn sweep(path: &Path) {
     let processes = saved_processes(path);
     for (process, ending) in &processes {
         process.signal_tree(ending.signal());
-        // A stopped process acts on nothing but SIGKILL until it goes on.
+        // A stopped process reacts only to SIGKILL until it is continued.
         process.signal_tree(Signal::CONT);
     }
     for (process, _) in &processes {

@@ -1,5 +1,5 @@
-//! Servers for a Debian that has none: those of the unstable distribution, or of the last one that had
-//! them, each with the libraries it needs, extracted into folders of ours. Nothing of them is installed.
+//! Servers that the current Debian lacks: from the unstable distribution, or from the last one that had them. Each is
+//! extracted with its libraries into our own folders. Nothing is installed.
 
 use crate::host;
 use anyhow::{Context as _, bail};
@@ -12,15 +12,15 @@ pub(crate) const PACKAGE: &str = "mmdebstrap";
 
 /// A server that can be extracted.
 pub(crate) struct Extract {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) name: &'static str,
-    /// What to install by hand.
+    /// The program to install by hand.
     pub(super) program: &'static str,
-    /// What `apt-get` knows it by.
+    /// The name of its `apt-get` package.
     pub(super) package: &'static str,
     /// The distribution that has it.
     pub(super) suite: &'static str,
-    /// Of ours, inside the cache.
+    /// Our folder inside the cache.
     pub(super) folder: &'static str,
 }
 
@@ -30,10 +30,10 @@ impl Extract {
         Ok(host::cache_dir()?.join(self.folder))
     }
 
-    /// Extracts it, if the registry has it today.
+    /// Extracts it, if the registry currently has it.
     ///
-    /// The unstable distribution moves and cannot be pinned, and old ones leave the mirrors: callers
-    /// must be able to do without.
+    /// The unstable distribution changes and cannot be pinned, and old ones leave the mirrors. Callers must be able to
+    /// do without.
     pub(crate) fn extract(&self) -> anyhow::Result<()> {
         if !host::is_debian() || !host::is_root() {
             bail!("it is extracted only on Debian as root");
@@ -41,7 +41,7 @@ impl Extract {
         let mmdebstrap = host::find_program(PACKAGE).context("mmdebstrap is not installed")?;
         let root = self.root()?;
         let part = root.with_extension("part");
-        // A run that was killed has left half of it.
+        // A killed run may have left a partial extraction.
         let _ = fs::remove_dir_all(&part);
         eprintln!(
             "xtask: extracting {} of Debian {} into {}",
@@ -63,7 +63,7 @@ impl Extract {
     }
 }
 
-/// A program in a folder with a system of its own, run by that system's loader.
+/// A program in a folder with a complete system, run with that system's loader.
 pub(crate) struct Extracted {
     root: PathBuf,
     program: PathBuf,
@@ -72,7 +72,7 @@ pub(crate) struct Extracted {
 }
 
 impl Extracted {
-    /// The program at this path inside `root`, if it is there with all it needs.
+    /// The program at this path inside `root`, if it exists with all its dependencies.
     pub(crate) fn find(root: &Path, program: &str) -> Option<Self> {
         let program = root.join(program);
         if !host::is_program(&program) {
@@ -111,7 +111,7 @@ impl Extracted {
     }
 }
 
-/// The mirror that this machine takes Debian from, if apt tells.
+/// The Debian mirror that this machine uses, if apt reports it.
 fn mirror() -> Option<String> {
     let said = host::output(Command::new("apt-get").args([
         "indextargets",

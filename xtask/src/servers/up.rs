@@ -1,14 +1,14 @@
 //! `cargo xtask servers up`: servers for use by hand, and for tests that break one.
 //!
-//! Standard output starts with one `export NAME='value'` line a variable and then the line
-//! `# ready`, so that a shell can read all of it. From then on each line of standard input is an
-//! order, `VERB NAME`, that is answered by one line: `ok …` or `error …`. NAME is that of the server,
+//! Standard output starts with one `export NAME='value'` line per variable and then the line
+//! `# ready`, so that a shell can read all of it. After that, each line of standard input is a
+//! command, `VERB NAME`, which is answered with one line: `ok …` or `error …`. NAME is that of the server,
 //! such as `postgres` or `mariadb-tz`; VERB is
 //!
-//! - `stop`: end it in order; its data stays
-//! - `kill`: end it as a crash does
+//! - `stop`: shut it down in order; its data stays
+//! - `kill`: end it like a crash
 //! - `start`: start it again, on the same port with the same data
-//! - `freeze`, `thaw`: let it hang, and go on
+//! - `freeze`, `thaw`: make it hang, and continue
 //!
 //! When standard input closes, everything is stopped and removed.
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     no_install: bool,
 }
 
-/// Starts the servers, prints their URLs and obeys orders until standard input closes.
+/// Starts the servers, prints their URLs and executes commands until standard input closes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let named = !args.stores.is_empty();
     let stores = if named {
@@ -87,7 +87,7 @@ fn say(text: &str) -> anyhow::Result<()> {
         .context("standard output is gone")
 }
 
-/// The value as a shell reads it.
+/// The value, quoted for a shell.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }

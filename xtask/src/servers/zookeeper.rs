@@ -1,4 +1,4 @@
-//! ZooKeeper alone, as it is installed.
+//! The installed ZooKeeper, standalone.
 
 use super::instance::{Server, boxed};
 use super::kind::{Definition, Kind, Role, Source};
@@ -13,7 +13,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How it is had, found and asked: the server without its service, and what runs it.
+/// How to obtain, find and probe it: the server without its service, and the Java that runs it.
 pub(super) const KIND: Kind = Kind(&Definition {
     word: "zookeeper",
     title: "ZooKeeper",
@@ -26,7 +26,7 @@ pub(super) const KIND: Kind = Kind(&Definition {
     version_at: |at| probe(at.host, at.port),
 });
 
-/// Where Debian has it, with what writes its log.
+/// Debian's path of it, and of the library that writes its log.
 const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
 /// An installed ZooKeeper.
@@ -36,7 +36,7 @@ pub(crate) struct ZooKeeper {
 }
 
 impl ZooKeeper {
-    /// The one that is installed, if any.
+    /// The installed one, if any.
     pub(crate) fn find(profile: &Profile) -> Option<Self> {
         let is_there = CLASS_PATH.split(':').all(|jar| Path::new(jar).is_file());
         let java = host::find_program("java").filter(|_| is_there)?;
@@ -78,7 +78,7 @@ impl Server for ZooKeeper {
     fn command(&self, home: &Path, port: u16) -> Command {
         let mut command = Command::new(&self.java);
         let file = home.join("zoo.cfg");
-        // Written here since the port is known here; if that fails, so does the start.
+        // Written here because the port is known here. If that fails, so does the start.
         let _ = fs::write(&file, Self::configuration(home, port));
         command
             .args(["-Xmx256m", "-XX:+UseSerialGC"])
@@ -117,7 +117,7 @@ fn probe(host: &str, port: u16) -> anyhow::Result<String> {
 }
 
 fn version(said: &str) -> anyhow::Result<String> {
-    // Debian's has more behind the number than its build could tell.
+    // Debian's version string has more after the number.
     let version = said.strip_prefix("Zookeeper version: ");
     let version = version.and_then(|rest| rest.split([',', '-', '\n']).next());
     if let Some(version) = version {
