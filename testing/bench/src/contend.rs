@@ -21,8 +21,9 @@ use crate::site::Site;
 const PROCESSES: u32 = 10;
 const EACH: u32 = 100;
 
-/// How often the task of a slot ran, what the server was asked for that, and how long it took until
-/// the last contender knew. Each round is one slot; the bare thing is one statement a contender.
+/// How often the task of a slot ran, the statements that the server received for it, and the time
+/// until the last contender had its result. Each round is one slot. The baseline is one statement
+/// per contender.
 pub(crate) async fn measure(
     site: &Site,
     effort: Effort,
@@ -35,7 +36,7 @@ pub(crate) async fn measure(
         troop.push(Contenders::start(&url)?);
     }
     let (mut runs, mut statements, mut micros) = (Vec::new(), Vec::new(), Vec::new());
-    // In the first round they connect and prepare, which does not count.
+    // The first round, in which they connect and prepare, does not count.
     for round in 0..=effort.rounds {
         let before = meter.read().await?.statements;
         let slot = Slot::at(SystemTime::now())?;
@@ -56,7 +57,7 @@ pub(crate) async fn measure(
             micros.push(took.as_secs_f64() * 1e6);
         }
     }
-    // Not the median: a single slot that ran twice, or never, is one too many.
+    // Not the median: even a single slot that ran twice, or never, is a failure.
     let worst = runs.iter().copied().find(|runs| (runs - 1.0).abs() > 0.5);
     let bare = f64::from(PROCESSES * EACH);
     let asked = median(&statements);
@@ -82,7 +83,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// One process of them, from outside. It ends when its orders do.
+/// One of the processes, from outside. It ends when its orders do.
 struct Contenders {
     process: Child,
     orders: Option<ChildStdin>,
@@ -131,10 +132,11 @@ impl Drop for Contenders {
     }
 }
 
-/// Where a process of contenders finds the URL, which is not for everybody's eyes.
+/// The variable that contains the URL for a process of contenders. It is not visible to other
+/// users.
 const URL: &str = "SHEDLOCK_BENCH_CONTEND_URL";
 
-/// One process of them, from inside: a slot a line comes in, the number of runs goes out.
+/// One of the processes, from inside: reads one slot per line, and writes the number of runs.
 pub(crate) async fn obey() -> anyhow::Result<()> {
     let url = env::var(URL).with_context(|| format!("{URL} is not set"))?;
     let executor = Executor::new(Arc::new(PostgresProvider::connect(&url).await?));

@@ -1,4 +1,4 @@
-//! Statements and bytes of log for each kind of call, as the server counts them.
+//! Statements and bytes of log for each kind of call, counted by the server.
 
 use shedlock_core::{ExtendRequest, Extension, Lease, LockName, LockProvider};
 
@@ -10,7 +10,7 @@ use crate::report::{Report, Unit};
 use crate::rounds::median;
 use crate::site::Site;
 
-/// Batches of each kind; their median counts, since a server also does things of its own.
+/// Batches of each kind. Their median counts, because a server also has background work.
 const BATCHES: usize = 5;
 
 /// Kinds of calls, in the order in which a batch makes them.
@@ -29,7 +29,7 @@ struct Counted {
     log_bytes: Vec<f64>,
 }
 
-/// Counts ours, and for a yardstick the bare statements.
+/// Counts ours, and the bare statements as the baseline.
 pub(crate) async fn measure(
     site: &Site,
     effort: Effort,
@@ -37,7 +37,7 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<()> {
     let (mut meter, provider) = Meter::new(site).await?;
     let mut ours: [Counted; 5] = Default::default();
-    // The first batch connects, prepares and fills pages, and does not count.
+    // The first batch, which connects, prepares and fills pages, does not count.
     for batch in 0..=BATCHES {
         let names: Result<Vec<_>, _> = (0..effort.batch)
             .map(|lock| LockName::new(format!("counted-{batch}-{lock}")))
@@ -90,8 +90,8 @@ async fn count(
         leases.push(take(provider, name).await?);
     }
     let after_first = meter.read().await?;
-    // Whoever comes to a page first clears away what earlier updates have left on it, and logs
-    // that: not a cost of losing.
+    // The first access to a page cleans up after earlier updates, and logs that. This is not a cost
+    // of losing.
     for name in names {
         lose(provider, name).await?;
     }

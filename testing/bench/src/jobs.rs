@@ -1,4 +1,4 @@
-//! What a scheduler costs while nothing is due, and how late it fires when much is.
+//! The cost of a scheduler while nothing is due, and how late it fires when much is.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,22 +16,22 @@ use crate::report::{Report, Unit};
 use crate::rounds::median;
 use crate::store::Store;
 
-/// Jobs that wait.
+/// Waiting jobs.
 const IDLE: u32 = 100_000;
 
-/// Jobs that fire each second, one a millisecond.
+/// Jobs that fire each second, one per millisecond.
 const BUSY: u32 = 1_000;
 
-/// Time for what the store is asked about each job when it starts.
+/// Time for the store's replies about each job at startup.
 const ANSWERS: Duration = Duration::from_secs(3);
 
-/// How long is listened for wake-ups.
+/// How long wake-ups are counted.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// How long a round of firing lasts.
 const FIRING: Duration = Duration::from_secs(3);
 
-/// All of it, on threads of their own: what is counted is counted by thread.
+/// All measurements, on separate threads, because the counters are per thread.
 pub(crate) async fn measure(effort: Effort, report: &mut Report) -> anyhow::Result<()> {
     let rounds = effort.rounds.min(7);
     let measured = tokio::task::spawn_blocking(move || {
@@ -77,7 +77,7 @@ fn idle_job(number: u32, schedule: Schedule) -> Job {
     Job::new(config, schedule, |_| async { anyhow::Ok(()) })
 }
 
-/// A cron schedule whose next time is hours away, whenever this is run.
+/// A cron schedule whose next time is hours away, at any time of day.
 fn hours_away(number: u32) -> anyhow::Result<Schedule> {
     let seconds = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)?
@@ -89,7 +89,7 @@ fn hours_away(number: u32) -> anyhow::Result<Schedule> {
     )?)
 }
 
-/// What stays allocated for each of very many jobs.
+/// The bytes that stay allocated per job, measured over very many jobs.
 fn bytes_of_a_job() -> anyhow::Result<f64> {
     let runtime = runtime()?;
     let mut started = None;
@@ -108,7 +108,7 @@ fn bytes_of_a_job() -> anyhow::Result<f64> {
     Ok(info.bytes_current as f64 / f64::from(IDLE))
 }
 
-/// When all jobs are planned, and what the store was asked about them is answered.
+/// Waits until all jobs are planned, and the store has answered the requests about them.
 async fn settled(handle: Handle) -> anyhow::Result<Handle> {
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -123,13 +123,13 @@ async fn settled(handle: Handle) -> anyhow::Result<Handle> {
 
 #[derive(Clone, Copy)]
 enum Waits {
-    /// With a look at the calendar as often as this.
+    /// With a check of the wall clock at this interval.
     ByTheCalendar(Duration),
     ByTheRunningClock,
 }
 
-/// With no scheduler at all, with the check of the calendar that there is by default, with one each
-/// hour, and with nothing that is due by the calendar.
+/// With no scheduler at all, with the default check of the wall clock, with one each hour, and with
+/// nothing that is due by the wall clock.
 fn all_wake_ups() -> anyhow::Result<Option<[f64; 4]>> {
     if !cfg!(target_os = "linux") {
         eprintln!("bench: wake-ups are NOT counted: only Linux tells of a single thread");
@@ -144,7 +144,7 @@ fn all_wake_ups() -> anyhow::Result<Option<[f64; 4]>> {
     ]))
 }
 
-/// How often a thread is woken, each second, whose scheduler waits; or where there is none.
+/// How often per second a thread with a waiting scheduler wakes, or a thread without one.
 fn wake_ups(waits: Option<Waits>) -> anyhow::Result<f64> {
     let runtime = runtime()?;
     runtime.block_on(async {
@@ -174,7 +174,7 @@ fn wake_ups(waits: Option<Waits>) -> anyhow::Result<f64> {
     })
 }
 
-/// How often this thread has given its processor back to wait for something.
+/// How often this thread has yielded its processor to wait for something.
 fn times_slept() -> anyhow::Result<u32> {
     let status = fs::read_to_string("/proc/thread-self/status")?;
     let count = status
@@ -184,13 +184,13 @@ fn times_slept() -> anyhow::Result<u32> {
     Ok(count.trim().parse()?)
 }
 
-/// How late was fired, in microseconds: ours, and a bare timer. Medians of the rounds.
+/// How late ticks fired, in microseconds: ours, and a bare timer's. Medians of the rounds.
 struct Firing {
     p50: [f64; 2],
     p99: [f64; 2],
 }
 
-/// A second has a thousand ticks, a millisecond apart; by turns the scheduler's and a bare timer's.
+/// A second has a thousand ticks, a millisecond apart. The scheduler and a bare timer alternate.
 fn firing(rounds: u32) -> anyhow::Result<Firing> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -223,7 +223,7 @@ fn micros_late(at: SystemTime) -> u64 {
     u64::try_from(late.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The first full second that leaves everybody time to get ready.
+/// The first full second that leaves enough time for preparation.
 fn first_second() -> anyhow::Result<SystemTime> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() + 2))
@@ -266,13 +266,13 @@ async fn fire_by_scheduler() -> anyhow::Result<Lateness> {
     Ok(late)
 }
 
-/// The least that fires as often: one timer, and a task for each tick.
+/// The minimum that fires as often: one timer, and a task for each tick.
 async fn fire_by_timer() -> anyhow::Result<Lateness> {
     let late = Arc::new(Mutex::new(lateness()?));
     let first = first_second()?;
     for tick in 0..BUSY * u32::try_from(FIRING.as_secs())? {
         let at = first + Duration::from_millis(u64::from(tick));
-        // The shortest sleep is a millisecond: what is due by now is fired without one.
+        // The shortest sleep is a millisecond. What is already due is fired without one.
         if let Ok(left) = at.duration_since(SystemTime::now()) {
             tokio::time::sleep(left).await;
         }

@@ -1,4 +1,4 @@
-//! Attempts per second at a lock that somebody else holds, next to one bare write whose condition
+//! Attempts per second at a lock that another owner holds, next to one bare write whose condition
 //! does not hold.
 
 use shedlock_core::LockName;

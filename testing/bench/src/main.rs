@@ -1,8 +1,8 @@
-//! What locks cost, next to what the driver and the store take by themselves.
+//! The cost of locks, next to the cost of the driver and the store alone.
 //!
 //! `cargo xtask bench` starts throw-away servers, names them in the environment (see [`site`]) and
 //! runs this program. Every number is compared with a baseline that was measured in the same run,
-//! in turns with it, since a machine is never quiet.
+//! interleaved with it, because a machine is never quiet.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -90,12 +90,12 @@ enum Role {
     },
 }
 
-/// How thoroughly is measured.
+/// How thorough the measurement is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// Rounds of a comparison.
     pub(crate) rounds: u32,
-    /// How long one side is measured in one round.
+    /// How long one side is measured per round.
     pub(crate) slice: Duration,
     /// Calls of one kind between two readings of a counter.
     pub(crate) batch: usize,
@@ -123,7 +123,7 @@ impl Cli {
 }
 
 fn main() -> ExitCode {
-    // Some clients want the program to choose a library for TLS, which nothing here uses.
+    // Some clients require the program to choose a TLS library, although nothing here uses TLS.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -197,7 +197,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
                     .with_context(named)?;
                 shipped.push(site);
             } else {
-                // Where the disk is waited for, it hides everything else.
+                // A wait for the disk would hide everything else.
                 names::measure(&site, effort, &mut report)
                     .await
                     .with_context(named)?;
@@ -208,7 +208,8 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         memory::measure(effort, &mut report).await?;
         jobs::measure(effort, &mut report).await?;
     }
-    // Last, since counting what SQLite does needs a log subscriber, which would slow the rest.
+    // Last, because counting SQLite's statements needs a log subscriber, which would slow down the
+    // rest.
     for site in shipped.iter().filter(|site| site.store.is_sql()) {
         if site.store == Store::POSTGRES {
             contend::measure(site, effort, &mut report).await?;

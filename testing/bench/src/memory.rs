@@ -1,4 +1,4 @@
-//! What the runtime itself costs: over the provider that needs no I/O.
+//! The cost of the runtime itself: over the provider that needs no I/O.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::report::{Report, Unit};
 use crate::rounds::{Side, Worker, take_turns};
 use crate::store::Store;
 
-/// Runs of one step, so that the clock and the histogram between two steps do not show.
+/// Runs per step, so that the clock and the histogram between two steps do not matter.
 const RUNS: u32 = 50;
 
 /// Runs whose allocations are counted together.
 const COUNTED: u32 = 1_000;
 
-/// An empty task by the executor, next to attempt and unlock by the provider alone: its time, and
-/// what it takes from the allocator.
+/// An empty task through the executor, next to attempt and unlock through the provider alone: its
+/// time, and its allocations.
 pub(crate) async fn measure(effort: Effort, report: &mut Report) -> anyhow::Result<()> {
     let provider: Arc<dyn LockProvider> = Arc::new(MemoryProvider::new());
     let direct = Direct {
@@ -39,7 +39,7 @@ pub(crate) async fn measure(effort: Effort, report: &mut Report) -> anyhow::Resu
     ];
     take_turns(&mut sides, effort.rounds, effort.slice).await?;
     let [base, own] = &sides;
-    // Not by the rates: the median step is one in which nobody else had the processor.
+    // Not from the rates: the median step is one in which no other process had the processor.
     let nanos = |side: &Side| side.micros_at(0.5) * 1e3 / f64::from(RUNS);
     let mut add = |what: &str, unit, own: f64, base: f64| {
         report.add(Store::MEMORY, what, unit, own, Some((base, own / base)));
@@ -69,7 +69,7 @@ pub(crate) async fn measure(effort: Effort, report: &mut Report) -> anyhow::Resu
     Ok(())
 }
 
-/// What a future allocates, on a thread of its own: the counter counts one thread.
+/// The allocations of a future, on a separate thread, because the counter counts one thread.
 async fn counted<F, R>(run: F) -> anyhow::Result<AllocationInfo>
 where
     F: FnOnce() -> R + Clone + Send + 'static,
@@ -77,7 +77,7 @@ where
 {
     let runtime = tokio::runtime::Handle::current();
     let counted = tokio::task::spawn_blocking(move || {
-        // The first run makes what is made once.
+        // The first run makes the one-time allocations.
         runtime.block_on(run.clone()())?;
         let mut ended = Ok(());
         let info = allocation_counter::measure(|| ended = runtime.block_on(run()));
@@ -86,7 +86,7 @@ where
     counted.await.context("the counting thread panicked")?
 }
 
-/// Attempt and unlock, by the provider alone.
+/// Attempt and unlock, through the provider alone.
 #[derive(Clone)]
 struct Direct {
     provider: Arc<dyn LockProvider>,

@@ -1,4 +1,4 @@
-//! What the server counted: statements, and bytes of its write-ahead log.
+//! The server's counters: statements, and bytes of its write-ahead log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,11 +21,11 @@ pub(crate) enum Meter {
     Sqlite(SqliteMeter),
 }
 
-/// What the counters stand at.
+/// The values of the counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) statements: u64,
-    /// `None` where there is no such counter.
+    /// `None` if there is no such counter.
     pub(crate) log_bytes: Option<u64>,
 }
 
@@ -58,11 +58,11 @@ impl Meter {
     }
 }
 
-/// Reads the server's log, in which sessions with `log_statement = all` leave a line a statement,
-/// and where its write-ahead log ends.
+/// Reads the server's log, to which sessions with `log_statement = all` write a line per statement,
+/// and the end of its write-ahead log.
 pub(crate) struct PostgresMeter {
     reader: PgConnection,
-    /// Logs its statements: what it says last is the end of what was logged before.
+    /// Logs its statements. Its last statement marks the end of what was logged before.
     marker: PgConnection,
     marks: u64,
     file: String,
@@ -101,7 +101,7 @@ impl PostgresMeter {
         sqlx::raw_sql(sqlx::AssertSqlSafe(mark.clone()))
             .execute(&mut self.marker)
             .await?;
-        // The log goes through a process of its own.
+        // A separate process writes the log.
         for _ in 0..500 {
             let bytes: Vec<u8> = sqlx::query("SELECT pg_read_binary_file($1, $2, 100000000)")
                 .bind(&self.file)
@@ -124,17 +124,17 @@ impl PostgresMeter {
     }
 }
 
-/// Lines that tell of a statement, as one text or as one prepared before.
+/// Counts the lines that contain a statement, either as one text or prepared.
 fn count(log: &str) -> u64 {
     let is_statement =
         |line: &&str| line.contains("LOG:  statement: ") || line.contains("LOG:  execute ");
     u64::try_from(log.lines().filter(is_statement).count()).unwrap_or(u64::MAX)
 }
 
-/// Reads `Questions`, the statements that clients sent, and where the redo log ends.
+/// Reads `Questions`, the statements that clients sent, and the end of the redo log.
 pub(crate) struct MySqlMeter {
     reader: MySqlConnection,
-    /// Each is a statement, too, and counted before it is answered.
+    /// Each reading is a statement too, and is counted before it is answered.
     readings: u64,
 }
 
@@ -177,7 +177,8 @@ impl MySqlMeter {
     }
 }
 
-/// Counts what the driver logs that it has run: in SQLite, it runs the statements itself.
+/// Counts the driver's log events for statements. For SQLite, the driver runs the statements
+/// itself.
 pub(crate) struct SqliteMeter {
     statements: Arc<AtomicU64>,
 }

@@ -1,4 +1,4 @@
-//! What the number of names in a lock table does to an attempt.
+//! How the number of names in a lock table affects an attempt.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use crate::report::{Report, Unit};
 use crate::rounds::median;
 use crate::site::Site;
 
-/// Names of the small table, and as many are used of the large one.
+/// The names of the small table. As many names of the large table are used.
 const FEW: u32 = 100;
 
-/// Attempts that win, in a table of very many names and in one of a few.
+/// Winning attempts in a table of very many names and in one of a few.
 ///
-/// In both the same number of names is used, in the large one far apart from each other, or
-/// (`all_over`) a different one each time, which on a fresh table is each row's first change.
+/// Both use the same number of names. In the large table they are far apart, or (`all_over`) a
+/// different one each time, which on a fresh table is each row's first change.
 pub(crate) async fn measure(
     site: &Site,
     effort: Effort,
@@ -67,7 +67,7 @@ struct Table {
 impl Table {
     async fn new(site: &Site, table: &str, names: u32) -> anyhow::Result<Self> {
         let provider = site.table_provider(table).await?;
-        // A row that the provider wrote is the pattern of all others.
+        // A row that the provider wrote is the template for all others.
         let pattern = LockName::new("0")?;
         let lease = take(&*provider, &pattern).await?;
         give_back(&*provider, &lease).await?;
@@ -80,12 +80,12 @@ impl Table {
     }
 }
 
-/// One attempt and unlock after the other, a number of names further each time.
+/// One attempt and unlock after the other, a fixed number of names further each time.
 struct Walk<'a> {
     table: &'a Table,
     stride: u32,
     at: u32,
-    /// Median of the attempts of each round, in microseconds.
+    /// The median of the attempts in each round, in microseconds.
     medians: Vec<f64>,
 }
 

@@ -10,7 +10,7 @@ use crate::store::Store;
 /// Workers of the second comparison.
 const MANY: usize = 16;
 
-/// One connection: the bare pair, and ours in each way that there is.
+/// One connection: the bare pair, and our provider in each variant.
 pub(crate) async fn measure(
     site: &Site,
     effort: Effort,
@@ -60,8 +60,8 @@ async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result
     Ok(())
 }
 
-/// Sixteen workers, each with a lock and a connection of its own. SQLite has one writer at a time,
-/// so that there they share a connection, ours as well as the bare one.
+/// Sixteen workers, each with its own lock and connection. SQLite has one writer at a time, so
+/// there they share a connection, on our side and on the bare one.
 async fn many(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result<()> {
     let connections = if site.store == Store::SQLITE { 1 } else { MANY };
     let mut provider = if has_own_connections(site) {

@@ -12,10 +12,10 @@ use shedlock_core::{
 use crate::bare::Bare;
 use crate::rounds::Worker;
 
-/// Long enough that no lease ends while it is measured.
+/// Long enough that no lease ends during the measurement.
 pub(crate) const AT_MOST: Duration = Duration::from_secs(600);
 
-/// Attempt and unlock, by the provider alone.
+/// Attempt and unlock, through the provider alone.
 pub(crate) struct Direct {
     provider: Arc<dyn LockProvider>,
     name: LockName,
@@ -68,7 +68,7 @@ impl Worker for Executed {
     }
 }
 
-/// Attempts at a lock that somebody else holds.
+/// Attempts at a lock that another owner holds.
 pub(crate) struct Losing {
     provider: Arc<dyn LockProvider>,
     name: LockName,

@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON, held against the budgets.
+//! The measurements, as a table and as JSON, compared with the budgets.
 
 use std::fmt;
 use std::fs;
@@ -23,12 +23,12 @@ struct Row {
     what: String,
     ours: f64,
     baseline: Option<f64>,
-    /// Ours by the baseline's: the median of the rounds where there were rounds.
+    /// Our value divided by the baseline: the median over the rounds, if there were rounds.
     ratio: Option<f64>,
     unit: Unit,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
     /// Lock and unlock, per second.
@@ -37,13 +37,13 @@ pub(crate) enum Unit {
     /// Attempts per second.
     #[serde(rename = "attempts/s")]
     AttemptsPerSecond,
-    /// Of one step.
+    /// For one step.
     #[serde(rename = "µs")]
     Microseconds,
-    /// Of one step.
+    /// For one step.
     #[serde(rename = "ns")]
     Nanoseconds,
-    /// That the server ran, for one call.
+    /// Run by the server, for one call.
     #[serde(rename = "statements")]
     Statements,
     /// Over the wire and back, for one call.
@@ -58,7 +58,7 @@ pub(crate) enum Unit {
     /// Of memory.
     #[serde(rename = "bytes allocated")]
     Allocated,
-    /// Of the thread that timers are waited for on.
+    /// Of the thread that waits for timers.
     #[serde(rename = "wake-ups/s")]
     WakeUpsPerSecond,
     /// Of a task.
@@ -66,7 +66,7 @@ pub(crate) enum Unit {
     Runs,
 }
 
-/// What a row must keep.
+/// The limit for a row.
 enum Budget {
     RatioAtLeast(f64),
     RatioAtMost(f64),
@@ -79,7 +79,7 @@ impl Report {
         Self { rows: Vec::new() }
     }
 
-    /// Adds a row; the baseline comes with the ratio to it.
+    /// Adds a row. The baseline comes with the ratio to it.
     pub(crate) fn add(
         &mut self,
         store: Store,
@@ -161,8 +161,8 @@ impl Row {
         format!("{verdict}: {words}")
     }
 
-    /// Whether an attempt is one conditional write; else it reads first, and is not held to the
-    /// rate of a bare write.
+    /// Whether an attempt is one conditional write. Otherwise it reads first, and the rate of a
+    /// bare write is not required of it.
     fn takes_one_turn(&self) -> bool {
         !reads_first(self.store)
     }
@@ -181,7 +181,7 @@ impl Row {
             "statements_won_attempt" | "statements_unlock" | "statements_extend" => {
                 Budget::AtMost(1.0)
             }
-            // Other servers write to their logs on their own account, too.
+            // Other servers also write to their logs in the background.
             "wal_bytes_lost_attempt" if self.store == "postgres" => Budget::AtMost(0.0),
             "executor_per_run" => Budget::AtMost(2_000.0),
             "idle_job" => Budget::AtMost(1_023.0),

@@ -1,13 +1,13 @@
-//! Sides of a comparison, measured in turns.
+//! Sides of a comparison, measured interleaved.
 
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use shedlock_core::BoxFuture;
 
-/// One worker of a side: does the same thing over and over.
+/// One worker of a side: repeats the same step.
 pub(crate) trait Worker: Send {
-    /// Once.
+    /// Runs one step.
     fn step(&mut self) -> BoxFuture<'_, anyhow::Result<()>>;
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Side {
     latencies: Histogram<u64>,
 }
 
-/// Longest step that is told apart from longer ones.
+/// The longest step that is distinguished from longer ones.
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Side {
@@ -53,7 +53,7 @@ impl Side {
         Duration::from_nanos(self.latencies.value_at_quantile(quantile)).as_secs_f64() * 1e6
     }
 
-    /// Every worker steps until `slice` is over.
+    /// Runs steps on every worker until `slice` has passed.
     async fn run(&mut self, slice: Duration) -> anyhow::Result<Ran> {
         let begun = Instant::now();
         let running: Vec<_> = self
@@ -93,8 +93,8 @@ async fn work(
     Ok((worker, latencies))
 }
 
-/// Measures all sides in each round, in turns forth and back, so that whatever slows the machine
-/// for a while slows all of them. A round before the first one does not count.
+/// Measures all sides in each round, in alternating order, so that whatever slows the machine for a
+/// while slows all of them. A round before the first one does not count.
 pub(crate) async fn take_turns(
     sides: &mut [Side],
     rounds: u32,
@@ -118,7 +118,7 @@ pub(crate) async fn take_turns(
     Ok(())
 }
 
-/// The middle one; 0 of none.
+/// The median. 0 if there are no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -153,7 +153,7 @@ mod tests {
             rates: rates.to_vec(),
             ..Side::new(Vec::new())
         };
-        // Each round at 0.9, while the machine was slower and slower.
+        // Each round at 0.9, while the machine became slower and slower.
         let (ours, bare) = (side(&[90.0, 45.0, 9.0]), side(&[100.0, 50.0, 10.0]));
         assert!((ours.ratio_to(&bare) - 0.9).abs() < 1e-9);
     }

@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use shedlock::__stores::{STORES, StoreEntry};
 use shedlock_conformance::proxy::{Matcher, http2_control};
 
-/// A store, or one of the servers that it can be on.
+/// A store, or one of the servers that it can run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Store(&'static str);
 
@@ -29,7 +29,7 @@ impl Store {
     pub(crate) const ETCD: Self = Self("etcd");
     pub(crate) const MONGODB: Self = Self("mongodb");
     pub(crate) const SQLITE: Self = Self("sqlite");
-    /// The in-memory provider, for what the runtime itself costs.
+    /// The in-memory provider, for the cost of the runtime itself.
     pub(crate) const MEMORY: Self = Self("memory");
 
     /// All of them, in the order of the registry.
@@ -42,8 +42,8 @@ impl Store {
         self.0
     }
 
-    /// Whether it is a database with a table: those are measured with and without fsync, over pools,
-    /// and by their own counters.
+    /// Whether it is a database with a table. Those are measured with and without fsync, over pools, and with their own
+    /// counters.
     pub(crate) fn is_sql(self) -> bool {
         matches!(
             self,
@@ -51,7 +51,7 @@ impl Store {
         )
     }
 
-    /// The URL of locks of our own on this server, where there is no table to make.
+    /// The URL of a separate place for locks on this server, for stores without a table to create.
     pub(crate) fn url_of_place(self, server: &str) -> String {
         entry(self.0).url_of_place(server, "bench")
     }

@@ -1,4 +1,4 @@
-//! Round trips and bytes of each call, as a proxy between client and server sees them.
+//! Round trips and bytes of each call, counted by a proxy between client and server.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::report::{Report, Unit};
 use crate::rounds::median;
 use crate::site::Site;
 
-/// How often each call is counted, after once that is not: it connects and prepares.
+/// How often each call is counted. A first call, which connects and prepares, is not counted.
 const TIMES: usize = 5;
 
-/// Replies come this much later, so that what is sent together counts as one round trip.
+/// The delay of replies, so that requests that are sent together count as one round trip.
 const LATER: Duration = Duration::from_millis(15);
 
 const KINDS: [&str; 5] = [
@@ -26,7 +26,7 @@ const KINDS: [&str; 5] = [
     "won_attempt",
 ];
 
-/// Counts ours, and for a yardstick the bare writes; nothing of a store that has no server.
+/// Counts ours, and the bare writes as the baseline. Does nothing for a store without a server.
 pub(crate) async fn measure(site: &Site, report: &mut Report) -> anyhow::Result<()> {
     let Some(server) = site.address() else {
         return Ok(());
@@ -66,7 +66,7 @@ pub(crate) async fn measure(site: &Site, report: &mut Report) -> anyhow::Result<
     Ok(())
 }
 
-/// What is between client and server.
+/// The proxy between client and server.
 struct Wire {
     proxy: Proxy,
     chatter: Option<Matcher>,
@@ -93,7 +93,7 @@ impl Wire {
         Ok([first, lost, extend, unlock, won])
     }
 
-    /// What corresponds to them.
+    /// The corresponding bare writes.
     async fn of_bare(&self, bare: &mut Bare, name: &str) -> anyhow::Result<[Option<Traffic>; 5]> {
         bare.create(name).await?;
         let (take, ()) = self.count(bare.take(name)).await?;
@@ -102,7 +102,7 @@ impl Wire {
         Ok([None, Some(miss), None, Some(free), Some(take)])
     }
 
-    /// What a call sends and gets.
+    /// The traffic of a call.
     async fn count<T>(
         &self,
         call: impl Future<Output = anyhow::Result<T>>,
@@ -119,7 +119,7 @@ impl Wire {
     }
 }
 
-/// A column of all that was counted.
+/// A column of the counts.
 type Column = fn(&Traffic) -> f64;
 
 fn add(site: &Site, report: &mut Report, what: &str, own: &[Traffic], base: &[Traffic]) {

@@ -1,8 +1,10 @@
-//! One side of a comparison of locks, as a process of its own, so that its CPU time is its own.
+//! One side of a comparison of locks, in a separate process, so that its CPU time can be measured
+//! separately.
 //!
-//! It does a round of pairs of lock and unlock for each line on standard input, an [`Order`], and
-//! answers each in a line on standard output, an [`Answer`]; before the first it says that it is
-//! [`Ready`]. `testing/bench/java` speaks the same. It ends when standard input does.
+//! For each line on standard input, an [`Order`], it runs a round of pairs of lock and unlock, and
+//! writes a line on standard output, an [`Answer`]. Before the first one it writes that it is
+//! [`Ready`]. `testing/bench/java` uses the same protocol. The process ends when standard input
+//! does.
 #![allow(
     clippy::print_stdout,
     reason = "its answers go to standard output: that is its product"
@@ -17,10 +19,10 @@ pub use contestant::{BoxFuture, Contestant, Worker};
 pub use round::Rounds;
 pub use wire::{Answer, Order, Ready, histogram};
 
-/// Does what standard input says, until it ends.
+/// Executes the orders on standard input until it ends.
 ///
 /// # Errors
-/// Whatever the lock fails with, and orders that are none.
+/// The errors of the lock, and invalid orders.
 pub async fn serve(contestant: impl Contestant, versions: &str) -> anyhow::Result<()> {
     let mut rounds = Rounds::new(contestant);
     let ready = Ready {

@@ -7,13 +7,13 @@ use hdrhistogram::Histogram;
 
 use crate::{Answer, Contestant, Order, Worker, histogram};
 
-/// The workers of a contender, which last from round to round.
+/// The workers of a contender, which are reused for all rounds.
 pub struct Rounds<C> {
     contestant: C,
     idle: HashMap<String, Vec<Box<dyn Worker>>>,
 }
 
-/// What one worker did.
+/// The result of one worker.
 struct Done {
     worker: Box<dyn Worker>,
     latencies: Histogram<u64>,
@@ -21,7 +21,7 @@ struct Done {
 }
 
 impl<C: Contestant> Rounds<C> {
-    /// None yet.
+    /// No workers yet.
     pub fn new(contestant: C) -> Self {
         Self {
             contestant,
@@ -29,10 +29,10 @@ impl<C: Contestant> Rounds<C> {
         }
     }
 
-    /// Does one.
+    /// Runs a round.
     ///
     /// # Errors
-    /// What the first worker that fails says.
+    /// The error of the first worker that fails.
     pub async fn run(&mut self, order: &Order) -> anyhow::Result<Answer> {
         let mut ready = Vec::new();
         for number in 0..order.workers {

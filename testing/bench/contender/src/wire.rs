@@ -1,4 +1,4 @@
-//! What is said between the two processes.
+//! The messages between the two processes.
 
 use std::time::Duration;
 
@@ -8,33 +8,33 @@ use serde::{Deserialize, Serialize};
 /// The first line of a contender: it is connected.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready {
-    /// What it is made of, for people.
+    /// Its components, for people.
     pub versions: String,
 }
 
-/// A round that is asked for.
+/// A requested round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// Before each name of a lock.
+    /// The prefix of each lock's name.
     pub name: String,
-    /// How many workers there are at the same time.
+    /// How many workers run at the same time.
     pub workers: usize,
-    /// Whether all of them want one lock; else each has its own.
+    /// Whether all of them use one lock. Otherwise each has its own.
     pub contended: bool,
-    /// How long they go on.
+    /// How long the round lasts.
     pub millis: u64,
-    /// How many pairs each of them makes instead; 0 for as many as the time allows.
+    /// How many pairs each of them makes instead of running for `millis`. 0 for no such limit.
     pub pairs: u64,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// How long it took.
     pub nanos: u64,
-    /// Attempts at a lock that somebody else held.
+    /// Attempts at a lock that another worker held.
     pub lost: u64,
-    /// Durations of pairs in nanoseconds, to three digits, and how many there were of each.
+    /// Durations of pairs in nanoseconds, to three digits, and the number of pairs for each.
     pub latencies: Vec<(u64, u64)>,
 }
 
@@ -45,10 +45,10 @@ impl Answer {
     }
 }
 
-/// Longest pair that is told apart from longer ones.
+/// The longest pair that is distinguished from longer ones.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// An empty one, in nanoseconds.
+/// An empty histogram, in nanoseconds.
 pub fn histogram() -> Histogram<u64> {
     let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
     Histogram::new_with_bounds(100, longest, 3).expect("these bounds are valid")

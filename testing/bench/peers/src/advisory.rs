@@ -1,5 +1,4 @@
-//! `distributed-lock` over databases: locks that last as long as the session which took them, and that
-//! leave no record.
+//! `distributed-lock` over databases: locks that last as long as the session that took them, and that leave no record.
 
 use anyhow::Context as _;
 use distributed_lock_core::traits::{DistributedLock, LockHandle as _, LockProvider as _};
@@ -9,7 +8,7 @@ use shedlock_bench_contender::{BoxFuture, Contestant, Worker};
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::postgres::PgPoolOptions;
 
-/// As many as any contender has.
+/// As many as every contender has.
 const CONNECTIONS: u32 = 64;
 
 /// `pg_try_advisory_lock`.

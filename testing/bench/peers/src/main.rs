@@ -1,5 +1,5 @@
-//! Other locks in Rust, measured as they are: `cargo xtask bench --peers` starts this program with the
-//! word for one of them, and the URL of the store in [`URL`].
+//! Other locks in Rust, measured unmodified. `cargo xtask bench --peers` starts this program with the word for one of
+//! them, and the URL of the store in [`URL`].
 
 mod advisory;
 mod redis;
@@ -9,7 +9,7 @@ use std::env;
 use anyhow::{Context as _, bail};
 use shedlock_bench_contender::serve;
 
-/// Where it finds the URL, which is not for everybody's eyes.
+/// The variable that contains the URL, which is not visible to other users.
 const URL: &str = "SHEDLOCK_BENCH_CONTEND_URL";
 
 fn main() -> anyhow::Result<()> {

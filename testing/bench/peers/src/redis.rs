@@ -14,7 +14,7 @@ use shedlock_bench_contender::{BoxFuture, Contestant, Worker};
 
 use crate::advisory::Handled;
 
-/// Long enough that no lease ends while it is measured.
+/// Long enough that no lease ends during the measurement.
 const AT_MOST: Duration = Duration::from_secs(600);
 
 /// `rslock`: Redlock, here over one server.
@@ -23,7 +23,7 @@ pub(crate) struct Red(LockManager);
 impl Red {
     pub(crate) fn connect(url: &str) -> Self {
         let mut manager = LockManager::new(vec![url]);
-        // One try, as everybody else's.
+        // One try, like all others.
         manager.set_retry(1, Duration::from_millis(1));
         Self(manager)
     }
@@ -51,7 +51,7 @@ impl Worker for RedWorker {
         Box::pin(async {
             self.held = match self.manager.lock(&*self.name, AT_MOST).await {
                 Ok(lock) => Some(lock),
-                // It says the same of a server that does not answer.
+                // It returns the same error for a server that does not answer.
                 Err(LockError::Unavailable) => None,
                 Err(error) => return Err(error.into()),
             };
@@ -67,7 +67,7 @@ impl Worker for RedWorker {
     }
 }
 
-/// `dist_lock`, which connects anew for each call.
+/// `dist_lock`, which reconnects for each call.
 pub(crate) struct Dist(&'static Client);
 
 impl Dist {
@@ -104,7 +104,7 @@ fn told(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("dist_lock failed: {error}")
 }
 
-/// `distributed-lock`, which keeps what it holds alive by a task for each.
+/// `distributed-lock`, which keeps each held lock alive with a task.
 pub(crate) struct Distributed(RedisLockProvider);
 
 impl Distributed {

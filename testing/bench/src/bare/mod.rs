@@ -1,10 +1,9 @@
-//! The baseline: the least that any lock over the same client would have to ask for, on one
-//! connection.
+//! The baseline: the minimum that any lock over the same client must request, on one connection.
 //!
-//! Databases: prepared single-row UPDATEs by primary key, of the columns that a lock needs, which
-//! decide nothing: no condition, no time of the server, nothing comes back. Other stores: the
-//! cheapest conditional write that takes a key, and the cheapest that gives it back only if it is
-//! still the own one. No lock over this client can be faster.
+//! Databases: prepared single-row UPDATEs by primary key, of the columns that a lock needs. They
+//! decide nothing: they have no condition, do not read the server's time, and return nothing. Other
+//! stores: the cheapest conditional write that takes a key, and the cheapest that gives it back
+//! only if it still belongs to this owner. No lock over this client can be faster.
 
 #[cfg(feature = "all-stores")]
 #[path = "../../../../stores/consul/bench/bare.rs"]
@@ -34,7 +33,7 @@ use tokio::sync::Mutex;
 /// Connects to the server at a URL.
 type Connect = fn(&str) -> BoxFuture<'_, anyhow::Result<Bare>>;
 
-/// The stores that have no SQL, by the names of their servers.
+/// The stores without SQL, by the names of their servers.
 const CLIENTS: &[(&str, Connect)] = &[
     ("redis", |at| open(redis::Redis::connect(at))),
     ("valkey", |at| open(redis::Redis::connect(at))),
@@ -68,27 +67,27 @@ type Written<'a> = BoxFuture<'a, anyhow::Result<bool>>;
 
 /// One connection of a store's own client.
 pub(crate) trait Client: Send {
-    /// Makes the record, free.
+    /// Creates the record, free.
     fn create<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
 
-    /// Takes a free one.
+    /// Takes a free record.
     fn take<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
 
-    /// Gives back what was taken last.
+    /// Gives back the record that was taken last.
     fn free<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
 
-    /// As taking, under a condition that does not hold: on a record that is taken.
+    /// Like `take`, with a condition that does not hold: on a record that is taken.
     fn miss<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a>;
 }
 
-/// A connection and how often it was used. Clones share it, and take turns.
+/// A connection and its use count. Clones share it, one at a time.
 #[derive(Clone)]
 pub(crate) struct Bare {
     client: Arc<Mutex<dyn Client>>,
     uses: u64,
 }
 
-/// What is written into the record at its nth use.
+/// The values that are written into the record at its nth use.
 pub(crate) struct Values<'a> {
     name: &'a str,
     owner: String,
@@ -103,13 +102,13 @@ impl Bare {
         }
     }
 
-    /// Makes the record.
+    /// Creates the record.
     pub(crate) async fn create(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
         expect(true, self.client.lock().await.create(&values).await?, name)
     }
 
-    /// Writes what a taken lock has.
+    /// Writes the fields of a taken lock.
     pub(crate) async fn take(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
         expect(true, self.client.lock().await.take(&values).await?, name)
@@ -121,7 +120,7 @@ impl Bare {
         expect(true, self.client.lock().await.free(&values).await?, name)
     }
 
-    /// As [`Bare::take`], under a condition that does not hold.
+    /// Like [`Bare::take`], with a condition that does not hold.
     pub(crate) async fn miss(&mut self, name: &str) -> anyhow::Result<()> {
         let values = self.values(name);
         expect(false, self.client.lock().await.miss(&values).await?, name)
@@ -131,7 +130,7 @@ impl Bare {
         self.uses += 1;
         Values {
             name,
-            // As long as an owner of ours.
+            // As long as our owners.
             owner: format!("bench-host/4711/{:016x}", self.uses),
             n: self.uses,
         }

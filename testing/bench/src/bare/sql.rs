@@ -1,5 +1,5 @@
-//! Bare statements on databases: the same for all, but for what a parameter is called and how an
-//! instant is stored.
+//! Bare statements on databases: the same for all, except for the names of parameters and the
+//! storage of an instant.
 
 use sqlx::types::time::{OffsetDateTime, PrimitiveDateTime};
 use sqlx::{MySqlConnection, PgConnection, SqliteConnection};
@@ -9,7 +9,7 @@ use super::{Client, Values, Written};
 /// An instant long ago that every column can hold.
 const LONG_AGO: i64 = 1_000;
 
-/// A statement with all that a taken lock has, by name.
+/// A statement with all fields of a taken lock, by name.
 macro_rules! whole {
     ($text:expr, $instant:path, $values:expr) => {
         sqlx::query($text)

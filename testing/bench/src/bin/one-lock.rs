@@ -1,5 +1,5 @@
-//! A program that is one lock: taken, given back, and what memory that took at most, in KiB. It stands
-//! beside the same in Java in `cargo xtask bench --peers`.
+//! A program that takes one lock, gives it back, and prints its peak memory in KiB. `cargo xtask bench --peers`
+//! compares it with the same program in Java.
 #![allow(clippy::print_stdout, reason = "the number is what it is for")]
 
 use std::env;

@@ -1,4 +1,4 @@
-//! Who is compared, and how each is started.
+//! The contenders, and how each is started.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use url::Url;
 use crate::site::Site;
 use crate::store::Store;
 
-/// Where a contender finds the URL, which is not for everybody's eyes.
+/// The variable that contains the URL for a contender. It is not visible to other users.
 pub(crate) const URL: &str = "SHEDLOCK_BENCH_CONTEND_URL";
 
 /// The folder in which Maven has built `testing/bench/java`.
@@ -19,16 +19,16 @@ const JAVA: &str = "SHEDLOCK_BENCH_JAVA";
 /// The program of `testing/bench/peers`.
 const PEERS: &str = "SHEDLOCK_BENCH_PEERS";
 
-/// One of those that are compared.
+/// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
     /// Our provider, made by `connect(url)`.
     Ours,
-    /// The same, where an unlock is answered when it is on the disk.
+    /// The same with unlocks that return when they are on disk.
     OursDurable,
-    /// The least that a lock over the same client has to do.
+    /// The minimum that a lock over the same client must do.
     Bare,
-    /// ShedLock over Spring's JdbcTemplate, which is what most of its users have.
+    /// ShedLock over Spring's JdbcTemplate, which most of its users have.
     Template,
     /// ShedLock over plain JDBC.
     Plain,
@@ -55,7 +55,7 @@ impl Contender {
         Self::DistLock,
     ];
 
-    /// Those that speak this store, the bare one and ours first.
+    /// The contenders that support this store, the bare one and ours first.
     pub(crate) fn of(store: Store) -> Vec<Self> {
         let speaks = |contender: &Self| match contender {
             Self::Ours | Self::Bare | Self::Distributed => true,
@@ -66,7 +66,7 @@ impl Contender {
         Self::ALL.into_iter().filter(speaks).collect()
     }
 
-    /// In the outcome, and before the names of its locks.
+    /// The key in the outcome, and the prefix of its locks' names.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -81,7 +81,7 @@ impl Contender {
         }
     }
 
-    /// The one of this key.
+    /// The contender with this key.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.key() == key)
     }
@@ -101,12 +101,12 @@ impl Contender {
         }
     }
 
-    /// Bare statements take a lock whoever holds it.
+    /// Whether it excludes others. Bare statements take a lock whoever holds it.
     pub(crate) fn excludes(self) -> bool {
         self != Self::Bare
     }
 
-    /// Whether it runs slowly until its compiler has looked at it.
+    /// Whether it runs slowly until a JIT compiler has optimized it.
     pub(crate) fn warms_up(self) -> bool {
         self.is_java()
     }
@@ -115,7 +115,7 @@ impl Contender {
         matches!(self, Self::Template | Self::Plain | Self::Lettuce)
     }
 
-    /// A process of it that does rounds, with at most so many connections.
+    /// A process that runs rounds, with at most this many connections.
     pub(crate) fn serve(self, site: &Site, connections: usize) -> anyhow::Result<Command> {
         Ok(match self {
             Self::Template | Self::Plain | Self::Lettuce => {
@@ -143,8 +143,8 @@ impl Contender {
         })
     }
 
-    /// A program that takes one lock, gives it back, prints how many KiB of memory it had at most, and
-    /// ends; of ours and ShedLock's.
+    /// A program that takes one lock, gives it back, prints its peak memory in KiB, and exits. Only for ours and
+    /// ShedLock's.
     pub(crate) fn once(self, site: &Site) -> anyhow::Result<Option<Command>> {
         Ok(match self {
             Self::Template | Self::Plain | Self::Lettuce => Some(self.java("once", site, 1)?),
@@ -184,7 +184,7 @@ fn built(variable: &str) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(path))
 }
 
-/// The address as Java writes it; throw-away servers know no passwords.
+/// The address as a JDBC URL. Throw-away servers have no passwords.
 fn jdbc(site: &Site) -> anyhow::Result<String> {
     let url = Url::parse(site.url())?;
     let host = url.host_str().unwrap_or_default();
@@ -192,7 +192,7 @@ fn jdbc(site: &Site) -> anyhow::Result<String> {
     Ok(match site.store {
         Store::REDIS => format!("redis://{host}:{port}"),
         store => {
-            // Like all others here, it finds a server that speaks no TLS.
+            // Like all others here, it connects to a server without TLS.
             let (driver, options) = match store {
                 Store::POSTGRES => ("postgresql", ""),
                 _ => ("mariadb", "&sslMode=disable"),

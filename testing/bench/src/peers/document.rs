@@ -1,4 +1,4 @@
-//! What is kept of a run: `docs/peers.json`, the picture of it, and its tables in `docs/performance.md`.
+//! The stored results of a run: `docs/peers.json`, its plot, and its tables in `docs/performance.md`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -12,7 +12,7 @@ const BEGIN: &str = "<!-- begin: made by `SHEDLOCK_BLESS=1 cargo xtask bench --p
 const END: &str = "<!-- end -->\n";
 const PICTURE: &str = "![pairs per second of all contenders](peers.svg)\n";
 
-/// Whether the documents are to be written.
+/// Whether to write the documents.
 pub(super) fn is_wanted() -> bool {
     env::var_os("SHEDLOCK_BLESS").is_some()
 }
@@ -27,7 +27,7 @@ pub(super) fn write(outcome: &Outcome) -> anyhow::Result<()> {
     keep("peers.json", &outcome.json()?)
 }
 
-/// The document with these tables between its marks.
+/// The document with these tables between its markers.
 fn with_tables(document: &str, outcome: &Outcome) -> anyhow::Result<String> {
     let (before, rest) = document.split_once(BEGIN).context("no tables begin")?;
     let (_, after) = rest.split_once(END).context("the tables do not end")?;

@@ -1,4 +1,4 @@
-//! Rounds of all contenders, in turns.
+//! Rounds of all contenders, interleaved.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::site::{Durability, Site};
 /// As many connections as the largest number of workers needs.
 pub(super) const CONNECTIONS: usize = 64;
 
-/// How many pairs a JVM makes before it is taken for warm, by sixteen workers.
+/// How many pairs a JVM makes, with sixteen workers, until it counts as warm.
 const WARM: u64 = 50_000;
 
-/// Measures all that speak the store.
+/// Measures all contenders that support the store.
 pub(super) fn measure(site: &Site, lengths: Lengths, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut sides = Vec::new();
     for contender in Contender::of(site.store) {
@@ -37,7 +37,7 @@ pub(super) fn measure(site: &Site, lengths: Lengths, outcome: &mut Outcome) -> a
     Ok(())
 }
 
-/// One contender, and what its rounds of one mode came to.
+/// One contender, and the results of its rounds of one mode.
 struct Side {
     contender: Contender,
     process: Process,
@@ -61,7 +61,7 @@ impl Side {
         }
     }
 
-    /// Lets it connect and prepare, and the compiler of a JVM look at it.
+    /// Lets it connect and prepare, and lets a JVM's compiler optimize it.
     fn warm_up(&mut self, limit: Duration) -> anyhow::Result<()> {
         let begun = Instant::now();
         let mut pairs = 0;
@@ -118,8 +118,8 @@ impl Side {
     }
 }
 
-/// Forth and back, so that whatever slows the machine for a while slows all of them. A round before
-/// the first one does not count.
+/// In alternating order, so that whatever slows the machine for a while slows all of them. A round
+/// before the first one does not count.
 fn take_turns(sides: &mut [Side], mode: Mode, lengths: Lengths) -> anyhow::Result<()> {
     for round in 0..=lengths.rounds {
         let mut order: Vec<&mut Side> = sides.iter_mut().collect();
@@ -161,7 +161,7 @@ fn add(site: &Site, mode: Mode, sides: &mut [Side], outcome: &mut Outcome) {
     }
 }
 
-/// To a digit more than is ever shown.
+/// Rounds to one digit more than is ever shown.
 fn round(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }

@@ -1,4 +1,4 @@
-//! What it was measured on.
+//! The machine of a run.
 
 use std::fs;
 use std::thread;
@@ -13,12 +13,13 @@ pub(crate) struct Machine {
     pub(crate) memory_gib: u64,
     pub(crate) system: String,
     pub(crate) kernel: String,
-    /// Processes that ran or waited to, on average over the minute before: 0 on a quiet machine.
+    /// Processes that ran or waited to run, on average over the preceding minute. 0 on a quiet
+    /// machine.
     pub(crate) load: f64,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub(crate) fn look() -> Self {
         let of = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let memory = field(&of("/proc/meminfo"), "MemTotal", ':');
@@ -39,7 +40,7 @@ impl Machine {
     }
 }
 
-/// The value in the first line of that key.
+/// The value in the first line with that key.
 fn field(text: &str, key: &str, separator: char) -> String {
     text.lines()
         .filter_map(|line| line.split_once(separator))

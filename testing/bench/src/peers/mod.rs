@@ -1,8 +1,8 @@
-//! `cargo xtask bench --peers`: real ShedLock, other locks in Rust, and the bare statements beside ours,
+//! `cargo xtask bench --peers`: real ShedLock, other locks in Rust, and the bare statements next to ours,
 //! in one run on the same servers.
 //!
-//! Each contender is a process of its own ([`process`]), so that its CPU time is its own, too. They
-//! are measured in turns; what came of it is [`outcome`], and `docs/performance.md` has it as a table.
+//! Each contender is a separate process ([`process`]), so that its CPU time can be measured separately.
+//! Measurements are interleaved. The result is [`outcome`], and `docs/performance.md` shows it as tables.
 
 mod contender;
 mod document;
@@ -33,14 +33,14 @@ pub(crate) use own::serve;
 /// The stores on which there is something to compare with.
 const STORES: [Store; 3] = [Store::POSTGRES, Store::MARIADB, Store::REDIS];
 
-/// How thoroughly is measured.
+/// How thorough the measurement is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lengths {
     /// Rounds of a comparison.
     rounds: u32,
-    /// How long one contender is measured in one round.
+    /// How long one contender is measured per round.
     slice: Duration,
-    /// How long a JVM may take to become warm.
+    /// How long a JVM may take to warm up.
     warm_up: Duration,
     /// How often a program with one lock is started.
     starts: u32,
@@ -65,7 +65,7 @@ impl Lengths {
     }
 }
 
-/// Measures everybody on these stores, or on all of them.
+/// Measures all contenders on these stores, or on all stores.
 pub(crate) async fn run(
     stores: &[Store],
     lengths: Lengths,
@@ -77,7 +77,7 @@ pub(crate) async fn run(
         bail!("there is nobody to compare with on {}", other.name());
     }
     let measured = measure(stores, lengths, &mut outcome).await;
-    // Also where a later store failed: what was measured took long.
+    // Even if a later store failed: the measurements so far took long.
     println!("{}", table::markdown(&outcome));
     if let Some(path) = json {
         fs::write(path, outcome.json()?)

@@ -1,4 +1,4 @@
-//! A program that takes one lock, gives it back and ends: how long that takes, and how much memory.
+//! A program that takes one lock, gives it back and exits: its duration and its memory.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Program};
 use crate::rounds::median;
 use crate::site::Site;
 
-/// Starts each in turns.
+/// Starts the programs, interleaved.
 pub(super) fn measure(site: &Site, lengths: Lengths, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut seen: Vec<(Contender, Vec<f64>, Vec<f64>)> = Contender::of(site.store)
         .into_iter()
@@ -33,7 +33,7 @@ pub(super) fn measure(site: &Site, lengths: Lengths, outcome: &mut Outcome) -> a
                 ran.status,
                 String::from_utf8_lossy(&ran.stderr)
             );
-            // What is not yet in the system's cache is read in the first start.
+            // The first start, which fills the system's cache, does not count.
             if start > 0 {
                 millis.push(took.as_secs_f64() * 1e3);
                 let peak = said.trim().parse::<f64>();

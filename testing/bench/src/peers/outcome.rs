@@ -1,4 +1,4 @@
-//! What a run came to, as it is kept in `docs/peers.json`.
+//! The result of a run, as stored in `docs/peers.json`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use super::contender::Contender;
 use super::machine::Machine;
 use crate::store::Store;
 
-/// All of a run.
+/// The whole result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) machine: Machine,
     pub(crate) rounds: u32,
     pub(crate) slice_millis: u64,
-    /// What the servers say that they are.
+    /// The versions that the servers report.
     pub(crate) servers: BTreeMap<String, String>,
-    /// What the contenders say that they are made of.
+    /// The components that the contenders report.
     pub(crate) versions: BTreeMap<String, String>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) wire: Vec<OnWire>,
@@ -33,21 +33,21 @@ pub(crate) struct Cell {
     #[serde(flatten)]
     pub(crate) mode: Mode,
     pub(crate) pairs_per_second: f64,
-    /// Of all pairs of all rounds, as the next.
+    /// Over all pairs of all rounds, like the next field.
     pub(crate) p50_micros: f64,
     pub(crate) p99_micros: f64,
     /// User and system time of the client's process.
     pub(crate) cpu_micros_per_pair: f64,
     pub(crate) lost_per_second: f64,
-    /// Our pairs per second by this one's: the median of the rounds' ratios.
+    /// Our pairs per second divided by this contender's: the median of the rounds' ratios.
     pub(crate) ours_by_this: f64,
 }
 
-/// How many want what.
+/// How many workers there are, and whether they share a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mode {
     pub(crate) workers: usize,
-    /// All want one lock; else each its own.
+    /// All workers use one lock. Otherwise each has its own.
     pub(crate) contended: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Mode {
 pub(crate) struct OnWire {
     pub(crate) store: String,
     pub(crate) who: String,
-    /// As the server counts them; where it does.
+    /// Counted by the server, if it does.
     pub(crate) statements: Option<f64>,
     pub(crate) round_trips: f64,
     pub(crate) bytes_sent: f64,
@@ -73,7 +73,7 @@ pub(crate) struct Program {
 }
 
 impl Mode {
-    /// All that are measured. One worker alone contends with nobody.
+    /// All measured modes. One worker alone has no contention.
     pub(crate) const ALL: [Self; 5] = [
         Self::free(1),
         Self::free(16),
@@ -82,7 +82,7 @@ impl Mode {
         Self::contended(64),
     ];
 
-    /// Each worker with a lock of its own.
+    /// Each worker with its own lock.
     pub(crate) const fn free(workers: usize) -> Self {
         Self {
             workers,
@@ -90,7 +90,7 @@ impl Mode {
         }
     }
 
-    /// All at one lock.
+    /// All workers at one lock.
     pub(crate) const fn contended(workers: usize) -> Self {
         Self {
             workers,
@@ -114,13 +114,13 @@ impl Outcome {
         }
     }
 
-    /// Notes what a server says that it is.
+    /// Records the version that a server reports.
     pub(crate) fn saw_server(&mut self, store: Store, version: &str) {
         let store = store.name().to_owned();
         self.servers.insert(store, version.to_owned());
     }
 
-    /// Notes what a contender is made of on this store.
+    /// Records a contender's components on this store.
     pub(crate) fn saw_contender(&mut self, who: Contender, store: Store, versions: &str) {
         let key = format!("{} on {}", who.key(), store.name());
         self.versions.insert(key, versions.to_owned());
@@ -155,7 +155,7 @@ impl Outcome {
         found
     }
 
-    /// As it is kept.
+    /// The stored form.
     pub(crate) fn json(&self) -> anyhow::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }

@@ -13,7 +13,7 @@ use crate::provider::{AT_MOST, give_back};
 use crate::site::Site;
 use crate::store::Store;
 
-/// Does rounds until standard input ends.
+/// Runs rounds until standard input ends.
 pub(crate) async fn serve(who: &str, store: Store, connections: usize) -> anyhow::Result<()> {
     let url = env::var(URL).with_context(|| format!("{URL} is not set"))?;
     let site = Site::at(store, url);
@@ -37,7 +37,7 @@ pub(crate) async fn serve(who: &str, store: Store, connections: usize) -> anyhow
     }
 }
 
-/// What both are made with.
+/// The client that both are built on.
 fn client(store: Store) -> &'static str {
     if store.is_sql() {
         "sqlx 0.9"

@@ -1,4 +1,4 @@
-//! Pairs per second of all contenders, as a picture.
+//! Pairs per second of all contenders, as a plot.
 
 use anyhow::Context as _;
 use plotters::prelude::*;
@@ -7,19 +7,19 @@ use super::contender::Contender;
 use super::outcome::{Mode, Outcome};
 use super::table::title;
 
-/// Of the whole picture.
+/// The width of the whole plot.
 const WIDTH: u32 = 960;
 
-/// Of the bars of one contender.
+/// The height of one contender's bars.
 const BAR: u32 = 26;
 
-/// Of a panel, around its bars.
+/// The height of a panel around its bars.
 const AROUND: u32 = 74;
 
 const OURS: RGBColor = RGBColor(183, 65, 14);
 const OTHERS: RGBColor = RGBColor(96, 125, 139);
 
-/// A panel for each store: a bar for 16 workers, and in it a darker one for one.
+/// A panel for each store: a bar for 16 workers, and in it a darker one for one worker.
 pub(super) fn svg(outcome: &Outcome) -> anyhow::Result<String> {
     let sites = outcome.sites();
     let heights: Vec<u32> = sites
@@ -106,7 +106,7 @@ fn draw(panel: &Area<'_>, outcome: &Outcome, site: (&str, bool)) -> anyhow::Resu
     Ok(())
 }
 
-/// Its errors borrow what they cannot draw on.
+/// Its errors borrow the drawing backend, so they are converted here.
 fn drawn(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("the picture could not be drawn: {error}")
 }

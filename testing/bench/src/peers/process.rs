@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use shedlock_bench_contender::{Answer, Order, Ready};
 
-/// It ends when this does.
+/// A contender's process. It ends when this value is dropped.
 pub(crate) struct Process {
     child: Child,
     orders: Option<ChildStdin>,
@@ -16,14 +16,14 @@ pub(crate) struct Process {
     versions: String,
 }
 
-/// What came of a round, and what CPU time the process took for it.
+/// The result of a round, and the CPU time that the process used for it.
 pub(crate) struct Ran {
     pub(crate) answer: Answer,
     pub(crate) cpu: Duration,
 }
 
 impl Process {
-    /// Starts it, and waits until it is connected.
+    /// Starts it, and waits until it is ready.
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -41,12 +41,12 @@ impl Process {
         Ok(process)
     }
 
-    /// What it says that it is made of.
+    /// The components that it reports.
     pub(crate) fn versions(&self) -> &str {
         &self.versions
     }
 
-    /// Has it do a round.
+    /// Makes it run a round.
     pub(crate) fn round(&mut self, order: &Order) -> anyhow::Result<Ran> {
         let before = self.cpu()?;
         let orders = self.orders.as_mut();
@@ -63,7 +63,7 @@ impl Process {
         serde_json::from_str(&line).with_context(|| format!("a contender said {line:?}"))
     }
 
-    /// CPU time of all its threads so far, in the system's ticks of mostly 10 ms.
+    /// CPU time of all its threads so far, in system ticks of usually 10 ms.
     fn cpu(&self) -> anyhow::Result<Duration> {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
@@ -74,7 +74,8 @@ impl Process {
     }
 }
 
-/// User and system time, as `proc_pid_stat(5)` has them. The program's name may have blanks.
+/// User and system time, in the format of `proc_pid_stat(5)`. The program's name may contain
+/// blanks.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);

@@ -1,4 +1,4 @@
-//! What `docs/performance.md` says of a run.
+//! The tables of a run in `docs/performance.md`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::verdict;
 const FREE: [Mode; 3] = [Mode::free(1), Mode::free(16), Mode::free(64)];
 const CONTENDED: [Mode; 2] = [Mode::contended(16), Mode::contended(64)];
 
-/// All of it. Writing to a string does not fail.
+/// All tables. Writing to a string does not fail.
 pub(super) fn markdown(outcome: &Outcome) -> String {
     let mut text = made_on(outcome);
     if outcome.sites().iter().any(|(store, _)| *store != "redis") {

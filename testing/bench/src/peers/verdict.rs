@@ -1,14 +1,14 @@
-//! Our numbers held against what we want to reach beside ShedLock and the bare statements.
+//! Our numbers compared with our goals relative to ShedLock and the bare statements.
 
 use std::fmt::Write as _;
 
 use super::contender::Contender;
 use super::outcome::{Cell, Mode, Outcome};
 
-/// What is wanted on databases.
+/// A goal on databases.
 struct Want {
     says: &'static str,
-    /// Ours by theirs.
+    /// Our value divided by theirs.
     ratio: fn(ours: &Cell, theirs: &Cell) -> f64,
     than: Contender,
     limit: fn(store: &str) -> Limit,
@@ -92,7 +92,7 @@ impl Limit {
     }
 }
 
-/// A row a wish and a database, a column each way in which it was measured; what is missed is bold.
+/// One row per goal and database, one column per kind of measurement. Missed goals are bold.
 pub(super) fn table(outcome: &Outcome) -> String {
     let modes = [Mode::free(1), Mode::free(16)];
     let mut text = String::from(

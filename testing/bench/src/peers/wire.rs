@@ -1,4 +1,4 @@
-//! What one pair costs on the wire: statements, round trips and bytes.
+//! The cost of one pair on the wire: statements, round trips and bytes.
 
 use std::time::Duration;
 
@@ -15,17 +15,18 @@ use crate::rounds::median;
 use crate::site::Site;
 use crate::store::Store;
 
-/// Before anything is counted: drivers connect, and some prepare a statement at its fifth use only.
+/// Pairs before anything is counted: drivers connect, and some prepare a statement only at its fifth use.
 const BEFORE: u64 = 30;
 
-/// Batches whose median counts, and the pairs of each.
+/// The number of batches, whose median counts, and the pairs of each.
 const BATCHES: usize = 5;
 const PAIRS: u32 = 5;
 
-/// Replies come this much later, so that what is sent together counts as one round trip.
+/// The delay of replies, so that requests that are sent together count as one round trip.
 const LATER: Duration = Duration::from_millis(15);
 
-/// Counts for all that speak the store, one after the other: the server counts all statements of all.
+/// Counts for all contenders that support the store, one after the other, because the server counts the statements of
+/// all clients.
 pub(super) async fn measure(site: &Site, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut meter = if site.store.is_sql() {
         let (meter, _) = Meter::new(site).await?;
@@ -34,7 +35,7 @@ pub(super) async fn measure(site: &Site, outcome: &mut Outcome) -> anyhow::Resul
         None
     };
     if site.store == Store::POSTGRES {
-        // For all sessions from now on, of whatever driver.
+        // For all sessions from now on, of any driver.
         let mut connection = site.postgres()?.connect().await?;
         sqlx::raw_sql("ALTER DATABASE shedlock_bench SET log_statement = 'all'")
             .execute(&mut connection)

@@ -1,9 +1,8 @@
-//! Where a store is: a database or a room of our own on a server that the environment names, or a
-//! file.
+//! The location of a store: a database or namespace of our own on a server that the environment names, or a file.
 //!
-//! `SHEDLOCK_BENCH_POSTGRES_URL`, `…_MARIADB_URL`, `…_REDIS_URL` and so on name servers as they ship:
-//! databases answer a commit when it is on disk. `SHEDLOCK_BENCH_POSTGRES_NO_FSYNC_URL` and so on name
-//! databases that do not wait. All are throw-away servers and the URLs a super-user's.
+//! `SHEDLOCK_BENCH_POSTGRES_URL`, `…_MARIADB_URL`, `…_REDIS_URL` and so on name servers with default settings:
+//! databases answer a commit when it is on disk. `SHEDLOCK_BENCH_POSTGRES_NO_FSYNC_URL` and so on name databases that
+//! do not wait. All are throw-away servers, and the URLs are those of a superuser.
 
 mod sql;
 
@@ -23,7 +22,7 @@ use crate::store::Store;
 
 pub(crate) use sql::LOG_STATEMENTS;
 
-/// What a commit promises.
+/// What a commit guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// On disk before it is answered.
@@ -41,7 +40,7 @@ impl Durability {
         }
     }
 
-    /// At the end of what is measured.
+    /// The suffix of the measurement's name.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::AsShipped => "",
@@ -58,7 +57,7 @@ impl Durability {
     }
 }
 
-/// A store with no lock in it.
+/// A store without any locks.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) store: Store,
@@ -69,7 +68,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Makes the database and the table; `None` where no server is named.
+    /// Creates the database and the table. `None` if no server is named.
     pub(crate) async fn find(store: Store, durability: Durability) -> anyhow::Result<Option<Self>> {
         let mut site = Self {
             store,
@@ -105,8 +104,8 @@ impl Site {
         } else {
             store.name().to_owned()
         };
-        // A bucket, say, is there only then; and a table is made by a pool, since what opens a file
-        // itself makes one with the settings of its own.
+        // `migrate` below creates the bucket or the table. SQL uses a pool for it, because a provider that opens a
+        // SQLite file itself would apply its own settings.
         let provider = if store.is_sql() {
             site.pool_provider(1).await?
         } else {
@@ -116,7 +115,7 @@ impl Site {
         Ok(Some(site))
     }
 
-    /// A site that is there already: in another process of the same run.
+    /// An existing site, in another process of the same run.
     pub(crate) fn at(store: Store, url: String) -> Self {
         Self {
             store,
@@ -127,17 +126,17 @@ impl Site {
         }
     }
 
-    /// Where it is, with the database in which its table is.
+    /// Its URL, including the database that contains its table.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// What the server says it is.
+    /// The version that the server reports.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
-    /// What it promises, for people.
+    /// What a commit guarantees, for people.
     pub(crate) fn durability_words(&self) -> &'static str {
         if self.store.is_sql() {
             self.durability.words()
@@ -146,8 +145,7 @@ impl Site {
         }
     }
 
-    /// The provider, over connections of its own: as many as that where a call needs one for itself,
-    /// else one.
+    /// The provider, over its own connections: this many if each call needs one, otherwise one.
     pub(crate) async fn provider(
         &self,
         connections: usize,
@@ -161,7 +159,7 @@ impl Site {
         Ok(shedlock::connect(&self.url).await?)
     }
 
-    /// A connection for the least that a lock needs.
+    /// A connection for the minimum that a lock needs.
     pub(crate) async fn bare(&self) -> anyhow::Result<Bare> {
         let server = &self.server()?;
         Ok(match self.store {
@@ -172,7 +170,7 @@ impl Site {
         })
     }
 
-    /// The same, where what others make of our own options is not known.
+    /// The same for other programs, which may not accept our own options.
     pub(crate) fn url_for_others(&self) -> anyhow::Result<String> {
         let mut url = Url::parse(&self.url)?;
         url.set_query(None);
@@ -187,13 +185,13 @@ impl Site {
         Ok(url.to_string())
     }
 
-    /// Where its server listens; a file has none.
+    /// The address of its server. A file has none.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        // Throw-away servers are named with their port.
+        // URLs of throw-away servers include their port.
         address(&self.url, 0)
     }
 
-    /// The same store, reached through this address, and not encrypted.
+    /// The same store, reached through this address, without encryption.
     pub(crate) fn through(&self, proxy: SocketAddr) -> anyhow::Result<Self> {
         let mut url = Url::parse(&self.url)?;
         url.set_host(Some(&proxy.ip().to_string()))?;
@@ -203,7 +201,7 @@ impl Site {
             url.query_pairs_mut().append_pair("ssl-mode", "disabled");
         }
         if self.store == Store::MONGODB {
-            // Else the client asks the server where its set is, and goes there.
+            // Otherwise the client requests the members of the set from the server, and connects to them directly.
             url.query_pairs_mut()
                 .append_pair("directConnection", "true");
         }

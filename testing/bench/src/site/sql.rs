@@ -1,4 +1,4 @@
-//! What only databases with a table have: their own connection options, pools, tables of any size.
+//! The parts that only databases with a table have: their own connection options, pools, tables of any size.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::{Durability, Site};
 use crate::bare::Bare;
 use crate::store::Store;
 
-/// The database that is made for the run.
+/// The database that is created for the run.
 const DATABASE: &str = "shedlock_bench";
 
 /// Makes PostgreSQL log every statement of a session.
 pub(crate) const LOG_STATEMENTS: (&str, &str) = ("options", "-c log_statement=all");
 
-/// A pool of deadpool, as an application would hand it over.
+/// A pool of deadpool, as an application would supply it.
 #[derive(Debug)]
 struct Deadpool(deadpool_postgres::Pool);
 
@@ -64,7 +64,7 @@ impl Site {
         self.url_with(&[LOG_STATEMENTS])
     }
 
-    /// The provider on one connection, over a table of its own.
+    /// The provider on one connection, over a separate table.
     pub(crate) async fn table_provider(
         &self,
         table: &str,
@@ -82,7 +82,7 @@ impl Site {
         Ok(provider)
     }
 
-    /// Copies the row of lock `0` until the table has this many; says how many it has then.
+    /// Copies the row of lock `0` until the table has this many rows. Returns the number of rows.
     pub(crate) async fn fill(&self, table: &str, names: u32) -> anyhow::Result<u64> {
         let columns = "lock_until, locked_at, locked_by, shedlock_fencing_token";
         let fill = format!(
@@ -103,7 +103,7 @@ impl Site {
             Store::SQLITE => format!("ANALYZE {table}"),
             _ => format!("ANALYZE TABLE {table}"),
         };
-        // Each driver has types of its own, and the statements are the same.
+        // Each driver has its own types, but the statements are the same.
         macro_rules! run {
             ($connection:expr) => {{
                 let mut connection = $connection;
@@ -124,8 +124,7 @@ impl Site {
         })
     }
 
-    /// The provider over a pool of the user's, which does not ask before each use whether a
-    /// connection still lives.
+    /// The provider over a user's pool, which does not test before each use whether a connection is alive.
     pub(crate) async fn pool_provider(
         &self,
         connections: u32,
@@ -152,7 +151,7 @@ impl Site {
         })
     }
 
-    /// The provider over tokio-postgres, on connections of its own.
+    /// The provider over tokio-postgres, on its own connections.
     pub(crate) async fn tokio_provider(
         &self,
         connections: usize,
@@ -161,7 +160,7 @@ impl Site {
         Ok(Arc::new(TokioPostgresProvider::connect(&url).await?))
     }
 
-    /// The same over a pool of deadpool, which does not ask before each use whether a client still lives.
+    /// The same over a pool of deadpool, which does not test before each use whether a client is alive.
     pub(crate) fn deadpool_provider(
         &self,
         connections: usize,
@@ -172,7 +171,7 @@ impl Site {
         Ok(Arc::new(provider))
     }
 
-    /// The same, such that its statements are counted.
+    /// The same with counted statements.
     pub(crate) async fn counted_bare(&self) -> anyhow::Result<Bare> {
         Ok(match self.store {
             Store::POSTGRES => Bare::new(self.logged_postgres()?.connect().await?),
@@ -181,12 +180,12 @@ impl Site {
         })
     }
 
-    /// How to connect to PostgreSQL with every statement in the server's log.
+    /// Options for connecting to PostgreSQL with every statement in the server's log.
     pub(crate) fn logged_postgres(&self) -> anyhow::Result<PgConnectOptions> {
         Ok(self.postgres()?.options([("log_statement", "all")]))
     }
 
-    /// How to connect to PostgreSQL.
+    /// Options for connecting to PostgreSQL.
     pub(crate) fn postgres(&self) -> anyhow::Result<PgConnectOptions> {
         Ok(self
             .url
@@ -194,7 +193,7 @@ impl Site {
             .disable_statement_logging())
     }
 
-    /// How to connect to MySQL and MariaDB.
+    /// Options for connecting to MySQL and MariaDB.
     pub(crate) fn mysql(&self) -> anyhow::Result<MySqlConnectOptions> {
         Ok(self
             .url
@@ -202,13 +201,12 @@ impl Site {
             .disable_statement_logging())
     }
 
-    /// How to open the SQLite file.
+    /// Options for opening the SQLite file.
     pub(crate) fn sqlite(&self) -> SqliteConnectOptions {
         self.logged_sqlite().disable_statement_logging()
     }
 
-    /// The same, with a log event for each statement: as our provider opens it, or without waiting
-    /// for the disk.
+    /// The same, with a log event for each statement: opened as our provider opens it, or without waiting for the disk.
     pub(crate) fn logged_sqlite(&self) -> SqliteConnectOptions {
         let synchronous = match self.durability {
             Durability::AsShipped => SqliteSynchronous::Full,
@@ -221,7 +219,7 @@ impl Site {
             .synchronous(synchronous)
     }
 
-    /// Makes our database on the server; gives its URL.
+    /// Creates our database on the server, and returns its URL.
     pub(super) async fn make_database(&self, server: &str) -> anyhow::Result<String> {
         const CREATE: &str = "CREATE DATABASE shedlock_bench";
         let made = if self.store == Store::POSTGRES {
