@@ -1,6 +1,8 @@
 //! Throw-away servers of the real databases.
 //!
-//! [`Servers::start`] finds or installs what is requested, and starts it on free loopback ports with temporary data. When it is dropped, it stops and removes everything, whatever happens. Servers and data that are not ours are never touched.
+//! [`Servers::start`] finds or installs what is requested, and starts it on free loopback ports
+//! with temporary data. When it is dropped, it stops and removes everything, whatever happens.
+//! Servers and data that are not ours are never touched.
 
 mod consul;
 pub(crate) mod debian;
