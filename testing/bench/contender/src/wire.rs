@@ -23,7 +23,7 @@ pub struct Order {
     pub contended: bool,
     /// How long the round lasts.
     pub millis: u64,
-    /// How many pairs each of them makes instead of running for `millis`. 0 for no such limit.
+    /// How many pairs each of them makes instead of running for `millis`. 0 to run for `millis`.
     pub pairs: u64,
 }
 
