@@ -1,6 +1,6 @@
-//! What the builders of all stores are made of.
+//! Building blocks for the builders of all stores.
 
-/// The builder with this setting, where there is one.
+/// Returns the builder with this setting applied, if there is a value.
 pub fn maybe<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     match value {
         Some(value) => set(builder, value),
@@ -8,8 +8,8 @@ pub fn maybe<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) ->
     }
 }
 
-/// Setters of a builder, each named like the field that it sets: in the builder itself (`[]`), or in a field of it
-/// (`[settings]`).
+/// Defines setters of a builder, each named after the field that it sets. The field belongs to the builder itself
+/// (`[]`) or to one of its fields (`[settings]`).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {
@@ -25,16 +25,16 @@ macro_rules! setters {
     };
 }
 
-/// The setters that every builder has, for one that keeps `defaults` and `clock` in this field.
+/// Defines the setters that every builder has. The given field of the builder holds `defaults` and `clock`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! common_setters {
     ($($at:ident).*) => {
         $crate::setters! { [$($at).*]
-            /// Durations for locks that set none, and what owners start with.
+            /// Sets the durations for locks that set none, and the prefix of owners.
             defaults(defaults: ::shedlock_core::LockDefaults) = defaults;
 
-            /// The client's clock, for tests.
+            /// Sets the client's clock, for tests.
             clock(clock: ::std::sync::Arc<dyn ::shedlock_core::Clock>) = clock;
         }
     };

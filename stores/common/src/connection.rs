@@ -8,47 +8,47 @@ use shedlock_core::{SystemClock, within};
 
 /// Makes connections, one at a time.
 pub trait Connect: Send {
-    /// What calls are sent over.
+    /// The connection that calls are sent over.
     type Connection: Send + Sync;
 
-    /// Why there is none.
+    /// The error if no connection can be made.
     type Error;
 
-    /// Makes one. The future may be dropped at any point.
+    /// Makes a connection. The future may be dropped at any point.
     fn connect(&mut self) -> impl Future<Output = Result<Self::Connection, Self::Error>> + Send;
 
-    /// Why there is none in time.
+    /// Returns the error for a connection that was not made in time.
     fn late() -> Self::Error;
 
-    /// Whether its client has a connection, as far as it reports that.
+    /// Whether the client is connected, as far as it reports that.
     fn is_usable(_connection: &Self::Connection) -> bool {
         true
     }
 
-    /// Whether its client connects again by itself, so that it is not left.
+    /// Whether the client reconnects by itself, so that the connection is kept after a failure.
     fn heals(_connection: &Self::Connection) -> bool {
         false
     }
 }
 
-/// A connection that is made when it is needed, and left when it may be broken: the next call then makes another one.
+/// A connection that is made on demand and discarded when it may be broken. The next call then makes a new one.
 pub struct Shared<C: Connect> {
     current: Mutex<Option<Arc<C::Connection>>>,
-    /// Held while one is made, so that one is.
+    /// Held while a connection is made, so that only one is made at a time.
     connect: tokio::sync::Mutex<C>,
 }
 
-/// A call on its way. It leaves its connection unless the answer comes, also where the future was dropped: the
-/// connection may have fallen silent.
+/// A call in progress. It discards its connection unless the reply arrives, including when the future is dropped: the
+/// connection may no longer respond.
 pub struct Call<'a, C: Connect> {
     shared: &'a Shared<C>,
-    /// What it is sent over.
+    /// The connection that the call uses.
     pub connection: Arc<C::Connection>,
     is_answered: bool,
 }
 
 impl<C: Connect> Shared<C> {
-    /// No connection yet.
+    /// Creates it without a connection.
     pub fn new(connect: C) -> Self {
         Self {
             current: Mutex::default(),
@@ -56,8 +56,8 @@ impl<C: Connect> Shared<C> {
         }
     }
 
-    /// Begins a call, if a connection is there within this limit. What waits for another call's connection waits no
-    /// longer than for one of its own.
+    /// Begins a call once there is a connection, within this limit. Waiting for a connection that another call is
+    /// making counts towards the same limit.
     pub async fn call(&self, limit: Duration) -> Result<Call<'_, C>, C::Error> {
         let connection = match self.usable() {
             Some(connection) => connection,
@@ -93,7 +93,7 @@ impl<C: Connect> Shared<C> {
     }
 }
 
-/// Without what leads to connections, which may hold passwords.
+/// Leaves out the connector, which may hold passwords.
 impl<C: Connect> fmt::Debug for Shared<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
@@ -101,12 +101,13 @@ impl<C: Connect> fmt::Debug for Shared<C> {
 }
 
 impl<C: Connect> Call<'_, C> {
-    /// The answer came.
+    /// Records that the reply arrived, so that the connection is kept.
     pub fn settle(mut self) {
         self.is_answered = true;
     }
 
-    /// Passes on what came of the call, where some failures are answers as well.
+    /// Returns the result of the call. Keeps the connection on success, and on errors that `is_answer` accepts as
+    /// replies.
     pub fn settle_by<T, E>(
         self,
         answer: Result<T, E>,
@@ -165,7 +166,7 @@ mod tests {
         drop(other);
         let next = begin().await;
         assert_eq!(*next.connection, 2);
-        // It left that one, and leaves no later one.
+        // The late call discarded its own connection, and discards no later one.
         let late = begin().await;
         drop(next);
         let healing = begin().await;

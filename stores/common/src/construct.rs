@@ -1,37 +1,38 @@
-//! The two ways to a provider: over a client that the user has, and from a URL.
+//! The two ways to make a provider: from a client that the user has, and from a URL.
 
 use shedlock_core::ErrorKind;
 
 use crate::errors::Result;
 use crate::{Store, StoreProvider, Versioned, VersionedStore};
 
-/// A store that a builder makes over a client of the user's: [`StoreProvider::builder`].
+/// A store that a builder makes from a client that the user has: [`StoreProvider::builder`].
 ///
-/// The builder has a method for each setting, called like it, and a `build` that checks them without any I/O.
+/// The builder has one method per setting, with the setting's name, and a `build` method that checks the settings
+/// without any I/O.
 pub trait FromClient {
-    /// What the store is reached through.
+    /// The client that reaches the store.
     type Client;
-    /// Sets how.
+    /// The builder that holds the settings.
     type Builder;
 
-    /// A builder with ShedLock's own settings, where it has any.
+    /// Returns a builder with ShedLock's own defaults, if ShedLock has any for this store.
     fn builder(client: Self::Client) -> Self::Builder;
 }
 
 /// A store that a URL describes: [`StoreProvider::connect`].
 pub trait FromUrl {
-    /// As [`Store::name`].
+    /// The same name as [`Store::name`].
     const NAME: &'static str;
 
-    /// What the provider is made over: `Self`, or [`Versioned`] around it.
+    /// The store behind the provider: `Self`, or [`Versioned`] around it.
     type Store: Store;
 
-    /// The provider that a URL describes. Reads the files that it names.
-    /// `InvalidInput` for what is wrong with the URL; `Configuration` for a file that cannot be used; others where it
-    /// takes a connection to make a client.
+    /// Makes the provider that a URL describes. Reads the files that the URL names. Returns `InvalidInput` if the URL
+    /// is wrong, `Configuration` if a file cannot be used, and other kinds if the client has to connect when it is
+    /// made.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
-    /// Reaches the store, or reports why not: [`Store::check`], unless overridden.
+    /// Checks that the store can be reached: [`Store::check`] unless overridden.
     fn reach(store: &Self::Store) -> impl Future<Output = Result<()>> + Send {
         store.check()
     }
@@ -61,18 +62,18 @@ impl<S: FromUrl<Store = Self> + VersionedStore> FromUrl for Versioned<S> {
 }
 
 impl<S: FromClient> StoreProvider<S> {
-    /// Makes a provider over the client that you have. The crate of the store documents the settings.
+    /// Makes a provider from the client that you have. The store's crate documents the settings.
     pub fn builder(client: impl Into<S::Client>) -> S::Builder {
         S::builder(client.into())
     }
 }
 
 impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
-    /// Makes a provider from a URL, and reaches the store. The crate of the store documents the options.
+    /// Makes a provider from a URL, and checks that the store can be reached. The store's crate documents the options.
     ///
     /// # Errors
-    /// `InvalidInput` for what is wrong with the URL, and `Configuration` for a file that it names and that cannot be
-    /// used, or where the store refuses the user; `Unavailable` where it does not answer. No message shows the URL.
+    /// `InvalidInput` if the URL is wrong; `Configuration` if a file that it names cannot be used, or if the store
+    /// refuses the user; `Unavailable` if the store does not reply. No message contains the URL.
     pub async fn connect(url: &str) -> Result<Self> {
         let provider = S::from_url(url).await.map_err(|error| error.of_url(url));
         let provider = provider.map_err(|error| error.with_store(S::NAME))?;

@@ -1,4 +1,4 @@
-//! Failures that every store meets.
+//! Errors that are common to all stores.
 
 use std::error::Error as StdError;
 use std::iter;
@@ -6,10 +6,10 @@ use std::iter;
 use ErrorKind::{Configuration, OutcomeUnknown};
 use shedlock_core::{Error, ErrorKind};
 
-/// What calls of a store return.
+/// The result of calls to a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The errors of one kind each.
+/// Defines one constructor of errors per kind.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $kind:ident;)+) => {$(
         $(#[$doc])*
@@ -20,26 +20,26 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The error of a setting or a URL that cannot be meant.
+    /// Returns the error for an invalid setting or URL.
     invalid = InvalidInput;
-    /// The error of a store, a server or a file that is not set up for locks.
+    /// Returns the error for a store, a server or a file that is not set up for locks.
     configuration = Configuration;
-    /// The error of a call that has written nothing, and may be asked again.
+    /// Returns the error for a call that has written nothing and can be retried.
     unavailable = Unavailable;
-    /// The error of a write that may have taken effect.
+    /// Returns the error for a write that may have taken effect.
     unknown = OutcomeUnknown;
-    /// The error of data of others where a lock's should be.
+    /// Returns the error for foreign data in place of a lock's record.
     conflict = Conflict;
-    /// The error of an answer that the store does not give.
+    /// Returns the error for a reply that the store should never send.
     internal = Internal;
 }
 
-/// The error of a call whose answer did not come. `kind` is `OutcomeUnknown` where the call may have written.
+/// Returns the error for a call without a reply. `kind` is `OutcomeUnknown` if the call may have written.
 pub fn unanswered(kind: ErrorKind) -> Error {
     in_doubt("the answer did not come", kind)
 }
 
-/// The same, where something else happened to it.
+/// Like [`unanswered`], for a call that failed in another way, described by `what`.
 pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
     let what_to_do = if kind == OutcomeUnknown {
         "the call may have taken effect: ask again with the same owner"
@@ -49,20 +49,21 @@ pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
     Error::new(kind, format!("{what}; {what_to_do}"))
 }
 
-/// The error of an attempt that may have won, and whose record could not be read: whoever asked asks again, or withdraws.
+/// Returns the error for an attempt that may have won but whose record could not be read. The caller repeats the
+/// attempt or withdraws it.
 pub fn unread(error: Error) -> Error {
     unknown("the lock may have been taken, but its record could not be read: ask again")
         .with_source(error)
 }
 
-/// The error of an unlock whose answer was lost, where the record names another owner now. The lease may have ended by
-/// this call; the runtime decides whether it can have ended by itself.
+/// Returns the error for an unlock whose reply was lost and whose record now names another owner. This call may have
+/// ended the lease. The runtime decides whether the lease can have expired instead.
 pub fn overtaken() -> Error {
     unknown("the answer to an unlock was lost, and the lock has changed since: ask again")
 }
 
-/// The error of a connection that failed over certificates, if this failure is one of that kind. Of the reason most
-/// clients keep the words alone.
+/// Returns the error for a connection that failed because of certificates, or none if this failure has another cause.
+/// It searches the text of each cause, because most clients keep only the text.
 pub fn untrusted<'a>(failure: &'a (dyn StdError + 'static)) -> Option<Error> {
     let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
     let mut causes = iter::successors(Some(failure), next);

@@ -1,4 +1,4 @@
-//! What every store can hold.
+//! Limits that every store can hold.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use shedlock_core::LockName;
 
 use crate::errors::{Result, invalid};
 
-/// The longest duration that stores accept: every calendar of theirs can show an instant so far away, and every script
-/// can count it in microseconds.
+/// The longest duration that stores accept. Every store's calendar can represent an instant that far away, and every
+/// script can count it in microseconds.
 pub const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// Refuses durations over [`HUNDRED_YEARS`] as `InvalidInput`. `what` names the setting.

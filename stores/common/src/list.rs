@@ -1,22 +1,24 @@
-//! Lists, read part by part.
+//! Lists that are read in parts.
 
 use shedlock_core::{ListRequest, LockRecord, LockState, listed};
 
 use crate::errors::Result;
 
-/// A part of a list.
+/// One part of a list.
 #[derive(Debug)]
 pub struct Part<P> {
-    /// Names with their records, or why one cannot be read, in the order of names. None where a name has no record.
+    /// Names with their records, in the order of names. An error explains why a record cannot be read; none means that
+    /// the name has no record.
     pub found: Vec<(String, Result<Option<LockRecord>>)>,
-    /// Where the next part begins; none where nothing follows.
+    /// Where the next part begins; none if nothing follows.
     pub next: Option<P>,
 }
 
-/// The page that the request asks for: one part after the other is read until it is full or nothing follows. Free locks
-/// that are not wanted are left out, and so, with a warning, is what is no lock.
+/// Returns the page that the request describes. Parts are read one after another until the page is full or nothing
+/// follows. Free locks are left out if the request wants held ones only. An entry that is not a lock is left out with a
+/// warning.
 ///
-/// `read` takes where a part begins, which is `from` for the first one, and how many records are wanted still.
+/// `read` takes the start of a part (`from` for the first part) and the number of records still wanted.
 pub async fn paged<P, F>(
     store: &str,
     request: &ListRequest,

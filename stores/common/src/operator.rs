@@ -1,4 +1,4 @@
-//! What an operator does by hand, over a look and a conditional write.
+//! The manual operations of an operator, built on a read and a conditional write.
 
 use std::time::UNIX_EPOCH;
 
@@ -10,10 +10,11 @@ use shedlock_core::{
 use crate::errors::{Result, unavailable, unknown};
 use crate::store::{Changed, Store};
 
-/// Rounds of a call before it is an error: each is lost only where another client won one.
+/// How many rounds a call makes before it returns an error. A round is lost only if another client
+/// won it.
 pub const ROUNDS: usize = 4;
 
-/// The error of a call that lost every one of its [`ROUNDS`].
+/// Returns the error for a call that lost every one of its [`ROUNDS`].
 pub fn contended() -> Error {
     unavailable("other clients changed the lock each time before it could be written: retry")
 }
@@ -36,7 +37,8 @@ pub(crate) async fn force_unlock<S: Store>(
         match store.free(name, &seen).await? {
             Changed::Done => return Ok(ForcedUnlock::Freed(seen.record)),
             Changed::Raced => {}
-            // Whoever holds the lock by now must not be forced out by the same request.
+            // The same request must not force out the current holder, who may have taken the lock
+            // since.
             Changed::Overtaken => {
                 return Err(unknown(
                     "the answer to a forced unlock was lost, and the lock has changed since: \

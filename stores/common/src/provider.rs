@@ -16,7 +16,7 @@ use shedlock_core::{
 use crate::operator;
 use crate::store::{End, Ended, Store};
 
-/// Locks in a [`Store`]. Clones are one provider.
+/// A lock provider over a [`Store`]. Clones count as the same provider.
 pub struct StoreProvider<S> {
     store: Arc<S>,
     defaults: LockDefaults,
@@ -24,7 +24,7 @@ pub struct StoreProvider<S> {
 }
 
 impl<S: Store> StoreProvider<S> {
-    /// A provider over this store.
+    /// Creates a provider over this store.
     pub fn new(store: S) -> Self {
         Self {
             store: Arc::new(store),
@@ -33,26 +33,26 @@ impl<S: Store> StoreProvider<S> {
         }
     }
 
-    /// Sets durations and the prefix of owners for locks that set none.
+    /// Sets the durations and the owner prefix for locks that set none.
     #[must_use]
     pub fn with_defaults(mut self, defaults: LockDefaults) -> Self {
         self.defaults = defaults;
         self
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn backend(&self) -> &S {
         &self.store
     }
 
-    /// A call may make several requests, each with a time limit of its own; `unanswered` is its kind where all of
-    /// them together take too long.
+    /// Bounds a whole call, which may make several requests with time limits of their own. `unanswered` is the kind of
+    /// the error if all of them together take too long.
     pub(crate) async fn bounded<T>(
         &self,
         unanswered: ErrorKind,
         call: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
-        // Each layer that takes a future by value holds it twice.
+        // Each layer that takes a future by value stores it twice.
         let call = pin!(call);
         let limit = self.store.longest_call();
         let answer = answered_within(self.store.clock(), limit, unanswered, call).await;
@@ -132,7 +132,8 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         Box::pin(self.call(name, Unavailable, inspection))
     }
 
-    /// A list may have any number of pages to read: the first that is not answered ends it.
+    /// A list may read any number of pages, so only its single requests are bounded. The first request without a reply
+    /// ends it.
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>>> {
         Box::pin(async move {
             let page = self.store.list(request).await;

@@ -1,4 +1,5 @@
-//! What ShedLock writes into stores of keys: `{prefix}:{environment}:{name}` with the value `ADDED:{instant}@{owner}`.
+//! The format that ShedLock writes into key-value stores: `{prefix}:{environment}:{name}` with the value
+//! `ADDED:{instant}@{owner}`.
 
 use std::time::SystemTime;
 
@@ -7,11 +8,11 @@ use shedlock_core::Owner;
 
 use crate::errors::{Result, invalid};
 
-/// What keys beside locks begin with. ShedLock's begin with their prefix, which may not be this word.
+/// The start of all companion keys. A lock's key starts with its prefix, which may not be this word.
 pub const COMPANION: &str = "shedlock-rs:";
 
-/// What the keys of all locks begin with, `{prefix}:{environment}:`. `InvalidInput` for a prefix or an environment that is
-/// empty, holds control characters, or would mix up the keys of locks with those beside them.
+/// Returns the start of the keys of all locks, `{prefix}:{environment}:`. Returns `InvalidInput` for a prefix or an
+/// environment that is empty, contains control characters, or would mix up lock keys with companion keys.
 pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String> {
     if prefix.is_empty() || environment.is_empty() {
         return Err(invalid("key prefix and environment must not be empty"));
@@ -30,17 +31,17 @@ pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String> {
     Ok(start)
 }
 
-/// The value of a lock's own key, ours or ShedLock's.
+/// The value of a lock's own key, written by us or by ShedLock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Our owner with the mark of an unlock, ShedLock's host. Empty where the value names none.
+    /// Our owner, with the mark of an unlock if it was unlocked, or ShedLock's host. Empty if the value names no owner.
     pub owner: String,
-    /// When it was acquired, cut to milliseconds.
+    /// When the lock was acquired, truncated to milliseconds.
     pub at: Option<SystemTime>,
 }
 
 impl Added {
-    /// Reads a value. What neither of us writes names no owner.
+    /// Parses a value. A value in neither format has no owner.
     pub fn parse(value: &[u8]) -> Self {
         let value = String::from_utf8_lossy(value);
         let Some((added, owner)) = value.split_once('@') else {
@@ -55,7 +56,7 @@ impl Added {
         }
     }
 
-    /// When ShedLock acquired it, if it did.
+    /// When ShedLock acquired the lock, if ShedLock wrote this value.
     pub fn shedlock_at(&self) -> Option<SystemTime> {
         self.at.filter(|_| !Owner::is_ours(&self.owner))
     }

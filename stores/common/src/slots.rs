@@ -1,4 +1,4 @@
-//! The rules of law 9 for an attempt whose record is at hand.
+//! The slot rules (law 9) for an attempt whose record has been read.
 
 use std::time::SystemTime;
 
@@ -8,10 +8,10 @@ use shedlock_core::{
 
 use crate::errors::Result;
 
-/// Why this record refuses the request; none where the lock is free and its slot can be taken.
+/// Returns why this record refuses the request, or none if the lock is free and its slot can be taken.
 ///
-/// `shedlock_at` is when ShedLock acquired the lock, if it was the last to do so. The slot itself is judged first, by
-/// [`check_slot`].
+/// `shedlock_at` is when ShedLock acquired the lock, if ShedLock was the last to acquire it. Call [`check_slot`] first,
+/// which checks the slot itself.
 pub fn refusal(
     request: &AttemptRequest,
     record: &LockRecord,
@@ -29,8 +29,8 @@ pub fn refusal(
     }
 }
 
-/// Refuses a slot as `SlotAhead` that is further ahead of the clock that judges it than the request tolerates. `clock`
-/// is whose it is: "the server's clock".
+/// Refuses a slot as `SlotAhead` if it is further ahead of `now` than the request tolerates. `clock` describes the
+/// clock that `now` comes from: "the server's clock".
 pub fn check_slot(request: &AttemptRequest, now: SystemTime, clock: &str) -> Result<()> {
     let Some(slot) = request.slot() else {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn check_slot(request: &AttemptRequest, now: SystemTime, clock: &str) -> Res
     Err(slot_ahead(slot, now, clock))
 }
 
-/// The error of a slot that is too far ahead, for a store that has refused it by itself.
+/// Returns the error for a slot that is too far ahead, for a store that refused the slot itself.
 pub fn slot_ahead(slot: Slot, now: SystemTime, clock: &str) -> Error {
     let now = Slot::at(now).map_or_else(|_| "before 1970".to_owned(), |now| now.to_string());
     Error::new(

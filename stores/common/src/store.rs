@@ -1,4 +1,4 @@
-//! What a store implements.
+//! The trait that a store implements.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use crate::limits::{check_duration, check_name_length};
 
 pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
 
-/// A store that locks can be kept in: what the author of a provider implements.
+/// A store that can keep locks: the trait that a provider author implements.
 ///
-/// [`StoreProvider`](crate::StoreProvider) makes a [`LockProvider`](shedlock_core::LockProvider) of it. It checks each
-/// request before the store sees it, adds the names of store and lock to each error, and ends each call but
-/// [`list`](Self::list) after [`longest_call`](Self::longest_call). The contract of the calls is the one of
-/// `LockProvider`; these are the differences:
+/// [`StoreProvider`](crate::StoreProvider) turns it into a [`LockProvider`](shedlock_core::LockProvider). The provider
+/// checks each request before it passes it to the store, adds the names of the store and the lock to each error, and
+/// ends every call except [`list`](Self::list) after [`longest_call`](Self::longest_call). The calls follow the
+/// contract of `LockProvider`, with these differences:
 ///
-/// - names and durations have been accepted by [`check_name`](Self::check_name) and
-///   [`check_duration`](Self::check_duration);
-/// - [`end`](Self::end) is both an unlock and, unless [`withdraw`](Self::withdraw) is overridden, a withdrawal;
-/// - forced unlocks and slot resets are written once, over [`look`](Self::look) and two conditional writes,
+/// - [`check_name`](Self::check_name) and [`check_duration`](Self::check_duration) have already accepted names and
+///   durations.
+/// - [`end`](Self::end) is both an unlock and, unless [`withdraw`](Self::withdraw) is overridden, a withdrawal.
+/// - Forced unlocks and slot resets are implemented once, on [`look`](Self::look) and two conditional writes,
 ///   [`free`](Self::free) and [`set_slots`](Self::set_slots).
 ///
-/// A store that keeps records with versions has less to write: see [`VersionedStore`](crate::VersionedStore).
+/// A store that keeps records with versions has less to implement: see [`VersionedStore`](crate::VersionedStore).
 ///
 /// Write the methods as `async fn`.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// What a record was when it was read: the condition of [`free`](Self::free) and
+    /// The state of a record when it was read: the condition of [`free`](Self::free) and
     /// [`set_slots`](Self::set_slots).
     type Version: Send + Sync;
 
     /// The store's short name for messages: "etcd".
     fn name(&self) -> &str;
 
-    /// What locks in this store can do.
+    /// Returns the capabilities of locks in this store.
     fn capabilities(&self) -> Capabilities;
 
-    /// After this long every call but a list has returned; 10 s unless overridden.
+    /// The longest time that any call except a list can take; 10 s unless overridden.
     fn longest_call(&self) -> Duration {
         DEFAULT_LONGEST_CALL
     }
@@ -50,14 +50,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &SystemClock
     }
 
-    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O: those longer than is declared, unless
-    /// overridden.
+    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O. Unless overridden, it refuses names
+    /// longer than the declared maximum.
     fn check_name(&self, name: &LockName) -> Result<()> {
         check_name_length(name, self.capabilities().longest_name)
     }
 
-    /// Refuses durations that the store cannot express as `InvalidInput`, before any I/O: those over a hundred years,
-    /// unless overridden. `what` names the setting.
+    /// Refuses durations that the store cannot express as `InvalidInput`, before any I/O. Unless overridden, it refuses
+    /// durations over a hundred years. `what` names the setting.
     fn check_duration(&self, what: &str, duration: Duration) -> Result<()> {
         check_duration(what, duration)
     }
@@ -65,8 +65,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// As [`LockProvider::attempt`](shedlock_core::LockProvider::attempt).
     fn attempt(&self, request: &AttemptRequest) -> impl Future<Output = Result<Attempt>> + Send;
 
-    /// As [`LockProvider::withdraw`](shedlock_core::LockProvider::withdraw). Ends the lease at once unless overridden,
-    /// which is enough where the store refuses copies that arrive late by its clock.
+    /// As [`LockProvider::withdraw`](shedlock_core::LockProvider::withdraw). Unless overridden, it ends the lease at
+    /// once. That is enough if the store refuses late copies of an attempt by its own clock.
     fn withdraw(&self, request: &AttemptRequest) -> impl Future<Output = Result<bool>> + Send {
         async { Ok(self.end(&End::withdrawn(request)).await? == Ended::ByThisCall) }
     }
@@ -78,16 +78,16 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         request: &ExtendRequest,
     ) -> impl Future<Output = Result<Extension>> + Send;
 
-    /// Ends a lease, if it is still the record's and still runs. The record then names no holder.
+    /// Ends a lease, if the record still holds it and it still runs. Afterwards the record names no holder.
     fn end(&self, end: &End<'_>) -> impl Future<Output = Result<Ended>> + Send;
 
-    /// The record of a lock, and what it takes to change it only if it has not changed since.
+    /// Reads the record of a lock, together with the condition for changing it only if it has not changed since.
     fn look(
         &self,
         name: &LockName,
     ) -> impl Future<Output = Result<Option<Seen<Self::Version>>>> + Send;
 
-    /// Frees a lock that was seen held, at once, if its record is as it was seen. The record names the same owner,
+    /// Frees a held lock at once, if its record has not changed since it was read. The record keeps the same owner,
     /// marked as released.
     fn free(
         &self,
@@ -95,7 +95,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         seen: &Seen<Self::Version>,
     ) -> impl Future<Output = Result<Changed>> + Send;
 
-    /// Replaces what is kept of the slots, if the record is as it was seen.
+    /// Replaces the slot state, if the record has not changed since it was read.
     fn set_slots(
         &self,
         name: &LockName,
@@ -103,14 +103,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         slots: SlotState,
     ) -> impl Future<Output = Result<Changed>> + Send;
 
-    /// As [`LockProvider::inspect`](shedlock_core::LockProvider::inspect): what [`look`](Self::look) sees, unless
-    /// overridden.
+    /// As [`LockProvider::inspect`](shedlock_core::LockProvider::inspect). Unless overridden, it returns the record
+    /// that [`look`](Self::look) reads.
     fn inspect(&self, name: &LockName) -> impl Future<Output = Result<Option<LockRecord>>> + Send {
         async { Ok(self.look(name).await?.map(|seen| seen.record)) }
     }
 
-    /// As [`LockProvider::list`](shedlock_core::LockProvider::list). Bound each request of it: the whole may take as
-    /// long as it likes.
+    /// As [`LockProvider::list`](shedlock_core::LockProvider::list). Set a time limit for each of its requests: the
+    /// list as a whole has none.
     fn list(&self, request: &ListRequest) -> impl Future<Output = Result<Vec<LockRecord>>> + Send;
 
     /// As [`LockProvider::check`](shedlock_core::LockProvider::check).
@@ -122,65 +122,65 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A record as it was read.
+/// A record that was read.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Seen<V> {
-    /// What it shows.
+    /// The public view of the record.
     pub record: LockRecord,
-    /// What tells it from every other state of this record.
+    /// Identifies this state of the record.
     pub version: V,
 }
 
-/// What became of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Changed {
-    /// It stands.
+    /// The write took effect.
     Done,
-    /// The record had changed before. Nothing was written.
+    /// The record had already changed. Nothing was written.
     Raced,
-    /// Its answer was lost, and the record has changed since: the write may have been in effect until then.
+    /// The reply was lost, and the record has changed since. The write may have been in effect in between.
     Overtaken,
 }
 
 impl Changed {
-    /// Of a write that either stands or was not made.
+    /// Returns the outcome of a write that was either done or lost its race.
     pub fn done(is_done: bool) -> Self {
         if is_done { Self::Done } else { Self::Raced }
     }
 }
 
-/// How a lease is to end.
+/// How a lease should end.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct End<'a> {
     /// The lock.
     pub name: &'a LockName,
-    /// Whose lease it is.
+    /// The owner of the lease.
     pub owner: &'a Owner,
-    /// The lease, where its holder unlocks it; none for a withdrawal.
+    /// The lease that its holder unlocks; none for a withdrawal.
     pub lease: Option<&'a Lease>,
-    /// The lock stays taken for this long from its acquisition.
+    /// How long the lock stays taken, counted from its acquisition.
     pub at_least: Duration,
-    /// What becomes of its slot, if it has one.
+    /// How the run of its slot ended, if it has a slot.
     pub slot: Option<(Slot, SlotEnd)>,
 }
 
-/// How an owner's lease ended.
+/// The outcome of ending an owner's lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
-    /// This owner held it until now.
+    /// This call ended the owner's lease.
     ByThisCall,
-    /// This owner had ended it.
+    /// An earlier call had already ended it.
     ByAnEarlierCall,
-    /// Otherwise: it expired, or the lock is another owner's by now.
+    /// The lease expired, or another owner has taken the lock.
     Lost,
 }
 
 impl<'a> End<'a> {
-    /// An unlock.
+    /// Creates the end for an unlock.
     pub fn unlocked(lease: &'a Lease, request: &UnlockRequest) -> Self {
         Self {
             name: lease.name(),
@@ -191,7 +191,7 @@ impl<'a> End<'a> {
         }
     }
 
-    /// The end of what an attempt may have won: at once, since its task never ran.
+    /// Creates the end for a lease that an attempt may have won. The lease ends at once, because its task never ran.
     pub fn withdrawn(request: &'a AttemptRequest) -> Self {
         Self {
             name: request.name(),
@@ -202,13 +202,13 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Whether it ends an expired lease as well, since nothing ran under it: its slot would count as
-    /// taken otherwise.
+    /// Whether to end an expired lease as well. That is right if nothing ran under the lease: otherwise its slot would
+    /// count as taken.
     pub fn includes_expired(&self) -> bool {
         self.lease.is_none() || matches!(self.slot, Some((_, SlotEnd::NotStarted)))
     }
 
-    /// How long the lock stays taken from now, because the run of its slot failed.
+    /// How long the lock stays taken from now because the run of its slot failed.
     pub fn retry_after(&self) -> Duration {
         match self.slot {
             Some((_, SlotEnd::Failed { retry_after, .. })) => retry_after,

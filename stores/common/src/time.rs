@@ -1,4 +1,4 @@
-//! Whose clock judges, where a store leaves the choice.
+//! The clock that leases are judged by, for stores that offer a choice.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use shedlock_core::ClockSource;
 use crate::errors::{Result, invalid};
 use crate::url::UrlOptions;
 
-/// Whose clock judges leases, in stores that can judge by either.
+/// The clock that leases are judged by, in stores that support either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeMode {
-    /// The store's: clients may be wrong by any amount.
+    /// The store's clock. The clients' clocks may be wrong by any amount.
     #[default]
     Store,
-    /// Each client's own, as ShedLock does by default. Among clients of shedlock exclusion holds as long as their
-    /// clocks differ by less than the tolerated skew, which you ensure; the provider declares it in its capabilities,
-    /// and the runtime stops counting on a lease that much before its end. What holds beside ShedLock for Java is in
-    /// the documentation of the store.
+    /// Each client's own clock, as ShedLock uses by default. Among clients of shedlock, exclusion holds as long as
+    /// their clocks differ by less than the tolerated skew, which you have to ensure. The provider declares the skew in
+    /// its capabilities, and the runtime stops counting on a lease that much before its end. The store's documentation
+    /// describes what holds when you share locks with ShedLock for Java.
     Client {
-        /// The difference between clocks that is declared as tolerated.
+        /// The tolerated difference between clocks, as declared.
         tolerated_skew: Duration,
     },
 }
 
 impl TimeMode {
-    /// The clients' clocks, with a declared skew of one second.
+    /// Returns the clients' clocks, with a declared skew of one second.
     pub const fn client() -> Self {
         Self::Client {
             tolerated_skew: Duration::from_secs(1),
         }
     }
 
-    /// Whether the clients' clocks judge.
+    /// Whether leases are judged by the clients' clocks.
     pub const fn is_client(self) -> bool {
         matches!(self, Self::Client { .. })
     }
 
-    /// As capabilities declare it.
+    /// Returns the clock source that capabilities declare.
     pub const fn source(self) -> ClockSource {
         match self {
             Self::Store => ClockSource::Store,
@@ -45,7 +45,7 @@ impl TimeMode {
         }
     }
 
-    /// Takes `time` (`store` or `client`) and, for the clients' clocks, `tolerated_skew` from a URL.
+    /// Takes `time` (`store` or `client`) from a URL and, for the clients' clocks, `tolerated_skew`.
     pub fn take(options: &mut UrlOptions) -> Result<Self> {
         let modes = [("store", Self::Store), ("client", Self::client())];
         let mode = options.choice("time", &modes)?.unwrap_or_default();

@@ -1,6 +1,6 @@
-//! URLs of stores: hosts, credentials and options, read alike for every store.
+//! URLs of stores: hosts, credentials and options, parsed in the same way for every store.
 //!
-//! No error shows the URL, which may hold a password.
+//! No error contains the URL, which may hold a password.
 
 use std::fmt;
 use std::mem;
@@ -13,37 +13,37 @@ use shedlock_core::{LockDefaults, parse_duration};
 use crate::builder::maybe;
 use crate::errors::{Result, invalid};
 
-/// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`. What cannot be read is
+/// A URL of a store: `scheme://user:password@host:port,host:port/path?option=value`. A URL that cannot be parsed is
 /// `InvalidInput`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl {
     /// In lower case.
     pub scheme: String,
-    /// Before the hosts, and before the first colon there; none where it is empty.
+    /// The part before the first colon of the login; none if empty.
     pub user: Option<String>,
-    /// Behind that colon.
+    /// The part after that colon; none if empty.
     pub password: Option<String>,
     /// One or more.
     pub hosts: Vec<Host>,
     /// Without slashes at either end.
     pub path: String,
-    /// What stands behind `?`.
+    /// The options after `?`.
     pub options: UrlOptions,
 }
 
 /// A host of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// A name or an address; one of IPv6 without its brackets.
+    /// A name or an address; an IPv6 address is without its brackets.
     pub name: String,
-    /// As given.
+    /// The port, if the URL gives one.
     pub port: Option<u16>,
 }
 
-/// The options of a URL, each taken by the name that its reader asks for.
+/// The options of a URL. The reader takes each option by its name.
 ///
-/// Those that no one has asked for are unknown: [`finish`](Self::finish) refuses them, and names the others. What cannot
-/// be read, or is set twice, is `InvalidInput`.
+/// Options that the reader has not taken are unknown: [`finish`](Self::finish) refuses them and lists the known ones.
+/// An option that cannot be parsed or that is set twice is `InvalidInput`.
 ///
 /// ```
 /// use shedlock_store::UrlOptions;
@@ -67,12 +67,12 @@ pub struct UrlOptions {
 struct UrlOption {
     name: String,
     value: String,
-    /// As it stood in the URL.
+    /// As it was in the URL.
     raw: String,
 }
 
 impl StoreUrl {
-    /// Reads a URL. `example` shows how one is written.
+    /// Parses a URL. `example` is a sample URL for error messages.
     pub fn parse(text: &str, example: &str) -> Result<Self> {
         let unreadable = |why: &str| {
             invalid(format!(
@@ -105,7 +105,7 @@ impl StoreUrl {
         })
     }
 
-    /// The one host of a store that takes no more.
+    /// Returns the host, for a store that accepts only one.
     pub fn only_host(&self) -> Result<&Host> {
         match &*self.hosts {
             [host] => Ok(host),
@@ -113,18 +113,18 @@ impl StoreUrl {
         }
     }
 
-    /// The names of the hosts.
+    /// Returns the names of the hosts.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().map(|host| &*host.name)
     }
 
-    /// `scheme://name:port` of each host, with the port that is usual where none is given.
+    /// Returns `scheme://name:port` of each host, with the usual port if none is given.
     pub fn servers(&self, scheme: &str, usual_port: u16) -> impl Iterator<Item = String> {
         let hosts = self.hosts.iter();
         hosts.map(move |host| format!("{scheme}://{}", host.with_port(usual_port)))
     }
 
-    /// User and password, for a store that takes both or neither.
+    /// Returns user and password, for a store that accepts both or neither.
     pub fn login(&self) -> Result<Option<(&str, &str)>> {
         match (&self.user, &self.password) {
             (Some(user), Some(password)) => Ok(Some((user, password))),
@@ -133,7 +133,7 @@ impl StoreUrl {
         }
     }
 
-    /// Whether this scheme asks for TLS: `plain` does not, `encrypted` does.
+    /// Whether the URL's scheme uses TLS: `plain` does not, `encrypted` does.
     pub fn is_encrypted(&self, plain: &str, encrypted: &str) -> Result<bool> {
         match &*self.scheme {
             scheme if scheme == plain => Ok(false),
@@ -168,7 +168,7 @@ impl Host {
         })
     }
 
-    /// `name:port`, with the port that is usual where none is given.
+    /// Returns `name:port`, with the usual port if none is given.
     pub fn with_port(&self, usual: u16) -> String {
         let port = self.port.unwrap_or(usual);
         if self.name.contains(':') {
@@ -180,13 +180,14 @@ impl Host {
 }
 
 impl UrlOptions {
-    /// The part of a URL before its `?`, as it stands there, and its options: for a driver that reads the rest itself.
+    /// Returns the part of a URL before its `?`, unchanged, and its options: for a driver that parses the first part
+    /// itself.
     pub fn split(url: &str) -> (&str, Self) {
         let (place, options) = url.split_once('?').unwrap_or((url, ""));
         (place, Self::parse(options))
     }
 
-    /// Reads `name=value&name=value`.
+    /// Parses `name=value&name=value`.
     pub fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let left = pairs.filter_map(|raw| {
@@ -203,7 +204,7 @@ impl UrlOptions {
         }
     }
 
-    /// The option as it is.
+    /// Takes an option as text.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>> {
         self.known.push(name);
         let options = mem::take(&mut self.left).into_iter();
@@ -216,14 +217,14 @@ impl UrlOptions {
         Ok(value)
     }
 
-    /// A duration like `10m`.
+    /// Takes a duration like `10m`.
     pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>> {
         let text = self.text(name)?;
         let parsed = text.map(|text| parse_duration(&text)).transpose();
         parsed.map_err(|error| invalid(format!("option {name:?} in the URL: {}", error.message())))
     }
 
-    /// A duration that is not zero.
+    /// Takes a duration that is not zero.
     pub fn timeout(&mut self, name: &'static str) -> Result<Option<Duration>> {
         match self.duration(name)? {
             Some(Duration::ZERO) => Err(invalid(format!(
@@ -233,19 +234,19 @@ impl UrlOptions {
         }
     }
 
-    /// A number.
+    /// Takes a number.
     pub fn number<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>> {
         let text = self.text(name)?;
         let parsed = text.map(|text| text.parse()).transpose();
         parsed.map_err(|_| invalid(format!("option {name:?} in the URL must be a number")))
     }
 
-    /// `true` or `false`.
+    /// Takes `true` or `false`.
     pub fn flag(&mut self, name: &'static str) -> Result<Option<bool>> {
         self.choice(name, &[("true", true), ("false", false)])
     }
 
-    /// One of these words.
+    /// Takes one of these words.
     pub fn choice<T: Copy>(
         &mut self,
         name: &'static str,
@@ -265,7 +266,7 @@ impl UrlOptions {
         Ok(Some(*chosen))
     }
 
-    /// `lock_at_most_for`, `lock_at_least_for` and `owner_prefix`: for locks that set none.
+    /// Takes `lock_at_most_for`, `lock_at_least_for` and `owner_prefix`, for locks that set none.
     pub fn defaults(&mut self) -> Result<LockDefaults> {
         let at_most = self.duration("lock_at_most_for")?;
         let at_least = self.duration("lock_at_least_for")?;
@@ -277,23 +278,23 @@ impl UrlOptions {
         Ok(defaults)
     }
 
-    /// All that are left, as they stood in the URL: for a driver that reads its own.
+    /// Takes all remaining options, unchanged: for a driver that parses its own options.
     pub fn rest(&mut self) -> Vec<String> {
         self.left.drain(..).map(|option| option.raw).collect()
     }
 
-    /// The names that were asked for.
+    /// Returns the names of the options that the reader has taken or asked for.
     pub fn known(&self) -> &[&'static str] {
         &self.known
     }
 
-    /// Refuses what is left.
+    /// Refuses any remaining options.
     pub fn finish(self) -> Result<()> {
         self.finish_for_driver(&[]).map(drop)
     }
 
-    /// What is left, as it stood in the URL, for a driver that knows these options and no others. `options[` stands
-    /// for all that begin so.
+    /// Returns the remaining options, unchanged, for a driver that accepts only the options in `theirs`. `options[`
+    /// stands for all names that begin with it.
     pub fn finish_for_driver(self, theirs: &[&str]) -> Result<Vec<String>> {
         let is_theirs = |name: &str| {
             theirs
@@ -315,7 +316,7 @@ impl UrlOptions {
     }
 }
 
-/// Passwords may be among them.
+/// Leaves out user and password.
 impl fmt::Debug for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreUrl")

@@ -1,4 +1,4 @@
-//! Hosts whose clocks differ by what is tolerated.
+//! Hosts whose clocks differ by the tolerated skew.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use shedlock_store::{DEFAULT_TOLERATED_SKEW as SKEW, StoreProvider, Versioned};
 const MINUTE: Duration = Duration::from_secs(60);
 const BLINK: Duration = Duration::from_millis(2);
 
-/// The same clock, on a host that is ahead.
+/// The same clock on a host whose clock is ahead.
 #[derive(Debug)]
 struct Ahead(ManualClock, Duration);
 
@@ -38,7 +38,7 @@ impl Clock for Ahead {
     }
 }
 
-/// Two hosts, of which one is ahead of the other by what is tolerated.
+/// Two hosts. One is ahead of the other by the tolerated skew.
 fn hosts(clock: &ManualClock) -> [StoreProvider<Versioned<Texts>>; 2] {
     let texts = Texts::new();
     [Duration::ZERO, SKEW].map(|ahead| {
@@ -70,7 +70,7 @@ async fn an_at_least_below_the_period_swallows_no_tick() {
     let clock = ManualClock::new();
     let [behind, ahead] = hosts(&clock);
     for host in [&behind, &behind, &ahead] {
-        // As people write it who know no slots: a little less than the period.
+        // What users without slots configure: a little less than the period.
         let request = request().with_lock_at_least_for(MINUTE - SKEW / 2);
         let tick = host.attempt(&request).await.unwrap();
         clock.advance(BLINK);
@@ -103,7 +103,8 @@ async fn a_forced_out_lock_is_free_at_once_for_a_host_that_is_behind() {
     assert!(attempt(&behind).await.is_some(), "the lock was freed");
 }
 
-/// Nobody else knows that its owner gave it up, unless the record names no holder any more.
+/// Other hosts can only detect that the owner gave the lease up if the record no longer names a
+/// holder.
 #[tokio::test]
 async fn a_withdrawn_lease_that_had_expired_keeps_the_lock_from_no_host() {
     let clock = ManualClock::new();

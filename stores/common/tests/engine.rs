@@ -1,4 +1,5 @@
-//! What the conformance kit cannot arrange: which write meets which fault, and what it costs.
+//! Cases that the conformance kit cannot arrange: faults at single writes, and the number of
+//! requests.
 
 #![allow(
     clippy::unwrap_used,
@@ -100,7 +101,7 @@ async fn a_write_that_may_yet_arrive_stays_unknown_and_is_one_lease_with_the_nex
         let error = room.provider.attempt(&request).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{before}");
         assert_eq!(error.lock(), Some("job"));
-        // Asked again, it wins; what was on its way then finds another version.
+        // Repeated, the attempt wins. The delayed copy then finds another version.
         let lease = room.provider.attempt(&request).await.unwrap().acquired();
         let text = room.texts.text(&room.job);
         room.texts.deliver();
@@ -127,7 +128,7 @@ async fn a_lost_write_that_somebody_else_passed_is_told_as_what_stands() {
     let theirs = room.acquire().await;
     assert_eq!(room.unlock(&theirs).await, Unlock::Unlocked);
     let ours = room.request();
-    // Our write is on its way when somebody else takes the lock.
+    // Our write is on its way when another owner takes the lock.
     room.texts.plan([Fault::Delayed]);
     assert!(room.provider.attempt(&ours).await.is_err());
     let theirs = room.acquire().await;
@@ -176,7 +177,7 @@ async fn lost_races_are_bounded() {
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
     room.texts.plan([Fault::Raced; 9]);
     assert_eq!(room.skip().await, SkipReason::Contended);
-    // The second unlock first tries the version that its lease knows.
+    // The second unlock first tries the version that its lease carries.
     assert_eq!(room.texts.calls().1, 4 + 4 + 2 + 4);
 }
 
@@ -195,7 +196,7 @@ async fn a_held_lock_costs_one_read_and_a_lease_ends_by_its_version() {
     };
     assert_eq!(room.unlock(&extended).await, Unlock::Unlocked);
     assert_eq!(room.texts.calls(), (0, 1));
-    // The lease from before the extension knows an older version, and has to look.
+    // The lease from before the extension carries an older version, so the unlock has to read.
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
     assert_eq!(room.texts.calls(), (1, 1));
 }
@@ -222,7 +223,7 @@ async fn leases_of_others_are_over_when_every_tolerated_clock_says_so() {
     );
     let lease = room.acquire().await;
     room.clock.advance(AT_MOST);
-    // For its holder the lease is over, for everybody else it is not yet.
+    // For its holder the lease has expired, for all others it has not yet.
     assert_eq!(room.unlock(&lease).await, Unlock::Lost);
     assert_eq!(room.skip().await, SkipReason::Held);
     room.clock
@@ -230,7 +231,7 @@ async fn leases_of_others_are_over_when_every_tolerated_clock_says_so() {
     assert_eq!(room.skip().await, SkipReason::Held);
     room.clock.advance(Duration::from_millis(1));
     let lease = room.acquire().await;
-    // One that was unlocked is free at once.
+    // An unlocked lock is free at once.
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
     let _ = room.acquire().await;
 }
@@ -276,7 +277,7 @@ async fn tokens_are_the_stores_revisions_where_it_has_them() {
     assert_eq!(room.acquire().await.fencing_token(), Some(4));
 }
 
-/// Each is boxed, and copied into its box.
+/// Each call is boxed, and its future is moved into the box.
 #[test]
 fn the_layers_of_a_provider_do_not_multiply_the_size_of_a_call() {
     let room = Room::new();

@@ -26,7 +26,7 @@ struct Room {
     job: LockName,
 }
 
-/// What stands in the store when the attempt is sent.
+/// What the store contains when the attempt is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Before {
     Nothing,
@@ -59,7 +59,7 @@ impl Room {
         }
     }
 
-    /// Over each kind of store.
+    /// One room over each kind of store.
     fn each() -> impl Iterator<Item = Self> {
         let kinds = [
             Texts::new(),
@@ -93,7 +93,7 @@ impl Room {
         self.provider.withdraw(request).await.unwrap()
     }
 
-    /// Sees to it that this stands there, and that the lock is free for the attempt.
+    /// Puts the store into this state, with the lock free for the attempt.
     async fn prepare(&self, before: Before, request: &AttemptRequest) {
         match before {
             Before::Nothing => self.texts.remove(&self.job),
@@ -111,7 +111,7 @@ impl Room {
                 self.texts.overwrite(&self.job, record.to_text());
                 self.clock.advance(DEFAULT_TOLERATED_SKEW);
             }
-            // For everybody else it is not over yet.
+            // For all other owners it has not expired yet.
             Before::OwnExpired => {
                 let _ = self.attempt(request).await;
                 self.clock.advance(AT_MOST);
@@ -119,7 +119,7 @@ impl Room {
         }
     }
 
-    /// Sends an attempt that reaches the store when it is delivered.
+    /// Sends an attempt that reaches the store only when it is delivered.
     async fn send_late(&self, request: &AttemptRequest) {
         self.texts.plan([Fault::Delayed]);
         let error = self.provider.attempt(request).await.unwrap_err();
@@ -183,7 +183,7 @@ async fn a_withdrawal_whose_own_write_is_late_is_unknown_and_is_repeated() {
     }
 }
 
-/// Nothing but its version: not who was last, no token, no slot.
+/// Only its version changes: the last owner, the token and the slot stay.
 #[tokio::test]
 async fn a_withdrawal_keeps_what_a_free_record_says() {
     for room in Room::each() {
@@ -200,7 +200,7 @@ async fn a_withdrawal_keeps_what_a_free_record_says() {
         assert_eq!(after.fencing_token, before.fencing_token);
         assert_eq!(after.last_slot, Some(slot));
         assert!(after.locked_until <= before.locked_until, "{after:?}");
-        // Its owner, who asks again, is answered as before.
+        // The previous owner's repeated unlock still succeeds.
         assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
         let next = room.attempt(&room.request()).await;
         assert!(next.fencing_token() > lease.fencing_token());
@@ -219,10 +219,10 @@ async fn a_record_that_a_withdrawal_makes_is_free_at_once_for_every_clock() {
             format!("shedlock 1\nuntil 0\nowner {owner} unlocked\n")
         );
         let record = room.provider.inspect(&room.job).await.unwrap().unwrap();
-        // No acquisition was ever seen.
+        // As if the lock had never been acquired.
         assert_eq!(record.fencing_token, None);
         assert_eq!((record.locked_at, record.last_slot), (None, None));
-        // The same owner's withdrawal finds itself and writes nothing.
+        // A repeated withdrawal by the same owner finds its own record and writes nothing.
         let _ = room.texts.calls();
         assert!(!room.withdraw(&request).await);
         assert_eq!(room.texts.calls(), (1, 0));
@@ -230,7 +230,7 @@ async fn a_record_that_a_withdrawal_makes_is_free_at_once_for_every_clock() {
     }
 }
 
-/// NATS would take a message without any of our words for an acquisition of ShedLock's.
+/// NATS would treat a message without any of our words as an acquisition by ShedLock.
 #[tokio::test]
 async fn a_withdrawal_marks_a_record_that_says_nothing() {
     let room = Room::over(Texts::new());
@@ -286,7 +286,7 @@ async fn an_attempt_that_finds_its_own_unlock_takes_no_lock() {
     }
 }
 
-/// The answer is a skip while at-least keeps the lock, whoever asks.
+/// At-least keeps the lock taken for every owner, including the one that unlocked.
 #[tokio::test]
 async fn an_attempt_that_finds_its_own_at_least_is_skipped() {
     let room = Room::over(Texts::new());
@@ -305,7 +305,7 @@ async fn an_extension_keeps_the_later_end() {
         let lease = room.attempt(&room.request()).await;
         let end = lease.locked_until();
         let shorter = ExtendRequest::new(AT_MOST / 2);
-        // By the version that the lease remembers, then by what is read.
+        // First with the version that the lease carries, then with a read.
         for remembers in [true, false] {
             let lease = if remembers {
                 lease.clone()

@@ -1,5 +1,5 @@
-//! Bare writes on Consul: each names the index that it replaces, and learns its own, as only a
-//! transaction tells it.
+//! Bare writes on Consul. Each names the index that it replaces and receives its own index, which
+//! only a transaction returns.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use shedlock::consul::reqwest::Client as Http;
 
 use super::{Client, Values, Written};
 
-/// One client, which keeps one connection for us.
+/// A client that keeps one connection.
 pub(crate) struct Consul {
     http: Http,
     url: String,

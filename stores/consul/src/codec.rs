@@ -1,4 +1,4 @@
-//! What an agent returns of a key.
+//! The reply of an agent for a key.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::Value;
@@ -13,7 +13,8 @@ pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>> {
     Ok(Reading::found(Found::new(record, index)))
 }
 
-/// The index in an answer, which is empty where the token may not see the key; `otherwise` is the kind of the error.
+/// Returns the index in a reply. The reply is empty if the token may not read the key; the error then has the kind
+/// `otherwise`.
 pub(crate) fn index_of(pair: &Value, otherwise: ErrorKind) -> Result<u64> {
     let none = || {
         let message = "the agent returned no index: check that the token may read the key";

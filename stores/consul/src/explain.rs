@@ -1,4 +1,4 @@
-//! What to do where there is no answer, or none that helps.
+//! Errors for requests without a reply or with an unusable one, with what to do about them.
 
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
@@ -9,7 +9,7 @@ pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> E
     invalid(message).with_source(error).with_store("consul")
 }
 
-/// The error of a request that was not answered; `lost` is its kind where it may have been sent.
+/// Returns the error for a request without a reply. `lost` is its kind if the request may have been sent.
 pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     let unreachable =
         || unavailable("the agent cannot be reached: is it up, and is the address right?");
@@ -21,15 +21,15 @@ pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     explained.with_source(error.without_url())
 }
 
-/// The error of an answer with another status than those that a call is made for; `lost` is its kind
-/// where there is no telling what was done.
+/// Returns the error for a reply with an unexpected status. `lost` is its kind if the reply does not show whether the
+/// request took effect.
 pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
     let (kind, what_to_do) = match status {
         429 => (Unavailable, "it limits requests: try later"),
-        // The one failure after which Consul's own agents ask again, also for a write.
+        // The one failure after which Consul's own agents retry, even a write.
         500.. if said.contains("No cluster leader") => (Unavailable, "try later"),
         500.. => (lost, "look at its log, and try again"),
-        // A write was done, perhaps; but something else than Consul says so.
+        // A write may have been done, but the reply does not come from Consul.
         200 if lost == OutcomeUnknown => (lost, "is it Consul that is at this URL?"),
         200 | 300..=399 | 404 | 405 => (Configuration, "is it Consul that is at this URL?"),
         _ => (Configuration, "look at the rights of its token"),

@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -13,7 +13,7 @@ pub fn url(data: &[u8]) {
     promises::url_without_files(data, crate::url::read);
 }
 
-/// What an agent says of a key: JSON, or the value alone.
+/// An agent's reply for a key: JSON, or the value alone.
 pub fn pair(data: &[u8]) {
     let value = BASE64.encode(data);
     let ours = json!({"KV": {"Key": "shedlock/a", "Value": value, "ModifyIndex": 7}});

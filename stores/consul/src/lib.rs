@@ -8,11 +8,11 @@ pub mod fuzz;
 mod store;
 mod url;
 
-/// The client, in the version that [`Builder`] takes.
+/// The client crate, in the version that [`Builder`] uses.
 pub use reqwest;
 use shedlock_store::{StoreProvider, Versioned};
 pub use store::{Builder, ConsulStore};
 
-/// Locks in Consul: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
-/// `reqwest::Client`.
+/// A lock provider for Consul. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder)
+/// takes a `reqwest::Client`.
 pub type ConsulProvider = StoreProvider<Versioned<ConsulStore>>;

@@ -1,4 +1,4 @@
-//! Keys of the store, and one request for each call.
+//! The keys of the store, and one request per call.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use shedlock_store::{
 use crate::codec::{index_of, reading};
 use crate::{ConsulProvider, explain};
 
-/// The keys that begin with one prefix.
+/// Locks in the keys that begin with one prefix.
 #[derive(Clone, Debug)]
 pub struct ConsulStore {
     client: Client,
@@ -23,7 +23,7 @@ pub struct ConsulStore {
     response_timeout: Duration,
 }
 
-/// Sets which agent is asked, and which keys; made by `ConsulProvider::builder`.
+/// Configures the agent and the keys. `ConsulProvider::builder` returns it.
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
@@ -51,22 +51,23 @@ impl FromClient for ConsulStore {
 
 impl Builder {
     shedlock_store::setters! { []
-        /// The URL of the agent, with options like `?dc=eu`; `http://127.0.0.1:8500` unless set.
+        /// Sets the URL of the agent, with options like `?dc=eu`; `http://127.0.0.1:8500` by
+        /// default.
         agent(url: impl Into<String>) = url.into();
 
-        /// What the keys of the locks begin with; `shedlock/` unless set.
+        /// Sets the prefix of the locks' keys; `shedlock/` by default.
         key_prefix(prefix: impl Into<String>) = prefix.into();
 
-        /// How long an answer may take, the connection included; 5 s unless set.
+        /// Sets the time limit for a reply, including the connection; 5 s by default.
         response_timeout(timeout: Duration) = timeout;
     }
 
     shedlock_store::versioned_setters!(common);
 
-    /// Checks the settings; no I/O.
+    /// Checks the settings and creates the provider, without any I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for an agent that is no URL.
+    /// `InvalidInput` if the agent is not a URL.
     pub fn build(self) -> Result<ConsulProvider> {
         let mut url = Url::parse(&self.agent).map_err(explain::no_url)?;
         url.set_path(&format!("{}/v1/txn", url.path().trim_end_matches('/')));
@@ -81,7 +82,8 @@ impl Builder {
 }
 
 impl ConsulStore {
-    /// Asks for one operation: none where it is answered `no`, `lost` where no answer comes.
+    /// Sends one operation. Returns none if the reply is `no`. `lost` is the kind of the error if
+    /// no reply arrives.
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
         let failed = |error| explain::unanswered(error, lost);
         let body = json!([{ "KV": what }]);
@@ -120,7 +122,7 @@ impl VersionedStore for ConsulStore {
     ) -> Result<Written<u64>> {
         let key = format!("{}{name}", self.key_prefix);
         let value = BASE64.encode(record.to_text());
-        // At 0 where there is none.
+        // Index 0 requires that the key does not exist.
         let index = before.unwrap_or(&0);
         let write = json!({"Verb": "cas", "Key": key, "Value": value, "Index": index});
         match self.ask(write, "index is stale", OutcomeUnknown).await? {
@@ -129,14 +131,14 @@ impl VersionedStore for ConsulStore {
         }
     }
 
-    /// Each time all of them: Consul cannot start a list at a key.
+    /// Reads all keys each time: Consul cannot start a list at a key.
     async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
         let tree = json!({"Verb": "get-tree", "Key": self.key_prefix});
         let found = self.ask(tree, "doesn't exist", Unavailable).await?;
         let pairs = found.iter().filter_map(Value::as_array).flatten();
         let locks = pairs.filter_map(|pair| {
             let key = pair["KV"]["Key"].as_str()?;
-            // A folder that was made by hand is a key with no name behind the prefix.
+            // A folder that was created by hand is a key with an empty name after the prefix.
             let name = LockName::new(key.strip_prefix(&self.key_prefix)?).ok()?;
             let is_ahead = after.is_none_or(|after| name > *after);
             is_ahead.then(|| (name, reading(pair)))
@@ -144,7 +146,7 @@ impl VersionedStore for ConsulStore {
         Ok(locks.collect())
     }
 
-    /// Where the token may not write, a write is refused before its index is looked at.
+    /// If the token may not write, Consul refuses the write before it compares the index.
     async fn check(&self) -> Result<()> {
         let key = format!("{}check", self.key_prefix);
         let write = json!({"Verb": "cas", "Key": key, "Value": "", "Index": u64::MAX});

@@ -25,7 +25,7 @@ impl FromUrl for ConsulStore {
     }
 }
 
-/// The provider that a URL describes. Reads the files that it names.
+/// Makes the provider that a URL describes. Reads the files that the URL names.
 pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     let url = StoreUrl::parse(text, "consul://host:8500/prefix?token_file=/run/token")?;
     let is_encrypted = url.is_encrypted("consul", "consuls")?;
@@ -84,7 +84,7 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     builder.build()
 }
 
-/// With a crypto provider of its own, so that none is installed for the process.
+/// Uses its own crypto provider, so that none is installed for the process.
 #[cfg(feature = "tls")]
 fn encrypted(client: ClientBuilder, tls: &TlsOptions, must: bool) -> Result<ClientBuilder> {
     let config = tls.read()?.client_config(must)?;

@@ -1,4 +1,4 @@
-//! What stands in Consul's keys, and what else may stand there.
+//! The contents of Consul's keys, ours and foreign.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use shedlock_core::{
 };
 use shedlock_store::{Record, VersionedStore as _, Written};
 
-/// The keys behind a prefix of their own.
+/// The keys under a prefix of the test's own.
 struct Keys {
     client: Client,
     http: Url,
@@ -29,7 +29,7 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        // Where the feature `tls` is on, clients are made with what the program has chosen.
+        // With the feature `tls`, clients use the crypto library that the program has chosen.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = server("SHEDLOCK_TEST_CONSUL_URL").replace("consul://", "http://");
         Self {
@@ -56,25 +56,25 @@ impl Keys {
         let url = self.http.join("/v1/txn").unwrap();
         let question = self.client.put(url).json(&json!([{ "KV": operation }]));
         let answer: Value = question.send().await.unwrap().json().await.unwrap();
-        // Null where it was refused.
+        // Null if it was refused.
         answer["Results"][0]["KV"].clone()
     }
 
-    /// By hand.
+    /// Writes a key by hand.
     async fn put(&self, key: &str, text: &str) {
         let (key, text) = (format!("{}{key}", self.prefix), BASE64.encode(text));
         let put = json!({ "Verb": "set", "Key": key, "Value": text });
         assert!(!self.ask(put).await.is_null());
     }
 
-    /// The index of the key; 0 where there is none.
+    /// The index of the key; 0 if it does not exist.
     async fn index(&self, key: &str) -> u64 {
         let get = json!({ "Verb": "get", "Key": format!("{}{key}", self.prefix) });
         let found = self.ask(get).await;
         found["ModifyIndex"].as_u64().unwrap_or_default()
     }
 
-    /// The write of an attempt that was sent when the key stood at this index: whether it wins.
+    /// Sends the write of an attempt made when the key had this index. Returns whether it wins.
     async fn arrives(&self, request: &AttemptRequest, index: u64) -> bool {
         let text = format!(
             "shedlock 1\nuntil 4000000000000\nowner {}\n",
@@ -184,7 +184,7 @@ async fn a_folder_is_no_lock() {
     assert!(provider.list(&ListRequest::new()).await.unwrap().is_empty());
 }
 
-/// A key that is written with the value that it has keeps its index.
+/// Writing a key's current value keeps its index.
 #[tokio::test]
 async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
     let keys = Keys::new();
@@ -202,7 +202,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
         assert!(!keys.arrives(&request, index).await, "{before}");
         let record = provider.inspect(request.name()).await.unwrap().unwrap();
         assert_eq!(record.state, LockState::Free, "{before}");
-        // One that arrives before its withdrawal is ended by it.
+        // A copy that arrives before its withdrawal is ended by it.
         let index = keys.index("job").await;
         assert!(keys.arrives(&request, index).await, "{before}");
         assert!(provider.withdraw(&request).await.unwrap(), "{before}");

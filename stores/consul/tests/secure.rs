@@ -1,4 +1,4 @@
-//! Tokens and certificates, on servers of the tests' own.
+//! Tokens and certificates, on the tests' own servers.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,11 +17,11 @@ use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
 
-/// The rights that `connect` says a token needs.
+/// The permissions that the documentation of `connect` requires of a token.
 const RIGHTS: &str = r#"key_prefix "shedlock/" { policy = "write" }"#;
 
 fn own(settings: &str) -> OwnServer {
-    // Ends the target where Consul is not asked for.
+    // Ends the test target if Consul was not selected.
     let _ = server("SHEDLOCK_TEST_CONSUL_URL");
     let _ = rustls::crypto::ring::default_provider().install_default();
     OwnServer::start("consul", &[&format!("-hcl={settings}")]).unwrap()
@@ -61,7 +61,7 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
             own.url().replace("consul://", "http://")
         );
         let asked = client.put(url).header("X-Consul-Token", MASTER).json(&body);
-        // A server that has just begun answers 500 until its rules are in force.
+        // A server that has just started replies 500 until its rules are in force.
         for _ in 0..100 {
             let answer = asked.try_clone().unwrap().send().await.unwrap();
             if answer.status() != StatusCode::INTERNAL_SERVER_ERROR {
@@ -128,7 +128,7 @@ async fn certificates_are_looked_at_on_both_sides() {
     drop(own);
 }
 
-/// As in a small container: such a system is the one of a process of its own.
+/// As in a minimal container. A child process runs without the system's certificate authorities.
 #[tokio::test]
 async fn an_agent_without_tls_needs_no_authorities_of_the_system() {
     const NAME: &str = "an_agent_without_tls_needs_no_authorities_of_the_system";
@@ -146,7 +146,7 @@ async fn an_agent_without_tls_needs_no_authorities_of_the_system() {
     assert!(child.status.success(), "{child:?}");
 }
 
-/// `ca.pem`, and certificates and keys of a server on loopback and of a client.
+/// Writes `ca.pem`, and certificates and keys for a server on loopback and for a client.
 fn certificates(folder: &Path) {
     let key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();

@@ -1,4 +1,4 @@
-//! Bare transactions on etcd: each puts the key if the revision of its last write still stands.
+//! Bare transactions on etcd. Each puts the key if the revision of its last write is still current.
 
 use std::collections::HashMap;
 

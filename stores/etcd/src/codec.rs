@@ -1,4 +1,4 @@
-//! The keys of a lock, the lock of a key, and what a lock's own key holds.
+//! Conversions between locks and keys, and the value of a lock's own key.
 
 use std::time::SystemTime;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use shedlock_core::{LockName, Owner};
 use shedlock_store::{COMPANION, Result, check_name_length, start_of_keys, whole_millis};
 
-/// The longest name that is accepted, in bytes: a page of such names fits one answer.
+/// The longest accepted name, in bytes: a page of names of this length fits into one reply.
 pub(crate) const LONGEST_NAME: usize = 4 * 1024;
 
 #[derive(Clone, Debug)]
@@ -21,20 +21,20 @@ impl Keys {
         Ok(Self { start })
     }
 
-    /// The keys of this lock: the one that ShedLock has too, and the one of the record beside it.
+    /// Returns the keys of this lock: its own key, which ShedLock uses too, and the key of its companion record.
     pub(crate) fn of(&self, name: &LockName) -> [String; 2] {
         ["", COMPANION].map(|what| format!("{what}{}{name}", self.start))
     }
 
-    /// The keys of all locks after this one, and those beside them, in the order of names: from the first
-    /// to the second, which is not one of them.
+    /// Returns the ranges of the keys of all locks after this one, and of their companion keys, in the order of names.
+    /// Each range runs from the first key up to, but not including, the second.
     pub(crate) fn after(&self, name: Option<&LockName>) -> [(String, String); 2] {
         ["", COMPANION].map(|what| {
             let start = format!("{what}{}", self.start);
-            // The byte after the colon: the first key that does not begin with it.
+            // The byte after the colon gives the first key outside the prefix.
             let end = format!("{};", &start[..start.len() - 1]);
             let from = match name {
-                // The first key after that one.
+                // The first key after that lock's.
                 Some(name) => format!("{start}{name}\0"),
                 None => start,
             };
@@ -42,25 +42,25 @@ impl Keys {
         })
     }
 
-    /// The lock that a key belongs to, if it is one of ours.
+    /// Returns the lock that a key belongs to, if the key is one of ours.
     pub(crate) fn name_of(&self, key: &[u8]) -> Option<LockName> {
         let key = std::str::from_utf8(key).ok()?;
         let lock = key.strip_prefix(COMPANION).unwrap_or(key);
         let name = LockName::new(lock.strip_prefix(&self.start)?).ok()?;
-        // Others may have keys that look like ours, with names that no lock has.
+        // Foreign keys may resemble ours, with names that no lock can have.
         let is_ours = check_name_length(&name, LONGEST_NAME).is_ok();
         is_ours.then_some(name)
     }
 }
 
-/// The value as ShedLock writes it: the instant in UTC, cut to milliseconds, all three of them shown.
+/// Formats the value as ShedLock does: the instant in UTC, truncated to milliseconds, always with three digits.
 pub(crate) fn write(at: SystemTime, owner: &str) -> String {
-    // Beyond the calendar, no clock is right.
+    // Only a wrong clock shows an instant beyond the calendar.
     let at = Timestamp::try_from(whole_millis(at)).unwrap_or(Timestamp::MAX);
     format!("ADDED:{at:.3}@{owner}")
 }
 
-/// What stands in the lock's own key after an unlock, while it is kept.
+/// Returns the value of the lock's own key after an unlock, while at-least keeps the key.
 pub(crate) fn released(value: &[u8]) -> Vec<u8> {
     [value, Owner::released_text("").as_bytes()].concat()
 }
@@ -78,7 +78,7 @@ mod tests {
         LockName::new(text).unwrap()
     }
 
-    /// The wire format: it must not change.
+    /// The wire format must not change.
     #[test]
     fn keys_are_as_documented() {
         let keys = Keys::new("shedlock", "default").unwrap();
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(value.shedlock_at(), Some(UNIX_EPOCH + AT));
     }
 
-    /// The wire format: it must not change.
+    /// The wire format must not change.
     #[test]
     fn what_we_write_is_cut_to_milliseconds_and_can_be_read() {
         let owner = "blue:web-3/1/0123456789abcdef";

@@ -1,4 +1,4 @@
-//! How the servers are reached: by the user's own client, or by one of ours for one server at a time.
+//! Connections to the servers: the user's own client, or our own clients, each for one server.
 
 use std::mem;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use shedlock_store::{Connect, Result, Shared};
 
 use crate::explain::{Failure, Fault};
 
-/// How long a connection may take to be made, and an answer to come, unless set.
+/// The default time limit for making a connection, and for a reply.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a request is sent by a user's own client, which chooses a server by itself, while it
-/// certainly did not arrive.
+/// How often a request is sent over the user's own client while it certainly has not arrived. That client chooses a
+/// server itself.
 const TRIES: usize = 5;
 
 #[derive(Debug)]
@@ -22,13 +22,13 @@ pub(crate) struct Connections {
     shared: Shared<Servers>,
     connect: Duration,
     response: Duration,
-    /// How often a request is sent while that is safe.
+    /// How often a request is sent while resending is safe.
     tries: usize,
 }
 
 enum Servers {
     Given(Box<Client>),
-    /// Ours, to one server each: one that does not answer is left for the next one.
+    /// Our own client for one server at a time. If that server does not reply, the next one is used.
     Own {
         servers: Vec<String>,
         options: Box<ConnectOptions>,
@@ -50,7 +50,7 @@ impl Connect for Servers {
             } => {
                 let server = servers[*next].clone();
                 *next = (*next + 1) % servers.len();
-                // Without a user this sends nothing: the connection is made with the first request.
+                // Without a user, this sends nothing: the connection is made with the first request.
                 let client = Client::connect([server], Some(ConnectOptions::clone(options))).await;
                 client.map_err(Failure::unconnected)
             }
@@ -63,7 +63,7 @@ impl Connect for Servers {
 }
 
 impl Connections {
-    /// Connections of our own to these servers, at least one, with these limits of time.
+    /// Creates our own connections to these servers, at least one, with these time limits.
     pub(crate) fn own(
         servers: Vec<String>,
         options: ConnectOptions,
@@ -71,10 +71,10 @@ impl Connections {
         response: Duration,
     ) -> Self {
         Self {
-            // Once more than there are: the first may be one that is known to be gone only now.
+            // One more than the number of servers: the first connection may already be broken.
             tries: servers.len() + 1,
             shared: Shared::new(Servers::Own {
-                // Processes begin with different servers.
+                // Different processes start with different servers.
                 next: std::process::id() as usize % servers.len().max(1),
                 servers,
                 options: Box::new(options),
@@ -97,11 +97,11 @@ impl Connections {
         self.connect.saturating_add(self.response)
     }
 
-    /// Asks; again where that is safe and another server may do better. `lost` is the kind of the error
-    /// where no answer comes: `OutcomeUnknown` for a request that writes.
+    /// Sends a request, and resends it if that is safe and another server may succeed. `lost` is the kind of the error
+    /// if no reply arrives: `OutcomeUnknown` for a request that writes.
     ///
-    /// Dropping the future is the same as a lost answer; a client of our own is then left, since its
-    /// connection may have fallen silent.
+    /// Dropping the future counts as a lost reply. Our own client is then discarded, because its connection may no
+    /// longer respond.
     pub(crate) async fn ask<T, F>(
         &self,
         lost: ErrorKind,
@@ -123,7 +123,7 @@ impl Connections {
                 Fault::NotSent => true,
                 Fault::Broken | Fault::Silent if lost == ErrorKind::OutcomeUnknown => false,
                 Fault::Broken => true,
-                // No caller waits for one silent server after the other.
+                // Do not make the caller wait for several silent servers in a row.
                 Fault::Silent => !mem::replace(&mut was_silent, true),
             };
             if tries == 0 || !again {
@@ -142,7 +142,7 @@ impl Connections {
     {
         let call = self.shared.call(self.connect).await?;
         let asked = question(Arc::clone(&call.connection));
-        // A limit of our own: the client's begins only when it has a connection.
+        // Our own limit: the client's limit starts only once it has a connection.
         let answer = match within(&SystemClock, self.response, asked).await {
             Some(answer) => answer.map_err(|error| Failure::of(error, lost)),
             None => Err(Failure::unanswered(Fault::Silent, lost)),
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use futures_util::future::join_all;
 
-    /// With a user, a client is made by logging in.
+    /// With a user, making a client includes the login.
     #[tokio::test]
     async fn callers_do_not_wait_for_the_connecting_of_all_before_them() {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -169,7 +169,7 @@ mod tests {
             let answer = connections.ask(ErrorKind::OutcomeUnknown, get);
             async { answer.await.expect_err("the server never answers") }
         };
-        // One after the other they would take three times as long.
+        // One after the other would take three times as long.
         let patience = Duration::from_secs(5);
         let errors = within(&SystemClock, patience, join_all((0..50).map(|_| ask()))).await;
         for error in errors.expect("callers wait for all before them") {

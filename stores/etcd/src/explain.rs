@@ -1,4 +1,4 @@
-//! Failures as errors that say what to do.
+//! Conversion of failures into errors that say what to do.
 
 use std::error::Error as StdError;
 use std::iter;
@@ -9,16 +9,16 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{unanswered, untrusted};
 use tonic::{Code, ConnectError, Status};
 
-/// What a failure means for the request. Unless broken or silent, nothing was written.
+/// What a failure means for the request. Unless it is broken or silent, nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It never reached a server that could have carried it out: another one may.
+    /// It never reached a server that could have executed it. Another server may succeed.
     NotSent,
-    /// Its answer was lost.
+    /// Its reply was lost.
     Broken,
-    /// Its answer did not come in time.
+    /// Its reply did not arrive in time.
     Silent,
-    /// It was answered by a refusal, and not carried out.
+    /// The server refused it and did not execute it.
     Refused,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// As the client reports it; `lost` is the kind of the error where the answer was lost.
+    /// Converts an error of the client. `lost` is the kind of the error if the reply was lost.
     pub(crate) fn of(source: etcd_client::Error, lost: ErrorKind) -> Self {
         let failure = match refusal(&source) {
             Some(failure) => failure,
@@ -77,7 +77,7 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
 }
 
 fn refusal(error: &etcd_client::Error) -> Option<Failure> {
-    // Nothing is carried out before both sides accept the other's certificate.
+    // Nothing is executed before both sides accept each other's certificate.
     if let Some(error) = causes(error).next().and_then(untrusted) {
         let fault = NotSent;
         return Some(Failure { fault, error });
@@ -97,7 +97,7 @@ fn refusal(error: &etcd_client::Error) -> Option<Failure> {
     Some(Failure::new(fault, kind, remedy(said)?))
 }
 
-/// What a refusal means, and what to do. Nothing was written.
+/// Returns what to do about a refusal. Nothing was written.
 fn remedy(said: &str) -> Option<&'static str> {
     Some(match said {
         "no leader" => {
@@ -105,7 +105,7 @@ fn remedy(said: &str) -> Option<&'static str> {
              and look whether most servers of the cluster are up"
         }
         "not leader" => "the leader has changed; nothing was written: retry",
-        // A client of ours is left for a new one, which logs in again.
+        // Our own client is replaced by a new one, which logs in again.
         "invalid auth token" => {
             "the store no longer accepts this login; nothing was written: retry; a client of one's own \
              needs `with_auto_token_refresh`"
@@ -146,11 +146,11 @@ fn remedy(said: &str) -> Option<&'static str> {
 }
 
 fn was_never_sent(error: &etcd_client::Error) -> bool {
-    // Without a status, the client has asked nobody yet.
+    // Without a status, the client has not sent a request yet.
     status(error).is_none() || causes(error).any(<dyn StdError>::is::<ConnectError>)
 }
 
-/// What the client's failure came from. It does not return its causes itself.
+/// Returns the causes of the client's failure, which the client's error does not expose as its source.
 fn causes(error: &etcd_client::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     let first: Option<&(dyn StdError + 'static)> = match error {
         etcd_client::Error::GRpcStatus(status) => status.source(),
@@ -160,8 +160,8 @@ fn causes(error: &etcd_client::Error) -> impl Iterator<Item = &(dyn StdError + '
     iter::successors(first, |cause: &&(dyn StdError + 'static)| (*cause).source())
 }
 
-/// Whether this is what a server answers that does not carry a request out, rather than what becomes
-/// of one that is cut off: those, and what may yet be carried out, have codes of their own.
+/// Whether the server refused to execute the request, rather than the request having been cut off. Requests that were
+/// cut off, and those that may still be executed, have different codes.
 fn is_answer(error: &etcd_client::Error) -> bool {
     let is_said = |status: &&Status| status.source().is_none();
     matches!(

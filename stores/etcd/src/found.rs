@@ -1,4 +1,4 @@
-//! What the store holds of one lock.
+//! What the store contains for one lock.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,10 +6,10 @@ use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
 use shedlock_core::{AttemptRequest, Lease, LockName, LockRecord, Moment, Owner};
 use shedlock_store::{Added, Record, Result, internal};
 
-/// Both keys of a lock, as they were at one revision of the store.
+/// Both keys of a lock at one revision of the store.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The lock's own key: while it is there, nobody may take the lock.
+    /// The lock's own key. While it exists, no one may take the lock.
     pub(crate) lock: Option<Locked>,
     pub(crate) kept: Option<Kept>,
 }
@@ -18,47 +18,47 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Locked {
     pub(crate) value: Vec<u8>,
-    /// Of its last change.
+    /// The revision of its last change.
     pub(crate) revision: i64,
-    /// At which it was made, which is when the lock was taken.
+    /// The revision at which it was created, which is when the lock was taken.
     pub(crate) token: u64,
-    /// The store's lease, with which it ends; 0 for none.
+    /// The store's lease that the key is attached to; 0 for none.
     pub(crate) lease: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) record: Record,
-    /// Of its last change.
+    /// The revision of its last change.
     pub(crate) revision: i64,
 }
 
-/// What becomes of the lock's own key.
+/// The change to make to the lock's own key.
 pub(crate) enum KeyChange {
     Put(Vec<u8>, i64),
     Delete,
     Leave,
 }
 
-/// A lease of the store.
+/// A lease that the store has granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) id: i64,
-    /// How long it lasts: no less than was asked for.
+    /// Its duration: no shorter than requested.
     pub(crate) lasts: Duration,
-    /// It ends no earlier than this by the local clock.
+    /// The earliest instant, by the local clock, at which it can end.
     pub(crate) ends: Moment,
 }
 
 impl Found {
-    /// From the answers to a get of the one key and a get of the other.
-    /// `Conflict` where the key beside the lock holds what we do not write.
+    /// Reads both keys from the replies to their two gets. Returns `Conflict` if the companion key contains foreign
+    /// data.
     pub(crate) fn read(answer: &TxnResponse) -> Result<Self> {
         let [lock, kept] = gets(answer)?;
         Self::of([lock.kvs().first(), kept.kvs().first()])
     }
 
-    /// From the keys themselves, where they are there.
+    /// Reads the keys that exist.
     pub(crate) fn of([lock, kept]: [Option<&KeyValue>; 2]) -> Result<Self> {
         let lock = lock.map(|key| Locked {
             value: key.value().to_vec(),
@@ -74,31 +74,31 @@ impl Found {
         Ok(Self { lock, kept })
     }
 
-    /// Of the last changes of both keys; 0 for one that is not there.
+    /// Returns the revisions of the last changes of both keys; 0 for a key that does not exist.
     pub(crate) fn revisions(&self) -> [i64; 2] {
         let lock = self.lock.as_ref().map(|lock| lock.revision);
         let kept = self.kept.as_ref().map(|kept| kept.revision);
         [lock, kept].map(Option::unwrap_or_default)
     }
 
-    /// What the lock's own key says.
+    /// Parses the value of the lock's own key.
     pub(crate) fn value(&self) -> Added {
         let value = self.lock.as_ref().map(|lock| &*lock.value);
         Added::parse(value.unwrap_or_default())
     }
 
-    /// The lock's own key, if this owner's lease is what keeps it.
+    /// Returns the lock's own key, if it belongs to this owner's lease.
     pub(crate) fn held_by(&self, owner: &Owner) -> Option<&Locked> {
         let lock = self.lock.as_ref();
         lock.filter(|_| self.value().owner == owner.as_str())
     }
 
-    /// Whether this owner was the last to acquire, and its lease has expired.
+    /// Whether this owner was the last to acquire the lock, and its lease has expired.
     pub(crate) fn is_left_by(&self, owner: &Owner) -> bool {
         self.lock.is_none() && self.record().owner == owner.as_str()
     }
 
-    /// Whether this owner has unlocked, and nobody has taken the lock since.
+    /// Whether this owner has unlocked, and no one has taken the lock since.
     pub(crate) fn is_released_by(&self, owner: &Owner) -> bool {
         let released = owner.released();
         self.record().owner == released && (self.lock.is_none() || self.value().owner == released)
@@ -106,15 +106,15 @@ impl Found {
 
     /// Whether a copy of an attempt, sent while the lock was free, can still win, now or later.
     ///
-    /// It needs the record beside the lock as it was then. Each acquisition of ours has replaced that;
-    /// ShedLock's leave it, so that a copy can win after them.
+    /// The copy requires that the companion record is as it was then. Each acquisition of ours has replaced that
+    /// record. Acquisitions by ShedLock leave it unchanged, so a copy can win after them.
     pub(crate) fn admits_copies(&self) -> bool {
         let kept = self.kept.as_ref();
         let is_ours = kept.is_some_and(|kept| kept.record.owner == self.value().owner);
         self.lock.is_none() || !is_ours
     }
 
-    /// Whether the lock's own key ends with this lease of the store; with 0, whether it never ends.
+    /// Whether the lock's own key is attached to this lease of the store; for 0, whether the key never expires.
     pub(crate) fn ends_with(&self, lease: i64) -> bool {
         self.lock.as_ref().is_some_and(|lock| lock.lease == lease)
     }
@@ -124,7 +124,7 @@ impl Found {
         kept.unwrap_or_else(|| Record::until(SystemTime::UNIX_EPOCH))
     }
 
-    /// When a running lease ends, as it is told; none where the record is gone.
+    /// Returns when a running lease ends according to the record; none if the record was deleted.
     pub(crate) fn end_of(&self, lease: &Lease) -> Option<SystemTime> {
         let record = self.record();
         let is_own = record.owner == lease.owner().as_str();
@@ -132,14 +132,14 @@ impl Found {
         until.or(lease.locked_until())
     }
 
-    /// The lease that this request has won, now or before; its state is the caller's.
+    /// Returns the lease that this request has won, now or earlier. The caller adds its state.
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
         let mut lease = Lease::granted(request);
         if let Some(lock) = &self.lock {
             lease = lease.with_fencing_token(lock.token);
         }
         let record = self.record();
-        // Otherwise the record was deleted since.
+        // Otherwise the record has been deleted since.
         if record.owner == request.owner().as_str() {
             lease = lease.with_slot_attempt(request.slot().and(record.slots.attempts));
             lease = lease.with_locked_until(record.locked_until);
@@ -160,7 +160,7 @@ impl Found {
             record.locked_at = value.at;
         } else if self.kept.is_some() {
             record.locked_at = kept.locked_at;
-            // What is gone may have been deleted before its end.
+            // If the lock's own key no longer exists, it may have been deleted before its end.
             let until = kept.locked_until;
             record.locked_until = Some(if is_locked { until } else { until.min(now) });
         }
@@ -169,14 +169,14 @@ impl Found {
 }
 
 impl Kept {
-    /// This record, written at this revision.
+    /// Combines a record with the revision that it was written at.
     pub(crate) fn new(record: Record, revision: i64) -> Self {
-        // The token is the revision at which the lock was taken.
+        // The fencing token is the revision at which the lock was taken.
         let record = record.with_token_of(Some(revision.unsigned_abs()));
         Self { record, revision }
     }
 
-    /// Whether this is that record, which may have been written without its token.
+    /// Whether this is the given record, which may have been written without its token.
     pub(crate) fn is(&self, record: &Record) -> bool {
         let mut written = self.record.clone();
         written.fencing_token = record.fencing_token.and(written.fencing_token);

@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -15,7 +15,7 @@ pub fn url(data: &[u8]) {
     promises::url_without_files(data, read);
 }
 
-/// The value of a lock's own key, ours, ShedLock's and others'.
+/// The value of a lock's own key: ours, ShedLock's or foreign.
 pub fn value(data: &[u8]) {
     let value = Added::parse(data);
     assert!(value.shedlock_at().is_none() || !Owner::is_ours(&value.owner));
@@ -26,13 +26,13 @@ pub fn value(data: &[u8]) {
         let written = Added::parse(write(at, &value.owner).as_bytes());
         assert_eq!(written.owner, value.owner);
         let cut = at.duration_since(written.at.expect("it was written"));
-        // Cut to milliseconds; what lies before 1970 to that.
+        // Truncated to milliseconds. Instants before 1970 round towards 1970.
         let is_cut = cut.map_or(true, |cut| cut.as_nanos() < 1_000_000);
         assert!(is_cut, "{value:?}");
     }
 }
 
-/// Keys, which are in the ranges of a list.
+/// Keys, each of which must lie within the ranges of a list.
 pub fn key(data: &[u8]) {
     let of = |keys: &Keys, name: &LockName| {
         let both = keys.of(name);

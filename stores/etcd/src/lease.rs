@@ -1,4 +1,4 @@
-//! Leases of the store: what makes a lock's own key end.
+//! Leases of the store, which make a lock's own key expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::found::Granted;
 use crate::store::EtcdStore;
 
 impl EtcdStore {
-    /// Asks for a lease. The server makes it longer where it keeps none so short.
+    /// Requests a lease. The server extends it to the shortest lease that it keeps.
     ///
-    /// Where the answer is lost, a lease may be left that holds no key, and ends by itself.
+    /// If the reply is lost, a lease without keys may remain. It expires by itself.
     pub(crate) async fn grant(&self, duration: Duration) -> Result<Granted> {
         let seconds = seconds(duration);
         let asked = self.clock.now();
@@ -29,11 +29,11 @@ impl EtcdStore {
         })
     }
 
-    /// How much is left of a lease at most; up to a second less may be. None where it is over.
+    /// Returns the longest time that a lease can have left; it may have up to a second less. None if it has expired.
     pub(crate) async fn left(&self, id: i64) -> Result<Option<Duration>> {
         let ask = |it: Arc<Client>| async move { it.lease_client().time_to_live(id, None).await };
         match self.connections.ask(Unavailable, ask).await {
-            // Cut to whole seconds; negative where there is none.
+            // Truncated to whole seconds; negative if there is no lease.
             Ok(answer) => Ok(u64::try_from(answer.ttl())
                 .ok()
                 .map(|seconds| Duration::from_secs(seconds.saturating_add(1)))),
@@ -42,8 +42,8 @@ impl EtcdStore {
         }
     }
 
-    /// Gives a lease back that no lock needs any more, and with it whatever key has it; in the background, since
-    /// no caller has to wait for it. Where it fails, or where there is no time for it, the lease ends by itself.
+    /// Revokes a lease that no lock needs any more, together with any key attached to it. This runs in the background,
+    /// because no caller has to wait for it. If it fails, or the runtime ends first, the lease expires by itself.
     pub(crate) fn revoke(&self, id: i64) {
         let Ok(runtime) = Handle::try_current() else {
             return;
@@ -61,7 +61,7 @@ impl EtcdStore {
     }
 }
 
-/// Whole seconds, which is what leases last; rounded up.
+/// Returns a lease's duration in whole seconds, rounded up.
 fn seconds(duration: Duration) -> i64 {
     let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i64::try_from(whole.max(1)).unwrap_or(i64::MAX)

@@ -13,14 +13,14 @@ mod store;
 mod txn;
 mod url;
 
-/// The client, in the version that [`Builder`] takes.
+/// The client crate, in the version that [`Builder`] uses.
 pub use etcd_client;
 pub use found::Found;
 use shedlock_store::StoreProvider;
 pub use store::{Builder, EtcdStore};
 
-/// Locks in etcd: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) an
-/// [`etcd_client::Client`].
+/// A lock provider for etcd. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) takes
+/// an [`etcd_client::Client`].
 ///
-/// The store's leases judge; whole seconds, rounded up. Any name up to 4 KiB is accepted.
+/// Locks end with the store's leases, in whole seconds, rounded up. Any name up to 4 KiB is accepted.
 pub type EtcdProvider = StoreProvider<EtcdStore>;

@@ -1,4 +1,4 @@
-//! All locks, page by page.
+//! Lists of all locks, page by page.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use shedlock_store::{Part, Result};
 use crate::found::{Found, gets};
 use crate::store::EtcdStore;
 
-/// How many keys of each kind are asked for at a time: the longest of them fit one answer.
+/// How many keys of each kind one request reads: even the longest keys fit into one reply.
 const READ: i64 = 250;
 
 impl EtcdStore {
-    /// The locks after this name, as of one revision, up to some number; and up to which name they are all, none
-    /// where nothing follows.
+    /// Reads locks after this name, all at one revision. The result is complete up to the name in `next`; none means
+    /// that nothing follows.
     pub(crate) async fn read(&self, after: Option<LockName>) -> Result<Part<LockName>> {
         let now = self.clock.system_time();
         let ranges = self.keys.after(after.as_ref()).map(|(from, end)| {
@@ -47,7 +47,7 @@ impl EtcdStore {
         })
     }
 
-    /// The name of the last key of a range that did not come whole.
+    /// Returns the name of the last key of a range, if the reply does not contain the whole range.
     fn last_of(&self, answer: &GetResponse) -> Option<LockName> {
         let mut keys = answer.kvs().iter().rev();
         let last = keys.find_map(|key| self.keys.name_of(key.key()));

@@ -1,4 +1,4 @@
-//! The store: which keys, over which connections, and how a lock is taken, extended and ended.
+//! The store: its keys and connections, and how a lock is taken, extended and ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,35 +20,34 @@ use crate::codec::{Keys, LONGEST_NAME, released, write};
 use crate::connections::Connections;
 use crate::found::{Found, Granted, KeyChange};
 
-/// The shortest lease of a server that is set up as it ships.
+/// The shortest lease of a server with default settings.
 const USUALLY_SHORTEST: u64 = 2;
 
-/// How long the store may take to see that a lease is over, and to agree on it: it looks twice a
-/// second.
+/// How long the store may take to detect that a lease has expired and to agree on it: it checks twice a second.
 const LATE: Duration = Duration::from_secs(1);
 
-/// The keys of one environment.
+/// Locks in the keys of one environment.
 #[derive(Debug)]
 pub struct EtcdStore {
     pub(crate) connections: Arc<Connections>,
     pub(crate) keys: Keys,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The shortest lease that the servers keep, in seconds, as the last check has found it.
+    /// The shortest lease that the servers keep, in seconds, as the last check found it.
     shortest: AtomicU64,
 }
 
-/// What a lease of ours carries for itself.
+/// The state that a lease of ours carries.
 #[derive(Debug)]
 pub(crate) struct LeaseState {
-    /// What stood in the store when it was last written.
+    /// What the store contained after the last write.
     pub(crate) found: Found,
-    /// When it was known to be won: at-least is counted from here.
+    /// When the reply that granted the lock arrived: at-least is counted from here.
     pub(crate) since: Moment,
-    /// Until when the store's lease lasts at least; none where another call asked for it.
+    /// The instant until which the store's lease lasts at least; none if another call requested that lease.
     pub(crate) ends: Option<Moment>,
 }
 
-/// Sets how a provider names its keys; made by `EtcdProvider::builder`.
+/// Configures the keys of a provider. `EtcdProvider::builder` returns it.
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
@@ -80,27 +79,27 @@ impl Builder {
     }
 
     shedlock_store::setters! { []
-        /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments
-        /// are two.
+        /// Sets the environment in the keys: `default` by default, as in ShedLock. Locks of the same name in two
+        /// environments are different locks.
         environment(environment: impl Into<String>) = environment.into();
 
-        /// What the keys of locks begin with: `shedlock` unless set, as in ShedLock. ShedLock over a
-        /// client with a namespace has that before it.
+        /// Sets the prefix of the locks' keys: `shedlock` by default, as in ShedLock. If ShedLock uses a client with a
+        /// namespace, put that namespace before the prefix.
         key_prefix(prefix: impl Into<String>) = prefix.into();
 
-        /// Durations for locks that set none, and what owners start with.
+        /// Sets the durations for locks that set none, and the prefix of owners.
         defaults(defaults: LockDefaults) = defaults;
 
-        /// This host's clock, by which slots that lie too far ahead are refused, at-least is counted,
-        /// and times are shown; for tests. Leases are judged by the store.
+        /// Sets this host's clock, for tests. It is used to refuse slots that are too far ahead, to count at-least, and
+        /// to show times. The store's leases decide when locks end.
         clock(clock: Arc<dyn Clock>) = clock;
     }
 
-    /// Checks the settings; no I/O.
+    /// Checks the settings and creates the provider, without any I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for an environment or a prefix that is empty, holds control characters, or
-    /// would mix up the keys of locks with those beside them.
+    /// `InvalidInput` for an environment or a prefix that is empty, contains control characters, or would mix up lock
+    /// keys with companion keys.
     pub fn build(self) -> Result<EtcdProvider> {
         let keys = Keys::new(&self.key_prefix, &self.environment);
         let store = EtcdStore {
@@ -126,7 +125,7 @@ impl Store for EtcdStore {
         capabilities.slot_clock = ClockSource::Clients {
             tolerated_skew: Slot::DEFAULT_TOLERANCE,
         };
-        // Either for a lease that the server makes longer, or for one that is rounded up.
+        // Covers a lease that the server makes longer, and a duration that is rounded up.
         capabilities.granularity = shortest.saturating_add(LATE);
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
@@ -142,9 +141,8 @@ impl Store for EtcdStore {
         &*self.clock
     }
 
-    /// Reads, judges, asks for a lease of the store, and writes if what was read still stands. Where
-    /// it does not, the answer says what stands instead, and it is judged again: whoever won that
-    /// race holds the lock, as a rule.
+    /// Reads, judges, requests a lease of the store, and writes if nothing has changed since the read. Otherwise the
+    /// reply contains the current state, which is judged in turn: the winner of the race usually holds the lock.
     async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
         let name = request.name();
         let mut found = self.find(name).await?;
@@ -169,12 +167,12 @@ impl Store for EtcdStore {
         Ok(judged.unwrap_or_else(|| Attempt::Skipped(Skip::new(SkipReason::Contended))))
     }
 
-    /// Ends the lease that the attempt has won, if it has; true if there was one.
+    /// Ends the lease that the attempt has won, if any. Returns whether there was one.
     ///
-    /// Otherwise a copy of the attempt may still be on its way. Its transaction needs the record beside
-    /// the lock at the revision that was read before it was sent, or that there was none. So that record
-    /// is put again, or a released one is put where there is none: then the copy is refused whenever it
-    /// arrives. A race that is lost here may have been won by the copy, so the keys are judged again.
+    /// Otherwise a copy of the attempt may still be on its way. Its transaction requires that the companion record
+    /// still has the revision read before the copy was sent, or that the record does not exist. So an existing record
+    /// is written again, and a missing one is created as released. The store then refuses the copy whenever it arrives.
+    /// If a write here loses a race, the copy may have won it, so the keys are judged again.
     async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
         let (name, owner) = (request.name(), request.owner());
         let mut found = self.find(name).await?;
@@ -205,11 +203,11 @@ impl Store for EtcdStore {
         Err(contended())
     }
 
-    /// Moves the lock's own key to a new lease of the store. To keep the old one alive would be one
-    /// write less, but that is not agreed on by the cluster: a leader that was paused ends leases by
-    /// what it knew, also those that were kept alive elsewhere meanwhile.
+    /// Moves the lock's own key to a new lease of the store. Keeping the old lease alive would save one write, but the
+    /// cluster does not agree on keep-alives: a leader that was paused ends leases by its own state, even those that
+    /// another leader has kept alive in the meantime.
     ///
-    /// Where the old one lasts longer than is asked for, the lock keeps it: nothing is written.
+    /// If the old lease lasts longer than requested, the lock keeps it and nothing is written.
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         let (name, owner) = (lease.name(), lease.owner());
         let held = lease.state::<LeaseState>();
@@ -271,7 +269,7 @@ impl Store for EtcdStore {
 
     async fn free(&self, name: &LockName, seen: &Seen<Found>) -> Result<Changed> {
         let found = &seen.version;
-        // The record is of our own acquisitions: what frees ShedLock's leaves it.
+        // The record describes only our own acquisitions. Freeing a lock that ShedLock holds leaves it unchanged.
         let mut record = Some(found.record()).filter(|it| it.owner == found.value().owner);
         if let Some(record) = &mut record {
             record.owner = Owner::released_text(Owner::without_mark(&record.owner));
@@ -293,7 +291,7 @@ impl Store for EtcdStore {
         Ok(change.await?.0)
     }
 
-    /// With the end that the store itself returns, in seconds, of what ShedLock holds.
+    /// For a lock that ShedLock holds, adds the end that the store reports, in seconds.
     async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
         let Some(seen) = self.look(name).await? else {
             return Ok(None);
@@ -313,7 +311,7 @@ impl Store for EtcdStore {
         paged("etcd", request, after, |after, _| self.read(after)).await
     }
 
-    /// Reads a key that no lock needs to have, and asks for the shortest lease, which is given back.
+    /// Reads a key that need not exist, and requests the shortest lease, which is then revoked.
     async fn check(&self) -> Result<()> {
         self.find(&LockName::new("check")?).await?;
         let granted = self.grant(Duration::ZERO).await?;
@@ -325,9 +323,9 @@ impl Store for EtcdStore {
 }
 
 impl EtcdStore {
-    /// The answer to this request where nothing has to be written for it.
+    /// Returns the answer to this request if it requires no write.
     fn judged(&self, request: &AttemptRequest, found: &Found) -> Result<Option<Attempt>> {
-        // Asked again: the answer was lost.
+        // A repeated attempt whose first reply was lost.
         if found.held_by(request.owner()).is_some() {
             let lease = self.won(request, found.clone(), None);
             return Ok(Some(Attempt::Acquired(lease)));
@@ -354,7 +352,7 @@ impl EtcdStore {
         lease.with_state(Arc::new(LeaseState { found, since, ends }))
     }
 
-    /// Ends the lease of an owner, from what is known of its lock; the lock then names no holder.
+    /// Ends an owner's lease, starting from the known state of its lock. Afterwards the lock names no holder.
     pub(crate) async fn finish(&self, end: &End<'_>, mut found: Found) -> Result<Ended> {
         for _ in 0..ROUNDS {
             if found.is_released_by(end.owner) {
@@ -391,8 +389,8 @@ impl EtcdStore {
         Err(contended())
     }
 
-    /// What is known of a lease from before, or is read. It may be out of date: then no change is made, and the answer
-    /// says what is there.
+    /// Returns the state that the lease carries, or reads it. It may be out of date: the store then makes no change,
+    /// and its reply contains the current state.
     pub(crate) async fn known(&self, lease: &Lease) -> Result<Found> {
         match lease.state::<LeaseState>() {
             Some(held) => Ok(held.found.clone()),
@@ -400,8 +398,9 @@ impl EtcdStore {
         }
     }
 
-    /// Until when the lease that the lock's own key ends with lasts at least, by the local clock, and how much may be
-    /// left of it: where this lease's own call was granted it, from then; otherwise as the store reports.
+    /// Returns the instant, by the local clock, until which the lease of the lock's own key lasts at least, and the
+    /// longest time that it can have left. If the call that returned this lock's lease was granted the store's lease
+    /// itself, the instant is known and the time left is zero. Otherwise both come from the store.
     async fn end_of(&self, held: Option<&LeaseState>, lease: i64) -> Result<(Moment, Duration)> {
         let known = held.filter(|held| held.found.ends_with(lease));
         if let Some(ends) = known.and_then(|held| held.ends) {
@@ -412,12 +411,12 @@ impl EtcdStore {
         Ok((asked + left.saturating_sub(Duration::from_secs(1)), left))
     }
 
-    /// How much longer the lock is kept after its unlock.
+    /// Returns how much longer the lock is kept after its unlock.
     fn kept_for(&self, end: &End<'_>, found: &Found, now: SystemTime) -> Duration {
         let held = end.lease.and_then(|lease| lease.state::<LeaseState>());
-        // From the answer, which came no earlier than the lock was taken.
+        // Counted from the reply, which arrived no earlier than the lock was taken.
         let held_for = held.map(|held| self.clock.now().saturating_since(held.since));
-        // If the lease was won elsewhere, by its record, and the clocks of that host and this one.
+        // If the lease was won elsewhere, the record and the clocks of that host and this one decide.
         let at = found.record().locked_at;
         let held_for = held_for.or(at.and_then(|at| now.duration_since(at).ok()));
         let at_least = end.at_least.saturating_sub(held_for.unwrap_or_default());
@@ -438,7 +437,7 @@ fn ended(end: &End<'_>, before: &Found, until: SystemTime) -> Record {
     let mut record = before.record();
     record.owner = end.owner.released();
     record.locked_until = until;
-    // Where the record was deleted, the lock's own key shows them.
+    // If the record was deleted, the lock's own key still contains these.
     if let Some(lock) = &before.lock {
         record.fencing_token = Some(lock.token);
         record.locked_at = record.locked_at.or(before.value().at);

@@ -1,4 +1,4 @@
-//! Both keys of a lock in one transaction: read, or changed if they still are as they were read.
+//! Both keys of a lock in one transaction: read, or changed if they have not changed since they were read.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ struct Change<'a> {
 }
 
 impl EtcdStore {
-    /// What is there, as the majority of the cluster has it.
+    /// Reads both keys, as the majority of the cluster has them.
     pub(crate) async fn find(&self, name: &LockName) -> Result<Found> {
         let both = Txn::new().and_then(gets(&self.keys.of(name)));
         Found::read(&self.send(Unavailable, both).await?)
     }
 
-    /// Changes the lock's own key and the record beside it, which stays where none is given, if no other client
-    /// changed them since they were found; and returns what is there now. A lease that the key was to have is given
-    /// back, unless the key has it or may yet get it.
+    /// Changes the lock's own key and the companion record, if no other client has changed them since they were read.
+    /// Without a new record, the companion record stays unchanged. Returns the current state. A lease for the key is
+    /// revoked unless the key has it or may still get it.
     pub(crate) async fn change(
         &self,
         name: &LockName,
@@ -49,7 +49,7 @@ impl EtcdStore {
                 revision.map(|revision| (Changed::Done, change.after(revision)))
             }
             Ok(answer) => Found::read(&answer).map(|found| (Changed::Raced, found)),
-            // The store's lease that the key was to have.
+            // The store's lease for the key.
             Err(error) if error.kind() == Lost => {
                 self.find(name).await.map(|found| (Changed::Raced, found))
             }
@@ -71,7 +71,7 @@ impl EtcdStore {
         answer
     }
 
-    /// Sends a transaction; `lost` is the kind of the error where its answer is lost.
+    /// Sends a transaction. `lost` is the kind of the error if its reply is lost.
     pub(crate) async fn send(&self, lost: ErrorKind, txn: Txn) -> Result<TxnResponse> {
         let ask = |it: Arc<Client>| {
             let txn = txn.clone();
@@ -126,18 +126,18 @@ impl Change<'_> {
         Found { lock, kept }
     }
 
-    /// Where the answer is lost, the keys show it: they are still as before, or as this change would have
-    /// them, or as another one has them. Only in the first case the outcome stays unknown, since the change
-    /// may yet arrive.
+    /// Returns the outcome of a change whose reply was lost, judged by the current keys. They are unchanged, or as this
+    /// change writes them, or as another change wrote them. Only in the first case does the outcome stay unknown,
+    /// because the change may still arrive.
     fn outcome(&self, now: &Found) -> Option<Changed> {
         let leaves_lock = matches!(self.lock, KeyChange::Leave);
         let [lock, kept] = self.before.revisions();
         let [lock_now, kept_now] = now.revisions();
-        // First, since a record can be replaced by itself.
+        // Compare the revisions first: an equal record may replace a record.
         if kept_now == kept && (leaves_lock || lock_now == lock) {
             return None;
         }
-        // No two calls take one lease, or write one record.
+        // No two calls use the same lease or write the same record.
         let has_lock = match self.lock {
             KeyChange::Put(_, lease) => now.ends_with(lease),
             KeyChange::Delete => now.lock.is_none(),

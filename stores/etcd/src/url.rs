@@ -25,8 +25,8 @@ impl FromUrl for EtcdStore {
     }
 }
 
-/// The builder that a URL describes. No request is sent; files of certificates are read.
-/// `InvalidInput`, and `Configuration` for a file that cannot be read.
+/// Returns the builder that a URL describes. Sends no request, but reads certificate files. Returns
+/// `InvalidInput`, or `Configuration` for a file that cannot be read.
 pub(crate) fn builder(text: &str) -> Result<Builder> {
     let example = "etcd://user:password@host1:2379,host2:2379/?option=value";
     let url = StoreUrl::parse(text, example)?;
@@ -49,9 +49,9 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     let client = ConnectOptions::new()
         .with_connect_timeout(connect)
         .with_timeout(response)
-        // So that nothing on the way forgets a connection that is used once a day.
+        // So that no firewall or proxy drops a connection that is used once a day.
         .with_tcp_keepalive(KEEP_ALIVE)
-        // A server that has lost its cluster says so then, rather than wait for it.
+        // A server that has lost its cluster then returns an error at once instead of waiting.
         .with_require_leader(true)
         .with_auto_token_refresh(true);
     let client = maybe(client, url.login()?, |client, (user, password)| {

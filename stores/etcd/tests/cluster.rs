@@ -1,4 +1,4 @@
-//! A cluster of three: a server that is stopped, a leader that is paused, an address where nobody is.
+//! A cluster of three servers: a server that is stopped, a leader that is paused, an address without a server.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -20,19 +20,19 @@ use shedlock_etcd::EtcdProvider;
 
 const LEASE: Duration = Duration::from_secs(5);
 
-/// Long for a machine that has more to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn cluster() -> Own {
-    // The test needs the common server's program, so it goes with that server.
+    // The test uses the shared server's program, so it runs only if that server does.
     server("SHEDLOCK_TEST_ETCD_URL");
     let program = program("etcd").expect("etcd is installed: `cargo xtask test`");
     Own::start(program, 3, &QUICK).await.unwrap()
 }
 
-/// A provider that knows all servers, and asks this one of them first.
+/// A provider with the addresses of all servers, which contacts this one first.
 async fn provider(cluster: &Own, first: usize) -> EtcdProvider {
-    // Which one of a URL comes first depends on the process.
+    // Which server of a URL comes first depends on the process id.
     let skew = std::process::id() as usize % 3;
     let hosts: Vec<_> = (0..3)
         .map(|i| cluster.endpoint((first + 3 + i - skew) % 3))
@@ -42,7 +42,7 @@ async fn provider(cluster: &Own, first: usize) -> EtcdProvider {
     EtcdProvider::connect(&url).await.unwrap()
 }
 
-/// The server that leads.
+/// The server that is the leader.
 async fn leader(cluster: &Own) -> usize {
     for member in 0..3 {
         let client = Client::connect([cluster.endpoint(member)], None).await;
@@ -63,7 +63,7 @@ fn signal(cluster: &Own, member: usize, signal: Signal) {
     kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
 }
 
-/// Asks until there is an answer: what a runtime does, too.
+/// Repeats a call until it succeeds, as a runtime does.
 async fn until_answered<T, F>(ask: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, Error>>,
@@ -108,8 +108,8 @@ fn since(moment: Moment) -> Duration {
     SystemClock.now().saturating_since(moment)
 }
 
-/// Whichever it is, the leader or another one: leases that run go on, and others are to be had, also
-/// for whoever connects only now and meets the address of the one that is gone first.
+/// Whether the leader or another server stops: running leases continue, and new ones can be acquired, even by a client
+/// that connects only now and tries the stopped server first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_takes_nobodys_lock() {
     let cluster = cluster().await;
@@ -138,9 +138,9 @@ async fn a_server_that_stops_takes_nobodys_lock() {
     }
 }
 
-/// For longer than a lease, which its holder extends meanwhile, by servers that elect another leader.
-/// When the old one wakes up, all leases that it knew of are over by its clock, and it says so to the
-/// others; the lock still is its holder's. Nobody else gets it before it is unlocked.
+/// The pause is longer than a lease. Its holder extends the lease in the meantime, through servers that elect another
+/// leader. When the old leader resumes, all leases in its state have expired by its clock, and it reports that to the
+/// others. The lock must still belong to its holder, and no other owner may get it before the unlock.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_is_paused_ends_no_lease_that_was_extended() {
     let cluster = Arc::new(cluster().await);
@@ -179,8 +179,8 @@ async fn a_leader_that_is_paused_ends_no_lease_that_was_extended() {
     cluster.serves(leader).await.unwrap();
 }
 
-/// The new leader begins all leases anew: the lock of a holder that died comes free no earlier than
-/// promised, and up to its length later.
+/// The new leader restarts all leases: the lock of a holder that died is freed no earlier than promised, and later by
+/// up to the length of the lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_stops_ends_a_dead_holders_lock_no_earlier() {
     let cluster = cluster().await;

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }
 
-/// Raw clients race for one key, whose last value each names.
+/// Raw clients race for one key. Each names the key's last value.
 async fn race(server: String) -> Verdict {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -55,7 +55,7 @@ async fn race(server: String) -> Verdict {
     }
     let key = unique("race");
     clients[0].put(key.as_str(), "0", None).await?;
-    // Each round is on disk before it is answered.
+    // Each round is on disk before the reply.
     let verdict = contention::judge(ROUNDS / 3, &clients, |mut client, round| {
         let last = (round - 1).to_string();
         let txn = Txn::new()
@@ -100,7 +100,7 @@ impl Harness for Etcd {
         action(async move { Ok(Arc::new(EtcdProvider::connect(spec).await?) as Provider) })
     }
 
-    /// An extension and an unlock give a lease back behind, which nobody waits for.
+    /// An extension and an unlock revoke a lease in the background, which delays no caller.
     fn round_trips(&self) -> Option<RoundTrips> {
         Some(RoundTrips {
             won: 3,
@@ -115,7 +115,7 @@ impl Harness for Etcd {
         Some(http2_control())
     }
 
-    /// An attempt reads both keys, and changes both; a lease, which has no name, lies between.
+    /// An attempt reads both keys and changes both. The lease request in between names no key.
     fn cost(&self) -> Cost {
         Cost {
             won: 2,
@@ -133,7 +133,7 @@ impl Harness for Etcd {
             Ok(StoreProfile::new("etcd", "tests/profiles/etcd.json")
                 .of_provider(Arc::new(provider))
                 .shares_records()
-                // The server here elects more quickly than it does as it ships.
+                // The server here elects a leader faster than with default settings.
                 .says("law05", "3 s as it ships")
                 .note("law09", "too far ahead by the clients' clocks")
                 .says("tested_on", "3.4"))
@@ -171,7 +171,7 @@ impl Room {
     }
 
     fn url(&self, server: &str) -> String {
-        // Together they bound a call, which is up to three requests.
+        // Together these limits bound a call of up to three requests.
         let limits = "connect_timeout=2s&response_timeout=800ms";
         format!("{server}/?environment={}&{limits}", self.environment)
     }
@@ -195,7 +195,7 @@ impl Room {
         Ok(())
     }
 
-    /// All keys of the room.
+    /// Deletes all keys of the room.
     async fn wipe(&self) -> Result<(), BoxError> {
         for start in ["", "shedlock-rs:"] {
             let prefix = format!("{start}shedlock:{}:", self.environment);
@@ -246,7 +246,7 @@ impl Namespace for Room {
         action(async { Ok(()) })
     }
 
-    /// In the key beside the lock's: whatever stands in that one holds the lock.
+    /// Writes to the companion key: any value in the lock's own key would hold the lock.
     fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         action(async move {
             let key = format!("shedlock-rs:{}", self.key(name));
@@ -314,8 +314,8 @@ impl Namespace for Room {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
-        // A client of the user's own stays with a connection that has fallen silent, as the crate
-        // documents, so that it cannot promise what the cases of faults ask.
+        // The user's own client keeps a connection that no longer responds, as the crate documents,
+        // so it cannot pass the fault cases.
         let url = (self.way == Way::Url).then(|| self.url(&format!("etcd://{addr}")))?;
         action(async move { Ok(Arc::new(EtcdProvider::connect(&url).await?) as Provider) })
     }
@@ -350,7 +350,7 @@ impl TortureNamespace for Room {
         })
     }
 
-    /// As one does whose quota is used up.
+    /// The server behaves as if its quota were exhausted.
     fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;

@@ -1,5 +1,5 @@
-//! What the laws do not say, over etcd: records byte for byte, ShedLock's own calls beside ours,
-//! leases that are given back, a store that refuses.
+//! Behaviour beyond the laws, over etcd: records byte for byte, ShedLock's own calls alongside ours, revoked leases,
+//! and a store that refuses requests.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -22,7 +22,7 @@ use shedlock_etcd::EtcdProvider;
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
-    // The test needs the common server's program, so it goes with that server.
+    // The test uses the shared server's program, so it runs only if that server does.
     server("SHEDLOCK_TEST_ETCD_URL");
     let program = program("etcd").expect("etcd is installed: `cargo xtask test`");
     let settings = [&QUICK[..], settings].concat();
@@ -92,7 +92,7 @@ async fn a_record_is_as_documented() {
     );
 }
 
-/// ShedLock's own transaction is refused while we hold, and wins when we have unlocked; then ours is.
+/// ShedLock's own transaction is refused while we hold the lock, and wins once we have unlocked. Then ours is refused.
 #[tokio::test]
 async fn shedlock_and_we_keep_each_other_out() {
     let room = Room::new().await;
@@ -138,7 +138,7 @@ async fn shedlock_and_we_keep_each_other_out() {
     panic!("a lock of ShedLock's never came free");
 }
 
-/// Its unlock with at-least left sets the key whoever has it: the one thing that takes a lock of ours.
+/// ShedLock's unlock with at-least left sets the key unconditionally: the one operation that takes a lock of ours.
 #[tokio::test]
 async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     let room = Room::new().await;
@@ -154,7 +154,7 @@ async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     assert_eq!(room.skipped().await.reason, SkipReason::Held);
 }
 
-/// ShedLock loses its task's result when it unlocks with a lease that is over; we are told "lost".
+/// ShedLock loses its task's result when it unlocks with an expired lease. We return "lost".
 #[tokio::test]
 async fn an_unlock_with_a_lease_that_is_over_is_lost_and_no_error() {
     let room = Room::new().await;
@@ -176,8 +176,8 @@ async fn an_unlock_with_a_lease_that_is_over_is_lost_and_no_error() {
     }
 }
 
-/// A second of a lock is a second of a lease and not two, half of one is a whole one, and none is cut
-/// to nothing.
+/// A one-second lock gets a one-second lease, not two. Half a second is rounded up to one, and nothing is rounded down
+/// to zero.
 #[tokio::test]
 async fn leases_are_rounded_up_and_no_further() {
     let room = Room::new().await;
@@ -202,7 +202,7 @@ async fn leases_are_rounded_up_and_no_further() {
     }
 }
 
-/// Of those that lost a race, of what was extended, and of what was unlocked.
+/// Covers attempts that lost a race, extensions and unlocks.
 #[tokio::test]
 async fn no_lease_is_left_behind() {
     let server = own(&[]).await;
@@ -261,7 +261,7 @@ async fn what_is_no_lock_is_an_error_and_is_left_alone() {
     assert_eq!(room.value(&room.lock).await, None);
 }
 
-/// More than one answer holds, free ones and held ones in turn, and ShedLock's among them.
+/// More locks than one reply holds, alternately free and held, some of them ShedLock's.
 #[tokio::test]
 async fn a_list_goes_on_where_an_answer_ends() {
     let room = Room::new().await;
@@ -300,7 +300,7 @@ async fn a_list_goes_on_where_an_answer_ends() {
     assert_eq!(names, ["n301", "n302"]);
 }
 
-/// A server as it ships keeps no lease below two seconds, and that is known after a check.
+/// A server with default settings keeps no lease shorter than two seconds, which a check finds out.
 #[tokio::test]
 async fn granularity_is_what_the_server_keeps() {
     let quick = EtcdProvider::connect(&server("SHEDLOCK_TEST_ETCD_URL"))
@@ -320,8 +320,8 @@ async fn granularity_is_what_the_server_keeps() {
     assert!(lasts > Duration::from_millis(1_990), "{lasts:?}");
 }
 
-/// Its answer is lost, and somebody else has the lock by the time that this is found out: nobody can say
-/// that the lease was lost, since it was given back.
+/// The reply is lost, and another owner has the lock before this is detected. The lease cannot be reported as lost,
+/// because the unlock may have ended it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unlock_without_an_answer_is_unknown_once_the_lock_is_taken_again() {
     let room = Room::new().await;

@@ -18,7 +18,7 @@ use shedlock_core::{
 };
 use shedlock_etcd::EtcdProvider;
 
-/// An attempt's transaction, as it was sent by what stood then, and its lease of the store.
+/// An attempt's transaction, conditioned on the state when it was sent, and its lease of the store.
 struct Late {
     txn: Txn,
     lease: i64,
@@ -47,7 +47,7 @@ impl Room {
         Late { txn, lease }
     }
 
-    /// Whether it wins.
+    /// Delivers the transaction. Returns whether it wins.
     async fn arrives(&self, late: Late) -> bool {
         self.admin.clone().txn(late.txn).await.unwrap().succeeded()
     }
@@ -76,7 +76,7 @@ impl Room {
     }
 }
 
-/// The test's own form of the transaction is the one that wins otherwise.
+/// Shows that the test's own form of the transaction wins if nothing prevents it.
 #[tokio::test]
 async fn a_copy_that_arrives_before_the_withdrawal_is_ended_by_it() {
     let room = Room::new().await;
@@ -105,7 +105,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
     }
 }
 
-/// ShedLock leaves the record beside its lock as it was, so that the lock is as it was once it is gone.
+/// ShedLock leaves the companion record unchanged, so once its key is gone the lock is as it was before.
 #[tokio::test]
 async fn a_late_copy_takes_no_lock_that_shedlock_held_when_it_was_withdrawn() {
     let room = Room::new().await;
@@ -138,7 +138,8 @@ async fn a_late_copy_takes_no_lock_after_another_copy_was_unlocked() {
     }
 }
 
-/// What is left where a person deletes the record after the withdrawal: no longer than its lease.
+/// The remaining gap, if someone deletes the record by hand after the withdrawal, lasts no longer than the copy's
+/// lease.
 #[tokio::test]
 async fn a_late_copy_whose_lease_is_over_takes_no_lock() {
     let room = Room::new().await;
@@ -159,7 +160,7 @@ async fn a_withdrawal_keeps_what_the_record_of_a_free_lock_says() {
     assert!(!room.withdraw(&room.request()).await);
     assert_eq!(room.value(&room.kept).await, text);
     assert!(room.revision(&room.kept).await > revision);
-    // Its owner, who asks again, is answered as before.
+    // The previous owner's repeated unlock still succeeds.
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
     assert!(room.take().await.fencing_token() > lease.fencing_token());
 }
@@ -220,7 +221,7 @@ async fn an_attempt_that_finds_its_own_unlock_takes_no_lock() {
     assert_eq!(room.state().await, LockState::Free);
 }
 
-/// By the holder, and by a process that has its lease from elsewhere.
+/// By the holder, and by a process that received its lease from elsewhere.
 #[tokio::test]
 async fn an_extension_keeps_the_later_end() {
     let room = Room::new().await;
@@ -232,7 +233,7 @@ async fn an_extension_keeps_the_later_end() {
         let extended = room.extend(lease, Duration::from_secs(1)).await;
         assert_eq!(extended.locked_until(), end);
         assert_eq!(room.lease().await.0, id, "the lock keeps its lease");
-        // Also by what it remembers then.
+        // The same with the state that the extended lease carries.
         let extended = room.extend(&extended, Duration::from_secs(1)).await;
         assert_eq!(extended.locked_until(), end);
     }
@@ -242,13 +243,13 @@ async fn an_extension_keeps_the_later_end() {
     assert_eq!(room.unlock(&longer).await, Unlock::Unlocked);
 }
 
-/// Its lease of the store was granted for no shorter than the lock had.
+/// The store's lease was granted for at least the time that the lock had left.
 #[tokio::test]
 async fn a_late_extension_cuts_no_later_one_short() {
     let room = Room::new().await;
     let lease = room.take().await;
     let value = room.value(&room.lock).await.unwrap();
-    // An extension by a minute, sent before the one by two.
+    // An extension by one minute, sent before the one by two.
     let short = room.admin.clone().lease_grant(60, None).await.unwrap().id();
     let stands = [&room.kept, &room.lock].map(|key| async {
         let revision = room.revision(key).await;
@@ -265,7 +266,7 @@ async fn a_late_extension_cuts_no_later_one_short() {
     assert_eq!(room.unlock(&extended).await, Unlock::Unlocked);
 }
 
-/// Its answer is lost, and the record is gone when the attempt looks at what came of it.
+/// The reply is lost, and the record is deleted before the attempt reads back the outcome.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lease() {
     let room = Room::new().await;
@@ -275,7 +276,7 @@ async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lea
     let options = format!("environment={environment}&response_timeout=3s");
     let url = format!("etcd://{}?{options}", proxy.addr());
     let through = EtcdProvider::connect(&url).await.unwrap();
-    // The first one reads.
+    // The first request is a read.
     let trap = proxy.on_request(contains(&room.lock), 2, Strike::SwallowReply);
     let request = room.request();
     let deleted = async {
@@ -288,7 +289,7 @@ async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lea
     let (attempt, ()) = futures_util::future::join(attempt, deleted).await;
     assert!(trap.has_struck());
     let lease = attempt.unwrap().acquired().expect("the first copy won");
-    // What is given back is given back in the background.
+    // Leases are revoked in the background.
     wait(Duration::from_millis(500)).await;
     assert_eq!(room.state().await, LockState::Held);
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);

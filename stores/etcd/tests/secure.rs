@@ -1,4 +1,4 @@
-//! Servers that ask who is there: certificates, and users with rights for locks alone.
+//! Servers that authenticate clients: certificates, and users with permissions for locks only.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -20,7 +20,7 @@ use shedlock_etcd::EtcdProvider;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn installed() -> PathBuf {
-    // The test needs the common server's program, so it goes with that server.
+    // The test uses the shared server's program, so it runs only if that server does.
     server("SHEDLOCK_TEST_ETCD_URL");
     program("etcd").expect("etcd is installed: `cargo xtask test`")
 }
@@ -29,7 +29,7 @@ fn request() -> AttemptRequest {
     AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
 }
 
-/// All that a provider does.
+/// Uses every operation of a provider.
 async fn works(provider: &EtcdProvider) {
     let attempt = provider.attempt(&request()).await.unwrap();
     let lease = attempt.acquired().expect("the lock should be free");
@@ -70,7 +70,7 @@ async fn certificates_of_both_sides() {
         let error = EtcdProvider::connect(&format!("{url}/?{options}&{limit}")).await;
         error.unwrap_err()
     };
-    // The server's is of an authority that nobody knows, or has another name.
+    // The server's certificate has an unknown authority, or another name.
     for options in [&ours, &format!("{ca}&{ours}&tls_domain=elsewhere.example")] {
         let error = refused(options).await;
         assert_eq!(
@@ -79,7 +79,7 @@ async fn certificates_of_both_sides() {
             "{options}: {error:?}"
         );
     }
-    // Ours is missing: the server hangs up, and its reason may be lost with the connection.
+    // Our certificate is missing: the server closes the connection, and its reason may be lost.
     let error = refused(&ca).await;
     assert!(
         matches!(

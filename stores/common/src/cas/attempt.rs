@@ -11,18 +11,18 @@ use crate::operator::ROUNDS;
 use crate::slots::{check_slot, refusal};
 
 impl<S: VersionedStore> Versioned<S> {
-    /// Reads, judges, writes if what was read still stands, and starts over where it does not:
-    /// whoever won that race holds the lock, as a rule, and the next reading says so.
+    /// Reads the record, judges it, and writes if its version is still current. Otherwise it starts over: the winner of
+    /// the race usually holds the lock, and the next read finds that.
     pub(crate) async fn take(&self, request: &AttemptRequest) -> Result<Attempt> {
         let name = request.name();
         let mut has_written = false;
         for _ in 0..ROUNDS {
             let look = self.read(name).await;
-            // A write that lost its race may have lost it to a copy of itself, which a client or the network sent again.
+            // A write that lost its race may have lost to a copy of itself that a client or the network sent again.
             let unread = |error| if has_written { unread(error) } else { error };
             let (before, now) = look.map_err(unread)?;
             if let Some(found) = &before {
-                // Asked again: the answer was lost.
+                // A repeated attempt whose first reply was lost.
                 if found.record.is_held_by(request.owner(), now) {
                     return Ok(Attempt::Acquired(self.granted(request, found.clone())));
                 }
@@ -74,7 +74,7 @@ impl<S: VersionedStore> Versioned<S> {
 fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>> {
     check_slot(request, now.told, CLOCK)?;
     let mut seen = record.as_seen(request.name(), now);
-    // This owner's own lease, once it is over, keeps no one from the lock.
+    // An expired lease of this same owner does not block the attempt.
     if record.owner == request.owner().as_str() {
         seen.state = LockState::Free;
     }

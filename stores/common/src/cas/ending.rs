@@ -1,4 +1,4 @@
-//! Extending a lease, and ending it.
+//! Extending and ending a lease.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl<S: VersionedStore> Versioned<S> {
                 }
                 continue;
             };
-            // The version that is replaced still stands, so its end is the one to keep.
+            // The replaced version is still current, so its end may be the one to keep.
             let end = now.end_of(request.lock_at_most_for())?;
             let locked_until = before.record.locked_until.max(end);
             let record = Record {
@@ -43,7 +43,7 @@ impl<S: VersionedStore> Versioned<S> {
         Err(contended())
     }
 
-    /// Ends this owner's lease; the record then names no holder.
+    /// Ends this owner's lease. Afterwards the record names no holder.
     pub(crate) async fn finish(
         &self,
         end: &End<'_>,
@@ -81,7 +81,8 @@ impl<S: VersionedStore> Versioned<S> {
         Err(contended())
     }
 
-    /// What is known, once; else what is read. The last says which.
+    /// Returns what is already known, once; afterwards reads the record. The last value is whether
+    /// it was read.
     async fn look_unless(
         &self,
         known: &mut Option<Look<S::Version>>,

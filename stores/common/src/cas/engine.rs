@@ -1,4 +1,5 @@
-//! The store that a [`VersionedStore`] makes: what it reads and writes, and by which clock.
+//! The [`Store`] over a [`VersionedStore`]: its reads, its writes, and the clock that leases are
+//! judged by.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,20 +17,20 @@ use crate::limits::{HUNDRED_YEARS, check_name_length};
 use crate::list::{Part, paged};
 use crate::store::{Changed, End, Ended, Seen, Store};
 
-/// How much the clients' clocks may differ unless set: one second.
+/// The default for the tolerated difference between the clients' clocks: one second.
 ///
-/// Hosts that keep time by NTP differ by milliseconds, and by some hundreds of them for a while
-/// after a restart or where a leap second is smeared by some and not by others. A second covers
-/// that, and costs no more than a lock of a crashed holder that comes free a second later.
+/// Clocks of hosts that use NTP differ by milliseconds. For a while after a restart, or if only
+/// some hosts smear a leap second, they differ by some hundreds of milliseconds. One second covers
+/// that. Its cost is that the lock of a crashed holder is freed a second later.
 pub const DEFAULT_TOLERATED_SKEW: Duration = Duration::from_secs(1);
 
-/// As many locks are listed at a time, at the least.
+/// The smallest number of locks to request at a time for a list.
 const FEWEST: usize = 100;
 
-/// A record, if there is one, and the instant of its reading.
+/// A record, if there is one, and the time at which it was read.
 pub(crate) type Look<V> = (Option<Found<V>>, Now);
 
-/// What became of a write, and what stands where it was done.
+/// The outcome of a write, and the record that it wrote if it succeeded.
 pub(crate) type Wrote<V> = (Changed, Option<Found<V>>);
 
 /// The [`Store`] over a [`VersionedStore`].
@@ -41,7 +42,7 @@ pub struct Versioned<S> {
 }
 
 impl<S: VersionedStore> Versioned<S> {
-    /// Locks in this store.
+    /// Creates a store of locks over this store of records.
     pub fn new(store: S) -> Self {
         Self {
             store,
@@ -50,11 +51,12 @@ impl<S: VersionedStore> Versioned<S> {
         }
     }
 
-    /// Sets how much the clocks of all programs that share the locks may differ, ShedLock's
-    /// included. All of them have to agree on it. Without meaning where the store tells the time.
+    /// Sets the largest tolerated difference between the clocks of all programs that share the
+    /// locks, including ShedLock's. All these programs must use the same value. It has no effect if
+    /// the store reports its own time.
     ///
-    /// Too small, and two may hold one lock for as long as their clocks differ; too large, and a
-    /// lock whose holder crashed comes free later, and at-most has to be longer.
+    /// If it is too small, two holders may hold one lock for as long as their clocks differ. If it
+    /// is too large, the lock of a crashed holder is freed later, and at-most must be longer.
     #[must_use]
     pub fn with_tolerated_skew(mut self, skew: Duration) -> Self {
         self.skew = skew;
@@ -68,17 +70,17 @@ impl<S: VersionedStore> Versioned<S> {
         self
     }
 
-    /// A provider over it.
+    /// Creates a provider over this store.
     pub fn provider(self) -> StoreProvider<Self> {
         StoreProvider::new(self)
     }
 
-    /// The store that keeps the records.
+    /// Returns the store that keeps the records.
     pub fn records(&self) -> &S {
         &self.store
     }
 
-    /// The record and the instant, of one reading.
+    /// Reads the record, and the time at which it was read.
     pub(crate) async fn read(&self, name: &LockName) -> Result<Look<S::Version>> {
         let reading = self.store.read(name).await?;
         self.judged(reading)
@@ -105,8 +107,8 @@ impl<S: VersionedStore> Versioned<S> {
         Now::of_client(self.clock.system_time(), self.skew)
     }
 
-    /// What the lease knows of its record, where that is enough to act without reading it: its
-    /// version, if it still stands, says that nobody has touched it.
+    /// Returns the record that the lease carries, if that is enough to act without a read: as long
+    /// as its version is current, no one has changed the record.
     pub(crate) fn known(&self, lease: &Lease) -> Option<Look<S::Version>> {
         let found = lease.state::<Found<S::Version>>()?;
         if self.store.store_time().is_some() || self.store.comes_again(&found.version) {
@@ -115,9 +117,9 @@ impl<S: VersionedStore> Versioned<S> {
         Some((Some(found.clone()), self.client_now()))
     }
 
-    /// Writes, and reads back where the answer is lost: the record is then this one, another one or
-    /// still the one before. Only in the last case is the outcome an error, since the write may yet
-    /// arrive.
+    /// Writes, and reads back if the reply is lost. The store then holds this record, another
+    /// record, or still the previous one. Only in the last case is the outcome an error, because
+    /// the write may still arrive.
     pub(crate) async fn write(
         &self,
         name: &LockName,
@@ -132,7 +134,7 @@ impl<S: VersionedStore> Versioned<S> {
                     return Err(error);
                 };
                 let found = reading.found;
-                // The version first: a record may be written over by one that is equal to it.
+                // Compare the version first: an equal record may replace a record.
                 match found {
                     found if found.as_ref().map(|found| &found.version) == before => Err(error),
                     Some(found) if found.record == record => Ok((Changed::Done, Some(found))),
@@ -145,7 +147,7 @@ impl<S: VersionedStore> Versioned<S> {
 }
 
 impl<S: VersionedStore> Store for Versioned<S> {
-    /// With the end of what is over by the time of the reading.
+    /// The record, and an end that already counts as past at the time of the read.
     type Version = (Found<S::Version>, SystemTime);
 
     fn name(&self) -> &str {
@@ -234,7 +236,7 @@ impl<S: VersionedStore> Store for Versioned<S> {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        // Of free locks that are not wanted there may be many.
+        // There may be many free locks that the request does not want.
         let limit = request.limit().max(FEWEST);
         let read = |after: Option<LockName>, _| async move {
             let mut some = self.store.list(after.as_ref(), limit).await?;

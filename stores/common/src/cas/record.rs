@@ -1,4 +1,4 @@
-//! What is kept of a lock, and its text form for stores that have no form of ShedLock's.
+//! The contents of a lock's record, and its text form for stores that have no ShedLock format.
 
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,28 +9,28 @@ use super::time::{Now, millis};
 use crate::builder::maybe;
 use crate::errors::{Result, conflict};
 
-/// What a store keeps of a lock.
+/// The contents of a lock's record in a store.
 ///
-/// The engine writes whole milliseconds. Of a record that ShedLock wrote, a store fills in what it
-/// knows, and keeps token and slots from the last record of ours.
+/// The engine writes whole milliseconds. For a record that ShedLock wrote, a store fills in the fields that the record
+/// contains, and keeps the token and the slots of our last record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Who acquired it last, with the mark that an unlock leaves
-    /// ([`Owner::released`]); empty where the store cannot tell.
+    /// The owner that acquired the lock last, with the mark that an unlock leaves ([`Owner::released`]). Empty if the
+    /// record names no owner.
     pub owner: String,
-    /// When it was last acquired, where that is known.
+    /// When the lock was last acquired, if recorded.
     pub locked_at: Option<SystemTime>,
-    /// When it is, or became, free.
+    /// When the lock becomes, or became, free.
     pub locked_until: SystemTime,
-    /// The fencing token of the last acquisition of ours.
+    /// The fencing token of our last acquisition.
     pub fencing_token: Option<u64>,
-    /// What is known of its slots.
+    /// The recorded state of the lock's slots.
     pub slots: SlotState,
 }
 
 impl Record {
-    /// A record of which only its end is known.
+    /// Creates a record that contains only the end of the lock.
     pub fn until(locked_until: SystemTime) -> Self {
         Self {
             owner: String::new(),
@@ -41,12 +41,12 @@ impl Record {
         }
     }
 
-    /// Milliseconds since 1970 at which it is, or became, free, as most formats keep it.
+    /// When the lock becomes, or became, free, in milliseconds since 1970, as most formats store it.
     pub fn until_millis(&self) -> u64 {
         millis(self.locked_until)
     }
 
-    /// The record as a text of lines, each a word and a value; see `docs/wire-format.md`.
+    /// Returns the record as lines of text, each a word and a value; see `docs/wire-format.md`.
     ///
     /// ```
     /// # use shedlock_store::Record;
@@ -79,12 +79,12 @@ impl Record {
         text
     }
 
-    /// The record of a text that [`to_text`](Self::to_text) made, here or in a later version: words
-    /// that are not known are passed over.
+    /// Parses a record that [`to_text`](Self::to_text) wrote, in this version or a later one. Unknown words are
+    /// ignored.
     ///
     /// # Errors
-    /// `Conflict` for everything else, also for what would be written in another way: a word that stands
-    /// there twice, a number with a sign or leading zeros, an owner with control characters.
+    /// `Conflict` for any other text, including text that `to_text` would write differently: a repeated word, a number
+    /// with a sign or leading zeros, an owner with control characters.
     pub fn from_text(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| foreign(text))
     }
@@ -117,10 +117,10 @@ impl Record {
         seen.contains(&"until").then_some(record)
     }
 
-    /// The record of bytes as a store keeps them: of [`from_text`](Self::from_text), in UTF-8.
+    /// Parses a record from the bytes in a store: the text form of [`from_text`](Self::from_text), in UTF-8.
     ///
     /// # Errors
-    /// As [`from_text`](Self::from_text), and for bytes that are no text.
+    /// As [`from_text`](Self::from_text), and `Conflict` for bytes that are not UTF-8.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::from_text(text),
@@ -128,8 +128,8 @@ impl Record {
         }
     }
 
-    /// With its token, where that is the number of the write that acquired: that write could not know it. A released
-    /// record without a token is a withdrawal's.
+    /// Fills in a missing fencing token with the number of the write that acquired the lock: that write could not
+    /// contain its own number. A released record without a token is left as it is: a withdrawal wrote it.
     pub fn with_token_of(mut self, write: Option<u64>) -> Self {
         let is_acquired = Owner::is_ours(&self.owner) && !Owner::is_released(&self.owner);
         if is_acquired {
@@ -138,7 +138,7 @@ impl Record {
         self
     }
 
-    /// Whether nobody may take the lock: a lease may still run, or at-least keeps it.
+    /// Whether no one may take the lock, because a lease may still run or because at-least keeps it taken.
     pub(crate) fn is_locked(&self, now: Now) -> bool {
         let free = if Owner::is_released(&self.owner) {
             now.told
@@ -148,17 +148,17 @@ impl Record {
         self.locked_until > free
     }
 
-    /// Whether this owner's lease certainly runs.
+    /// Whether this owner's lease is certainly still running.
     pub(crate) fn is_held_by(&self, owner: &Owner, now: Now) -> bool {
         self.owner == owner.as_str() && self.locked_until > now.latest
     }
 
-    /// When ShedLock acquired it, if it was the last to do so.
+    /// When ShedLock acquired the lock, if ShedLock was the last to acquire it.
     pub fn shedlock_at(&self) -> Option<SystemTime> {
         self.locked_at.filter(|_| !Owner::is_ours(&self.owner))
     }
 
-    /// The lease of the request that has won this record.
+    /// Returns the lease of the request that won this record.
     pub fn as_lease(&self, request: &AttemptRequest) -> Lease {
         let lease = Lease::granted(request)
             .with_locked_until(self.locked_until)
@@ -167,8 +167,8 @@ impl Record {
         maybe(lease, self.fencing_token, Lease::with_fencing_token)
     }
 
-    /// What it shows of this lock. `is_locked` is whether its end is ahead of the clock that judges, which said
-    /// `read_at` when it was read.
+    /// Returns the public view of this record. `is_locked` is whether the lock's end is still ahead by the clock that
+    /// judges leases. `read_at` is that clock's time at the read.
     pub fn as_lock_record(
         &self,
         name: &LockName,
@@ -189,7 +189,7 @@ impl Record {
     }
 }
 
-/// A number as it is written here: anything else was not.
+/// Parses a number in the one form that this module writes, and no other.
 fn number<T: FromStr + ToString>(text: &str) -> Option<T> {
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

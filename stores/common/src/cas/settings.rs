@@ -1,4 +1,4 @@
-//! What users set of every compare-and-swap store.
+//! The settings of every compare-and-swap store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{StoreProvider, UrlOptions};
 pub struct VersionedSettings {
     /// See [`Versioned::with_tolerated_skew`].
     pub tolerated_skew: Duration,
-    /// Durations for locks that set none, and what owners start with.
+    /// Durations for locks that set none, and the prefix of owners.
     pub defaults: LockDefaults,
     /// The client's clock.
     pub clock: Arc<dyn Clock>,
@@ -42,7 +42,7 @@ impl VersionedSettings {
         Ok(settings)
     }
 
-    /// A provider over this store.
+    /// Creates a provider over this store.
     pub fn provider<S: VersionedStore>(self, store: S) -> StoreProvider<Versioned<S>> {
         Versioned::new(store)
             .with_tolerated_skew(self.tolerated_skew)
@@ -52,14 +52,14 @@ impl VersionedSettings {
     }
 }
 
-/// The setters of [`VersionedSettings`], for a builder that keeps them in this field.
+/// Defines the setters of [`VersionedSettings`], for a builder that keeps the settings in this field.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! versioned_setters {
     ($($at:ident).*) => {
         $crate::setters! { [$($at).*]
-            /// How much the clocks may differ of all programs that share the locks, ShedLock's included; 1 s unless set.
-            /// All of them have to agree on it.
+            /// Sets the largest tolerated difference between the clocks of all programs that share the locks, including
+            /// ShedLock's; 1 s by default. All these programs must use the same value.
             tolerated_skew(skew: ::std::time::Duration) = skew;
         }
 

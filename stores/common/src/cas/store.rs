@@ -1,4 +1,4 @@
-//! What a store has to give.
+//! The trait that a store with versioned records implements.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -9,46 +9,45 @@ use super::Record;
 use crate::errors::Result;
 use crate::store::DEFAULT_LONGEST_CALL;
 
-/// A store whose records have versions: what the author of a provider implements.
+/// A store whose records have versions: the trait that a provider author implements.
 ///
 /// # Rules for implementations
 ///
-/// - **A version names one write.** No two writes to a key have the same one, also by other
-///   programs; else say so by [`versions_start_anew`](Self::versions_start_anew). A write of what
-///   stands already may keep the version: no two leases have equal records.
-/// - **Reads do not go back in time.** A client never reads a state of a record that is older than one
-///   it has read or written, or than one to which it has lost a race. After a lost answer the engine
-///   takes any other version than the one before for a newer one, after which its own write can no
-///   longer take effect. Where the store has several modes of reading, take one that asks its leader
-///   or a quorum, not the nearest replica.
-/// - **`write` is one atomic step** at the store: the whole record, or nothing.
-///   A store that keeps a record in two places makes them agree before it answers.
-/// - **A lost race is no error**: [`Written::Raced`]. The engine reads again.
-/// - **Errors have [kinds](shedlock_core::ErrorKind)**: `Unavailable` where nothing can have been
-///   written, which is so whenever `read` or `list` fail; `OutcomeUnknown` where a write may have reached the
-///   store, and above all where its client gave up waiting. After an unknown write the engine reads
-///   back whose record stands. A container that is missing, and a right that is, are `Configuration`.
-///   The engine adds the names of the store and of the lock.
-/// - **Data of others** under the name of a lock is a `Conflict`, and stays as it is. In `list` it
-///   stands beside the lock's name, and does not keep the other locks from being listed; what cannot
-///   be the name of a lock is left out.
-/// - **No memory**, no waiting, no retries. A time limit for a request is the client's own: the
-///   toolkit ends each call but a list after [`longest_call`](Self::longest_call), but only the client can
-///   report it in time for the engine to read back.
+/// - **A version identifies one write.** No two writes to a key have the same version, not even writes by other
+///   programs. If that is not so, [`versions_start_anew`](Self::versions_start_anew) must return `true`. A write that
+///   does not change the record may keep the version, because no two leases have equal records.
+/// - **Reads do not go back in time.** A client never reads a state of a record that is older than one it has read or
+///   written, or than one to which it has lost a race. After a lost reply, the engine treats any version other than the
+///   previous one as newer, and its own write can no longer take effect after a newer version. If the store has several
+///   read modes, use one that reads from the leader or from a quorum, not from the nearest replica.
+/// - **`write` is one atomic step** at the store: the whole record, or nothing. A store that keeps a record in two
+///   places makes them agree before it replies.
+/// - **A lost race is not an error**: return [`Written::Raced`]. The engine reads again.
+/// - **Errors have [kinds](shedlock_core::ErrorKind)**: `Unavailable` if nothing can have been written, which is always
+///   so when `read` or `list` fails; `OutcomeUnknown` if a write may have reached the store, and in particular if its
+///   client gave up waiting. After a write with an unknown outcome, the engine reads back which record the store holds.
+///   A missing container and a missing permission are `Configuration`. The engine adds the names of the store and of
+///   the lock.
+/// - **Foreign data** under the name of a lock is a `Conflict`, and is left unchanged. In `list`, the error is returned
+///   with the lock's name, and the other locks are still listed. A key that cannot be the name of a lock is left out.
+/// - **No caching**, no waiting, no retries. Time limits of single requests are the client's job. The toolkit ends
+///   every call except a list after [`longest_call`](Self::longest_call), but only the client can report a timeout
+///   early enough for the engine to read back.
 /// - **Cancellation.** Any future may be dropped at any point.
 ///
 /// Write the methods as `async fn`.
 pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
-    /// What tells one write of a record from every other one.
+    /// Identifies one write of a record.
     type Version: Clone + fmt::Debug + PartialEq + Send + Sync + 'static;
 
     /// The store's short name for messages: "nats".
     fn store(&self) -> &str;
 
-    /// The record of this lock, with its version; `Conflict` for data that no lock of ours or of ShedLock's looks like.
+    /// Reads the record of this lock, with its version. Returns `Conflict` for data that resembles neither a lock of
+    /// ours nor one of ShedLock's.
     fn read(&self, name: &LockName) -> impl Future<Output = Result<Reading<Self::Version>>> + Send;
 
-    /// Writes the record if the one of this version still stands; without a version, if there is none.
+    /// Writes the record if the stored one still has this version; without a version, if there is no record.
     fn write(
         &self,
         name: &LockName,
@@ -56,20 +55,21 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         record: &Record,
     ) -> impl Future<Output = Result<Written<Self::Version>>> + Send;
 
-    /// The first `limit` locks behind `after` in the byte order of their names, or more of them, in any
-    /// order: fewer only where no more follow. Those up to `after` may be among them.
+    /// Returns the first `limit` locks that follow `after` in the byte order of their names. It may return more, in any
+    /// order, and may include names up to `after`. It returns fewer only if no more follow.
     fn list(
         &self,
         after: Option<&LockName>,
         limit: usize,
     ) -> impl Future<Output = Result<Listed<Self::Version>>> + Send;
 
-    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O, beside those longer than is declared.
+    /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O. Names longer than the declared
+    /// maximum are refused in any case.
     fn check_name(&self, _name: &LockName) -> Result<()> {
         Ok(())
     }
 
-    /// Looks at the store: is it reachable and set up.
+    /// Checks that the store is reachable and set up.
     fn check(&self) -> impl Future<Output = Result<()>> + Send {
         async {
             let nobody = LockName::new("check")?;
@@ -77,60 +77,60 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// Makes the container, or adds what is missing. A store whose records need nothing made for
-    /// them has nothing to do here.
+    /// Creates the container, or adds what is missing. The default does nothing, for stores whose records need nothing
+    /// to be created first.
     fn migrate(&self) -> impl Future<Output = Result<Migration>> + Send {
         async { Ok(Migration::default()) }
     }
 
-    /// After this long every call but a list has returned; 10 s unless overridden. An attempt that wins is two
+    /// The longest time that any call except a list can take; 10 s unless overridden. An attempt that wins makes two
     /// requests.
     fn longest_call(&self) -> Duration {
         DEFAULT_LONGEST_CALL
     }
 
-    /// What differs from the engine's own capabilities: the longest name, a store that does not
-    /// last.
+    /// Adjusts the engine's own capabilities where the store differs, for example in its longest name or if it does not
+    /// persist its records.
     fn capabilities(&self, engine: Capabilities) -> Capabilities {
         engine
     }
 
-    /// Where **every** answer of `read` and `list` carries the time of the store's one clock: how
-    /// coarse it is. A time of 12:00:05 with a second means: no earlier than that, and earlier than
-    /// 12:00:06. The store's clock then judges leases.
+    /// The resolution of the store's clock, if **every** reply of `read` and `list` carries the time of the store's one
+    /// clock. With a resolution of one second, a time of 12:00:05 means: no earlier than that, and earlier than
+    /// 12:00:06. Leases are then judged by the store's clock.
     fn store_time(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether a key that is deleted and made anew starts with versions that it had before. A lease
-    /// is then not ended by its version alone: each call reads first.
+    /// Whether a key that is deleted and recreated starts again with versions that it had before. The version alone is
+    /// then not enough to end a lease: each call reads first.
     fn versions_start_anew(&self) -> bool {
         false
     }
 
-    /// The same of one version, where only some of them can come again.
+    /// Like [`versions_start_anew`](Self::versions_start_anew) for one version, if only some versions can repeat.
     fn comes_again(&self, _version: &Self::Version) -> bool {
         self.versions_start_anew()
     }
 
-    /// Whether fencing tokens are the store's own [`revision`](Self::revision)s. Else they are made
-    /// here: the larger of the last one + 1 and the clock's microseconds.
+    /// Whether fencing tokens are the store's own [`revision`](Self::revision)s. Otherwise the engine computes them:
+    /// the larger of the last token + 1 and the clock's time in microseconds.
     ///
-    /// A write does not know its own number: the record that an attempt writes then has no
-    /// `fencing_token`, and the engine takes it from the version. Later writes, which have versions
-    /// of their own, keep it in the record.
+    /// A write cannot contain its own number. The record that an attempt writes therefore has no `fencing_token`, and
+    /// the engine takes the token from the version. Later writes have versions of their own, so they keep the token in
+    /// the record.
     fn has_revisions(&self) -> bool {
         false
     }
 
-    /// The store's own global number of the write that made this version, which grows with every
-    /// write to any key and survives restarts and deletions.
+    /// Returns the store's own global number of the write that created this version. It grows with every write to any
+    /// key, and survives restarts and deletions.
     fn revision(&self, _version: &Self::Version) -> Option<u64> {
         None
     }
 }
 
-/// The answer to a read.
+/// The result of a read.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Reading<V> {
@@ -138,7 +138,7 @@ pub struct Reading<V> {
     pub(crate) time: Option<SystemTime>,
 }
 
-/// Names with their records, or why a record cannot be read.
+/// Names with their records, or with the error that explains why a record cannot be read.
 pub type Listed<V> = Vec<(LockName, Result<Reading<V>>)>;
 
 /// A record with its version.
@@ -149,18 +149,18 @@ pub struct Found<V> {
     pub(crate) version: V,
 }
 
-/// The answer to a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Written<V> {
-    /// It stands, with this version.
+    /// The record was written, with this version.
     Done(V),
-    /// Another write came before it. Nothing was written.
+    /// Another write came first. Nothing was written.
     Raced,
 }
 
 impl<V> Reading<V> {
-    /// There is no record.
+    /// Creates the result for a lock that has no record.
     pub fn nothing() -> Self {
         Self {
             found: None,
@@ -168,7 +168,7 @@ impl<V> Reading<V> {
         }
     }
 
-    /// There is this one.
+    /// Creates the result for this record.
     pub fn found(found: Found<V>) -> Self {
         Self {
             found: Some(found),
@@ -176,8 +176,7 @@ impl<V> Reading<V> {
         }
     }
 
-    /// Adds the store's clock at some instant between the question and the answer; see
-    /// [`VersionedStore::store_time`].
+    /// Adds the store's time at some instant between the request and the reply; see [`VersionedStore::store_time`].
     pub fn at(mut self, time: SystemTime) -> Self {
         self.time = Some(time);
         self
@@ -185,7 +184,7 @@ impl<V> Reading<V> {
 }
 
 impl<V> Written<V> {
-    /// The same with another version, where it stands.
+    /// Converts the version, if the record was written.
     pub fn map<W>(self, version: impl FnOnce(V) -> W) -> Written<W> {
         match self {
             Self::Done(written) => Written::Done(version(written)),
@@ -195,7 +194,7 @@ impl<V> Written<V> {
 }
 
 impl<V> Found<V> {
-    /// This record, written with this version.
+    /// Combines a record with the version that it was written with.
     pub fn new(record: Record, version: V) -> Self {
         Self { record, version }
     }

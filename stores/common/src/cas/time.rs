@@ -1,24 +1,24 @@
-//! Now, as far as it is known, and the milliseconds that records are kept in.
+//! The current time with its uncertainty, and the milliseconds that records use.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::errors::{Result, invalid};
 
-/// The instant of one reading of the judging clock, with what is uncertain of it.
+/// One reading of the clock that leases are judged by, with its uncertainty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
-    /// Whoever's lease ends at or before this is certainly over.
+    /// A lease that ends at or before this instant has certainly expired.
     pub(crate) sure: SystemTime,
     pub(crate) told: SystemTime,
-    /// It is no later than this by the judging clock.
+    /// The latest instant that it can be by the judging clock.
     pub(crate) latest: SystemTime,
-    /// The best guess between the two, for tokens: they are to differ within one tick of a coarse
-    /// clock, also where a record was deleted that held the last one.
+    /// The best guess between the two, for fencing tokens. Tokens must differ within one tick of a
+    /// coarse clock, even if the record with the last token was deleted.
     pub(crate) guess: SystemTime,
 }
 
 impl Now {
-    /// By a client's clock, from which others may differ by `skew`.
+    /// Creates a reading of a client's clock, from which other clocks may differ by `skew`.
     pub(crate) fn of_client(told: SystemTime, skew: Duration) -> Self {
         Self {
             sure: told.checked_sub(skew).unwrap_or(UNIX_EPOCH),
@@ -28,8 +28,8 @@ impl Now {
         }
     }
 
-    /// By the store's clock, which cuts its time to `resolution`; the client's own clock is
-    /// trusted with nothing but a guess within that.
+    /// Creates a reading of the store's clock, which truncates its time to `resolution`. The
+    /// client's own clock is used only for the guess within that resolution.
     pub(crate) fn of_store(
         told: SystemTime,
         resolution: Duration,
@@ -44,23 +44,24 @@ impl Now {
         })
     }
 
-    /// The end of what lasts this long from now: never too early.
+    /// Returns the end of a duration that starts now: never too early.
     pub(crate) fn end_of(self, duration: Duration) -> Result<SystemTime> {
         after(self.latest, duration).and_then(ceil)
     }
 
-    /// The end of what lasts this long from an instant that this clock told: never too early.
+    /// Returns the end of a duration that starts at an earlier reading of this clock: never too
+    /// early.
     pub(crate) fn end_from(self, start: SystemTime, duration: Duration) -> Result<SystemTime> {
         let uncertain = self.latest.duration_since(self.told).unwrap_or_default();
         after(start, duration.saturating_add(uncertain)).and_then(ceil)
     }
 
-    /// This instant as records keep it: not ahead of what the clock says.
+    /// Returns this instant as records store it: never ahead of the clock.
     pub(crate) fn stamp(self) -> SystemTime {
         whole_millis(self.told)
     }
 
-    /// The end of what is over by now, by whatever clock it is judged.
+    /// Returns an end that counts as past, whichever clock judges it.
     pub(crate) fn past(self) -> SystemTime {
         whole_millis(self.sure)
     }
@@ -77,13 +78,13 @@ pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTim
         .ok_or_else(|| invalid("this duration reaches past the end of the calendar"))
 }
 
-/// Whole milliseconds since 1970; what lies before is cut to 1970.
+/// Returns whole milliseconds since 1970. Earlier instants become 1970.
 pub(crate) fn millis(instant: SystemTime) -> u64 {
     let since = instant.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An instant as records keep it.
+/// Truncates an instant to whole milliseconds, as records store it.
 pub fn whole_millis(instant: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis(instant))
 }

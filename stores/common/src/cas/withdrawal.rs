@@ -12,12 +12,12 @@ use crate::store::{Changed, End, Ended};
 const TICK: Duration = Duration::from_millis(1);
 
 impl<S: VersionedStore> Versioned<S> {
-    /// Ends the lease that the attempt has won, if it has; true if there was one, running or expired.
+    /// Ends the lease that the attempt has won, if any. Returns whether there was one, running or expired.
     ///
-    /// Otherwise a copy of the attempt may still be on its way. It names the version of a free record
-    /// that was read before it was sent, or that there was none. So what is free now is replaced, and
-    /// what is absent is created: then the copy is refused whenever it arrives. A race that is lost here
-    /// may have been won by the copy, so the record is judged again.
+    /// Otherwise a copy of the attempt may still be on its way. The copy names the version of a free record that was
+    /// read before the copy was sent, or requires that there is no record. So a free record is replaced, and a missing
+    /// one is created. The store then refuses the copy whenever it arrives. If a write here loses a race, the copy may
+    /// have won it, so the record is judged again.
     pub(crate) async fn take_back(&self, request: &AttemptRequest) -> Result<bool> {
         let (name, owner) = (request.name(), request.owner());
         for _ in 0..ROUNDS {
@@ -52,18 +52,18 @@ impl<S: VersionedStore> Versioned<S> {
     }
 }
 
-/// The record of a lock that no one has acquired: free at once, whatever clock it is judged by.
+/// Returns the record of a lock that no one has acquired: free at once, whichever clock judges it.
 fn withdrawn(owner: &Owner) -> Record {
     let mut record = Record::until(UNIX_EPOCH);
     record.owner = owner.released();
     record
 }
 
-/// The same free record, but not equal to it, so that no store keeps its version. Its end moves back:
-/// moved forward, it could lie in the future of a clock that is late.
+/// Returns an equivalent free record that is not equal to the old one, so that no store keeps its version. Its end
+/// moves back: if it moved forward, it could lie in the future of a clock that is behind.
 ///
-/// A record of which neither owner nor beginning is left was deleted by hand. It is marked as one of ours: a store may
-/// take what says nothing for a new acquisition of ShedLock's.
+/// A record with neither an owner nor a start was edited by hand. It is marked as one of ours, because a store may
+/// treat an empty record as a new acquisition by ShedLock.
 fn replaced(before: Record, owner: &Owner) -> Record {
     let earlier = before.locked_until.checked_sub(TICK);
     let earlier = earlier.filter(|end| *end >= UNIX_EPOCH);

@@ -1,11 +1,11 @@
-//! Whose crypto library rustls takes, for clients that take no configuration of rustls.
+//! The crypto library of rustls, for clients that do not accept a rustls configuration.
 
 use crate::errors::{Result, configuration};
 use rustls::crypto::CryptoProvider;
 
-/// Refuses a URL whose scheme begins with this as `Configuration`, in a program with two crypto libraries that has chosen
-/// none: rustls panics there, in the client. With a single one in the program rustls takes that. The choice holds for the
-/// whole process, so no library makes it.
+/// Refuses a URL whose scheme begins with `encrypted` as `Configuration`, if the program contains two crypto libraries
+/// and has not chosen one. Without this check rustls panics inside the client. If the program contains only one
+/// library, rustls uses that one. The choice applies to the whole process, so a library must not make it.
 pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
     let scheme = url.get(..encrypted.len());
     let is_encrypted = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted));
@@ -18,8 +18,8 @@ pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
     ))
 }
 
-/// All crates of a program together decide which libraries rustls has. That shows only in the modules that are there,
-/// which take precedence here over those below.
+/// All crates of a program together decide which libraries rustls contains. The only visible sign is which of its
+/// modules exist. Those take precedence here over the modules below.
 fn has_two() -> bool {
     #[allow(unused_imports, reason = "where rustls has neither")]
     use rustls::crypto::*;

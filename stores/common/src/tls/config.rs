@@ -1,4 +1,4 @@
-//! A configuration of rustls with its own crypto provider: nothing is installed for the process.
+//! A rustls configuration with its own crypto provider: nothing is installed for the process.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use rustls::{ClientConfig, RootCertStore};
 use super::{TlsFiles, unusable_file};
 
 impl TlsFiles {
-    /// The configuration of a client that verifies the server's certificate, its host name included, against
-    /// `tls_ca`, or against the system's authorities where none is named. Where the system has none, it trusts no
-    /// server, unless the connection must be encrypted.
+    /// Returns the configuration of a client that verifies the server's certificate, including its host name. It
+    /// verifies against `tls_ca`, or against the system's certificate authorities if `tls_ca` is not set. If the system
+    /// has none, the client trusts no server, and returns an error if the connection must be encrypted.
     ///
     /// # Errors
-    /// `Configuration` for a file that holds no certificate or no key, and for a connection that must be encrypted,
-    /// where the system has no authorities.
+    /// `Configuration` for a file without a certificate or without a key, and for a connection that must be encrypted
+    /// if the system has no certificate authorities.
     pub fn client_config(&self, must_encrypt: bool) -> Result<ClientConfig> {
         let roots = self.roots()?;
         if must_encrypt && roots.is_empty() {
@@ -42,7 +42,7 @@ impl TlsFiles {
     fn roots(&self) -> Result<RootCertStore> {
         let mut roots = RootCertStore::empty();
         let Some(ca) = &self.ca else {
-            // Single files of the system's that cannot be read leave the others.
+            // If single files of the system cannot be read, the others are still used.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             return Ok(roots);
         };

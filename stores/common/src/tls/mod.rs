@@ -18,26 +18,28 @@ use crate::url::UrlOptions;
 /// The options `tls_ca`, `tls_cert` and `tls_key`: paths of PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// Of those who may have signed the server's certificate.
+    /// The certificate authorities that may have signed the server's certificate.
     pub ca: Option<String>,
     /// The client's own certificate and its key.
     pub identity: Option<(String, String)>,
 }
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Clone, Default)]
 pub struct TlsFiles {
-    /// Certificates of those who may have signed the server's.
+    /// Certificates of the authorities that may have signed the server's certificate.
     pub ca: Option<Vec<u8>>,
     /// The client's own certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl TlsOptions {
-    /// Takes them from a URL. `encrypted` is none where its scheme asks for TLS, else the one that would.
+    /// Takes the options from a URL. `encrypted` is none if the URL's scheme uses TLS; otherwise it is the scheme that
+    /// would.
     ///
     /// # Errors
-    /// `InvalidInput` for a certificate without a key or a key without one, and for any of them without TLS.
+    /// `InvalidInput` for a certificate without a key, for a key without a certificate, and for any of the three
+    /// options without TLS.
     pub fn take(options: &mut UrlOptions, encrypted: Option<&str>) -> Result<Self> {
         let ca = options.text("tls_ca")?;
         let identity = match (options.text("tls_cert")?, options.text("tls_key")?) {
@@ -57,7 +59,7 @@ impl TlsOptions {
         }
     }
 
-    /// Reads the files: one that cannot be read is `Configuration`.
+    /// Reads the files. Returns `Configuration` if one cannot be read.
     pub fn read(&self) -> Result<TlsFiles> {
         let mut files = TlsFiles::default();
         if let Some(path) = &self.ca {
@@ -71,7 +73,7 @@ impl TlsOptions {
     }
 }
 
-/// Reads the file that an option of a URL names: one that cannot be read is `Configuration`.
+/// Reads the file that a URL option names. Returns `Configuration` if it cannot be read.
 pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| {
         configuration(format!(
@@ -81,13 +83,13 @@ pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>> {
     })
 }
 
-/// The same of a file that holds a text.
+/// Reads the text file that a URL option names. Returns `Configuration` if it cannot be read.
 pub fn read_text(option: &str, path: &str) -> Result<String> {
     let text = read_file(option, path)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The error of a file that holds something else than the option asks for.
+/// Returns the error for a file that does not contain what the option requires.
 pub fn unusable_file(option: &str) -> Error {
     configuration(format!(
         "the file of option {option:?} in the URL holds no certificate or key (PEM)"

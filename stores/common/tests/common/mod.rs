@@ -1,4 +1,4 @@
-//! A store of versioned texts in memory, for the tests.
+//! An in-memory store of versioned texts, for the tests.
 
 #![allow(
     dead_code,
@@ -14,24 +14,24 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{Clock, Error, ErrorKind, LockName, Owner};
 use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
 
-/// What happens to a write.
+/// The fault injected into a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// Somebody else touches the record just before.
+    /// Another client changes the record just before.
     Raced,
-    /// It is done, and its answer lost.
+    /// The write is done, and its reply is lost.
     ReplyLost,
-    /// The same, and another owner takes the lock before the record is read back.
+    /// As `ReplyLost`, and another owner takes the lock before the record is read back.
     ReplyLostThenTaken,
-    /// It never arrives, and nobody knows.
+    /// The write never arrives, and its outcome is unknown.
     RequestLost,
-    /// It is done only when [`Texts::deliver`] is called, and nobody knows.
+    /// The write is done only when [`Texts::deliver`] is called, and its outcome is unknown.
     Delayed,
     /// Delayed writes arrive just before it.
     Overtaken,
-    /// The client sends it twice and hears of the second one; then the next read fails.
+    /// The client sends it twice and receives the second reply. Then the next read fails.
     SentTwice,
 }
 
@@ -46,7 +46,7 @@ struct Inner {
     texts: BTreeMap<LockName, Text>,
     revision: u64,
     plan: VecDeque<Fault>,
-    /// Faults in turn, never two in a row at one record.
+    /// Injects faults in rotation, never two in a row on one record.
     is_rough: bool,
     struck: BTreeMap<LockName, bool>,
     turns: usize,
@@ -60,7 +60,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 pub struct Texts {
     inner: Arc<Mutex<Inner>>,
-    /// The store's own clock and how coarse it is, where it tells the time.
+    /// The store's own clock and its resolution, if the store reports its time.
     time: Option<(Arc<dyn Clock>, Duration)>,
     has_revisions: bool,
     starts_anew: bool,
@@ -78,7 +78,7 @@ impl Texts {
         }
     }
 
-    /// Each answer tells the time of this clock, cut to the resolution.
+    /// Every reply carries the time of this clock, truncated to the resolution.
     pub fn telling(mut self, clock: Arc<dyn Clock>, resolution: Duration) -> Self {
         self.time = Some((clock, resolution));
         self
@@ -89,30 +89,30 @@ impl Texts {
         self
     }
 
-    /// Versions count from 1 for each new key.
+    /// Versions start at 1 for each new key.
     pub fn starting_anew(mut self) -> Self {
         self.starts_anew = true;
         self
     }
 
-    /// A write of the text that stands already keeps its version, as in Consul.
+    /// Writing the text that is already stored keeps its version, as in Consul.
     pub fn keeping_equal(mut self) -> Self {
         self.keeps_equal = true;
         self
     }
 
-    /// Half of all writes lose a race or their answer.
+    /// Half of all writes lose a race or their reply.
     pub fn rough(self) -> Self {
         self.lock().is_rough = true;
         self
     }
 
-    /// What happens to the next writes, one after the other.
+    /// Sets the faults of the next writes, in order.
     pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         self.lock().plan = faults.into_iter().collect();
     }
 
-    /// Delayed writes arrive now.
+    /// Delivers delayed writes.
     pub fn deliver(&self) {
         let delayed = std::mem::take(&mut self.lock().delayed);
         for (name, before, text) in delayed {
@@ -128,13 +128,13 @@ impl Texts {
         self.lock().texts.get(name).map(|text| text.text.clone())
     }
 
-    /// Writes whatever was there.
+    /// Writes unconditionally.
     pub fn overwrite(&self, name: &LockName, text: String) {
         let before = self.version(name);
         assert!(self.put(name, before, text).is_some());
     }
 
-    /// Reads and writes since it was last asked.
+    /// Returns the number of reads and writes since the last call.
     pub fn calls(&self) -> (usize, usize) {
         let mut inner = self.lock();
         let reads = std::mem::take(&mut inner.reads);
@@ -149,7 +149,7 @@ impl Texts {
         self.inner.lock().unwrap()
     }
 
-    /// Replaces the text of this version (0: none is there).
+    /// Replaces the text that has this version (0: no text exists).
     fn put(&self, name: &LockName, before: u64, text: String) -> Option<u64> {
         let mut inner = self.lock();
         let found = inner.texts.get(name);
@@ -276,7 +276,7 @@ impl VersionedStore for Texts {
             return Err(Error::new(ErrorKind::Unavailable, "no connection"));
         }
         let text = self.lock().texts.get(name).cloned();
-        // Others come in between reading and writing.
+        // Lets other tasks run between a read and a write.
         tokio::task::yield_now().await;
         self.reading(text.as_ref())
     }

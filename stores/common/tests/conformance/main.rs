@@ -1,5 +1,5 @@
-//! The kit over the engine: one store of versioned texts in memory, in all the ways in which such
-//! stores differ, and one that loses races and answers on purpose.
+//! The kit over the engine: an in-memory store of versioned texts, in every variant that real
+//! stores of this kind have, and one that loses races and replies on purpose.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,7 +19,7 @@ use shedlock_core::{
 use shedlock_store::{Record, Versioned};
 use shedlock_torture::TortureNamespace;
 
-/// What a wrapper does: it hands calls on, with other names.
+/// What a wrapper affects: it passes calls on under other names.
 const CALLS: &[Tag] = &[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared];
 
 fn main() -> ExitCode {
@@ -79,24 +79,24 @@ impl TenantRouter for OneTenant {
     }
 }
 
-/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+/// The tolerated skew here: less than the default, because cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// The clients' clocks judge, as they are.
+    /// Leases are judged by the clients' real clocks.
     RealClock,
-    /// The clients share a clock that only the case moves.
+    /// The clients share a clock that only the case advances.
     ManualClock,
-    /// Half of all writes lose a race or their answer.
+    /// Half of all writes lose a race or their reply.
     Rough,
-    /// The store tells its time exactly.
+    /// The store reports its time exactly.
     StoreTime,
-    /// The store tells its time cut, as the Date of an HTTP answer is.
+    /// The store reports its time truncated, like the Date header of an HTTP response.
     CoarseStoreTime,
-    /// The store numbers its writes, and these numbers are the tokens.
+    /// The store numbers its writes, and these numbers are the fencing tokens.
     Revisions,
-    /// A key that was deleted starts with versions it had before.
+    /// A deleted key starts again with versions that it had before.
     StartingAnew,
 }
 
@@ -117,7 +117,7 @@ impl Harness for Cas {
         }
     }
 
-    /// All runs where races are lost and answers with them: any case may find what that breaks.
+    /// The rough store runs the whole kit: a lost race or reply may break any case.
     fn scope(&self) -> Scope {
         Scope::About(match self.kind {
             Kind::Rough => return Scope::Whole,
@@ -150,7 +150,7 @@ impl Harness for Cas {
 
 struct Map {
     texts: Texts,
-    /// The clock of the store or of all clients, where it stands still.
+    /// The clock of the store or of all clients, if it is manual.
     clock: Option<ManualClock>,
 }
 
@@ -161,7 +161,7 @@ impl Map {
         Arc::new(engine.provider())
     }
 
-    /// The record as ShedLock would change it: it knows nothing of tokens and slots.
+    /// Reads the record for a change in ShedLock's way, which ignores tokens and slots.
     fn record(&self, name: &LockName) -> Result<Option<Record>, Error> {
         let text = self.texts.text(name);
         text.map(|text| Record::from_text(&text)).transpose()
@@ -226,7 +226,7 @@ impl Namespace for Map {
         })
     }
 
-    /// Where the clocks stand still, a wrong one would be hours away from the case's.
+    /// If the clock is manual, a wrong clock would be hours away from the case's clock.
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         if self.clock.is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! The laws over a real Consul.
+//! The laws over a real Consul server.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -18,11 +18,11 @@ use shedlock_consul::ConsulProvider;
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
 use shedlock_torture::TortureNamespace;
 
-/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+/// The tolerated skew here: less than the default, because cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    // Where the feature `tls` is on, clients are made with what the program has chosen.
+    // With the feature `tls`, clients use the crypto library that the program has chosen.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = server("SHEDLOCK_TEST_CONSUL_URL");
     let race = race(server.clone());
@@ -35,14 +35,14 @@ fn main() -> ExitCode {
     shedlock_torture::main_after::<Keys>(race, [straight, Arc::new(prefixed)])
 }
 
-/// One operation, as a person would send it.
+/// Sends one operation, as a person would.
 async fn transact(client: &Client, server: &str, operation: Value) -> Result<Value, BoxError> {
     let url = format!("{}/v1/txn", server.replace("consul://", "http://"));
     let answer = client.put(url).json(&json!([{ "KV": operation }]));
     Ok(answer.send().await?.json().await?)
 }
 
-/// Raw clients race for one key, whose index each names, as attempts do.
+/// Raw clients race for one key. Each names the key's index, as attempts do.
 async fn race(server: String) -> Verdict {
     let clients: Vec<_> = (0..CLIENTS).map(|_| Client::new()).collect();
     let key = unique("race");
@@ -95,7 +95,7 @@ impl Harness for Consul {
         })
     }
 
-    /// Of clients whose clocks may differ by as much as they may by default.
+    /// Over clients with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         action(async {
             let provider = Arc::new(ConsulProvider::connect(&self.server).await?);
@@ -115,7 +115,7 @@ impl Harness for Consul {
     }
 }
 
-/// Keys behind a prefix of their own.
+/// Keys under a prefix of their own.
 struct Keys {
     server: String,
     prefix: String,
@@ -179,7 +179,7 @@ impl Namespace for Keys {
         action(self.ask(json!({ "Verb": "set", "Key": key, "Value": value })))
     }
 
-    /// There is no other container than the keys themselves.
+    /// The keys themselves are the only container.
     fn drop_container(&self) -> OptionalAction<'_, ()> {
         action(self.ask(json!({ "Verb": "delete-tree", "Key": self.prefix })))
     }

@@ -1,4 +1,4 @@
-//! What the tests over real servers share.
+//! Helpers shared by the tests over real servers.
 
 #![allow(
     dead_code,
@@ -12,7 +12,7 @@ pub(crate) mod room;
 
 use std::time::Duration;
 
-/// The address of the first server of a URL, as the client has it.
+/// Returns the address of the first server of a URL, in the client's form.
 pub(crate) fn endpoint(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', ','])

@@ -1,4 +1,4 @@
-//! Servers of a test's own.
+//! Servers that a test starts itself.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,21 +12,21 @@ use shedlock_conformance::support::free_port;
 use super::certificates::Certificates;
 use super::wait;
 
-/// Leases of one second are to be had from a server that elects this quickly.
+/// A server that elects a leader this quickly grants leases of one second.
 pub(crate) const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];
 
-/// A cluster of one or more servers that nobody else uses.
+/// A cluster of one or more servers for one test only.
 pub(crate) struct Own {
     program: PathBuf,
     settings: Vec<String>,
-    /// How clients talk to it.
+    /// The scheme that clients use to connect.
     scheme: &'static str,
     options: Option<ConnectOptions>,
     folder: tempfile::TempDir,
     members: Vec<Member>,
 }
 
-/// One server of it.
+/// One server of the cluster.
 struct Member {
     port: u16,
     peer: u16,
@@ -45,7 +45,7 @@ impl Own {
         Ok(own)
     }
 
-    /// Starts one that speaks TLS, and asks clients for a certificate.
+    /// Starts one server that uses TLS and requires a client certificate.
     pub(crate) async fn start_encrypted(
         program: PathBuf,
         files: &Certificates,
@@ -105,12 +105,12 @@ impl Own {
         format!("etcd://{}", hosts.join(","))
     }
 
-    /// The address of one of them.
+    /// Returns the address of one server.
     pub(crate) fn endpoint(&self, member: usize) -> String {
         format!("127.0.0.1:{}", self.members[member].port)
     }
 
-    /// Starts one that does not run.
+    /// Starts a server that is not running.
     pub(crate) fn begin(&self, member: usize) -> Result<(), BoxError> {
         let cluster: Vec<_> = self
             .members
@@ -138,7 +138,7 @@ impl Own {
         Ok(())
     }
 
-    /// Waits until one answers for the cluster.
+    /// Waits until a server replies on behalf of the cluster.
     pub(crate) async fn serves(&self, member: usize) -> Result<(), BoxError> {
         for _ in 0..400 {
             let server = format!("{}://{}", self.scheme, self.endpoint(member));
@@ -152,7 +152,7 @@ impl Own {
         Err("a server of its own does not serve".into())
     }
 
-    /// As by a power cut.
+    /// Stops a server as a power failure would.
     pub(crate) fn stop(&self, member: usize) -> Result<(), BoxError> {
         if let Some(mut child) = self.running(member).take() {
             child.kill()?;
@@ -165,7 +165,7 @@ impl Own {
         (0..self.members.len()).try_for_each(|member| self.stop(member))
     }
 
-    /// The process of one that runs.
+    /// Returns the process id of a running server.
     pub(crate) fn process(&self, member: usize) -> Option<u32> {
         self.running(member).as_ref().map(Child::id)
     }

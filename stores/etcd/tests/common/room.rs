@@ -1,4 +1,4 @@
-//! A provider, the keys of a lock, and ShedLock's own steps on them.
+//! A provider, the keys of a lock, and ShedLock's own operations on them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::endpoint;
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// A provider and the keys of a lock in an environment of its own.
+/// A provider and the keys of a lock, in an environment of its own.
 pub(crate) struct Room {
     pub(crate) provider: EtcdProvider,
     pub(crate) admin: Client,
@@ -20,7 +20,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// On the common server.
+    /// Creates a room on the shared server.
     pub(crate) async fn new() -> Self {
         Self::at(&server("SHEDLOCK_TEST_ETCD_URL")).await
     }
@@ -66,14 +66,16 @@ impl Room {
         Some(found.value_str().unwrap().to_owned())
     }
 
-    /// The lease that the lock's own key ends with, and for how many seconds it was granted.
+    /// Returns the lease that the lock's own key is attached to, and the number of seconds it was
+    /// granted for.
     pub(crate) async fn lease(&self) -> (i64, i64) {
         let id = self.key(&self.lock).await.unwrap().lease();
         let found = self.admin.clone().lease_time_to_live(id, None).await;
         (id, found.unwrap().granted_ttl())
     }
 
-    /// What ShedLock does to take a lock: a lease, a key that must not be there, a look otherwise.
+    /// ShedLock's steps to take a lock: grant a lease, put the key if it does not exist, otherwise
+    /// read it.
     pub(crate) async fn shedlock_takes(&self, seconds: i64) -> Option<i64> {
         let mut java = self.admin.clone();
         let lease = java.lease_grant(seconds, None).await.unwrap().id();
@@ -90,7 +92,7 @@ impl Room {
         None
     }
 
-    /// What it does to keep one for its at-least, whoever has it by then.
+    /// ShedLock's steps to keep a lock for its at-least, whichever owner holds it.
     pub(crate) async fn shedlock_keeps(&self, seconds: i64) {
         let mut java = self.admin.clone();
         let lease = java.lease_grant(seconds, None).await.unwrap().id();
