@@ -26,7 +26,7 @@ pub fn value(data: &[u8]) {
         let written = Added::parse(write(at, &value.owner).as_bytes());
         assert_eq!(written.owner, value.owner);
         let cut = at.duration_since(written.at.expect("it was written"));
-        // Truncated to milliseconds. Instants before 1970 round towards 1970.
+        // Truncated to milliseconds. Instants before 1970 become 1970.
         let is_cut = cut.map_or(true, |cut| cut.as_nanos() < 1_000_000);
         assert!(is_cut, "{value:?}");
     }

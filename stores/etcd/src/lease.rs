@@ -13,7 +13,7 @@ use crate::found::Granted;
 use crate::store::EtcdStore;
 
 impl EtcdStore {
-    /// Requests a lease. The server extends it to the shortest lease that it keeps.
+    /// Requests a lease. The server grants a longer one if this one is shorter than its minimum.
     ///
     /// If the reply is lost, a lease without keys may remain. It expires by itself.
     pub(crate) async fn grant(&self, duration: Duration) -> Result<Granted> {
@@ -43,7 +43,7 @@ impl EtcdStore {
     }
 
     /// Revokes a lease that no lock needs any more, together with any key attached to it. This runs in the background,
-    /// because no caller has to wait for it. If it fails, or the runtime ends first, the lease expires by itself.
+    /// because no caller has to wait for it. If it fails, or there is no runtime left to run it, the lease expires by itself.
     pub(crate) fn revoke(&self, id: i64) {
         let Ok(runtime) = Handle::try_current() else {
             return;

@@ -83,8 +83,8 @@ impl Builder {
         /// environments are different locks.
         environment(environment: impl Into<String>) = environment.into();
 
-        /// Sets the prefix of the locks' keys: `shedlock` by default, as in ShedLock. If ShedLock uses a client with a
-        /// namespace, put that namespace before the prefix.
+        /// Sets the prefix of the locks' keys: `shedlock` by default, as in ShedLock. If ShedLock's client has a
+        /// namespace, its keys begin with that namespace, followed by the prefix.
         key_prefix(prefix: impl Into<String>) = prefix.into();
 
         /// Sets the durations for locks that set none, and the prefix of owners.

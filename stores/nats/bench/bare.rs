@@ -1,4 +1,4 @@
-//! Bare messages on NATS JetStream: each names the sequence that it replaces.
+//! Bare messages on NATS JetStream. Each names the sequence that it replaces.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use shedlock::nats::async_nats::{self, HeaderMap};
 
 use super::{Client, Values, Written};
 
-/// The stream, and what its subjects begin with.
+/// The stream, and the prefix of its subjects.
 const STREAM: &str = "bare";
 
 /// One connection.
@@ -19,7 +19,7 @@ pub(crate) struct Nats {
 }
 
 impl Nats {
-    /// Makes the stream: as a bucket is made, on disk, one message a key.
+    /// Creates the stream with the settings of a bucket: on disk, one message per key.
     pub(crate) async fn connect(server: &str) -> anyhow::Result<Self> {
         let client = async_nats::connect(server).await?;
         let settings = json!({

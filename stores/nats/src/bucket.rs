@@ -18,17 +18,17 @@ use crate::explain::{failure, refused, unanswered, unreadable};
 use crate::line::Line;
 use crate::shape::{Shape, Version};
 
-/// JetStream's own numbers of what went wrong.
+/// JetStream's error codes.
 const STREAM_NOT_FOUND: u64 = 10_059;
 const NO_MESSAGE: u64 = 10_037;
 const WRONG_LAST_SEQUENCE: [u64; 2] = [10_071, 10_164];
-/// Several messages in one step: not allowed, wrong, too many at a time. None of them is stored.
+/// Errors of atomic batches: not allowed, malformed, too many at a time. No message of the batch is stored.
 const NO_BATCH: [u64; 7] = [10_174, 10_175, 10_176, 10_177, 10_179, 10_199, 10_200];
 
-/// The first NATS that stores several messages or none.
+/// The first NATS version with atomic batches, which store all of their messages or none.
 const ATOMIC_SINCE: Version = (2, 12, 0);
 
-/// How long a connection may take to be made, and an answer to come, unless set.
+/// The default time limit for making a connection, and for a reply.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -44,14 +44,14 @@ pub(crate) struct Settings {
     pub(crate) response_timeout: Duration,
     pub(crate) replicas: usize,
     pub(crate) storage: Storage,
-    /// The operator asserts that the servers write to disk before they answer.
+    /// The operator asserts that the servers write to disk before they reply.
     pub(crate) sync_always: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            // As ShedLock calls it.
+            // ShedLock's name for the bucket.
             bucket: "shedlock-locks".to_owned(),
             domain: None,
             response_timeout: TIMEOUT,
@@ -62,16 +62,16 @@ impl Default for Settings {
     }
 }
 
-/// Where a bucket is kept.
+/// Where a bucket stores its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
     /// On disk.
     File,
-    /// In memory, as ShedLock has it: all locks are gone with the server.
+    /// In memory, as with ShedLock: all locks are gone when the server stops.
     Memory,
 }
 
-/// A message to be written.
+/// A message to write.
 pub(crate) struct Put {
     key: String,
     data: Bytes,
@@ -89,7 +89,7 @@ struct Stored {
 }
 
 impl Put {
-    /// Replaces the last message of its key, which has this sequence; 0: there is none.
+    /// Replaces the last message of the key, which must have this sequence. 0 requires that the key has no message.
     pub(crate) fn new(key: String, before: u64, (data, mut headers): (Bytes, HeaderMap)) -> Self {
         headers.insert("Nats-Expected-Last-Subject-Sequence", before.to_string());
         Self { key, data, headers }
@@ -101,7 +101,7 @@ impl Bucket {
         format!("$KV.{}.{key}", self.settings.bucket)
     }
 
-    /// Where a message of this key is sent to.
+    /// Returns the subject that a message of this key is published to.
     fn destination(&self, key: &str) -> String {
         match &self.settings.domain {
             Some(_) => format!("{}.{}", self.prefix(), self.subject(key)),
@@ -116,7 +116,7 @@ impl Bucket {
         }
     }
 
-    /// The last message of this key, from the stream's leader.
+    /// Returns the last message of this key, from the stream's leader.
     pub(crate) async fn last(&self, key: &str) -> Result<Option<Message>> {
         let question = json!({ "last_by_subj": self.subject(key) }).to_string();
         let answer = self.ask("MSG.GET", question, Unavailable, &[NO_MESSAGE]);
@@ -139,10 +139,10 @@ impl Bucket {
         self.written(answer)
     }
 
-    /// Writes both messages if the last ones of their keys have the sequences that they name, or
-    /// none of them; `None` where the server does not take both at once now, and has written none.
+    /// Writes both messages if the last messages of their keys have the sequences that they name; otherwise writes
+    /// neither. Returns `None` if the server does not currently accept both at once, and has written neither.
     ///
-    /// The sequence is that of the last one; the first has the one before it.
+    /// The returned sequence is that of the last message. The first message has the sequence before it.
     pub(crate) async fn put_both(
         &self,
         mut first: Put,
@@ -156,7 +156,7 @@ impl Bucket {
             put.headers.insert("Nats-Batch-Sequence", nth);
         }
         last.headers.insert("Nats-Batch-Commit", "1");
-        // The first needs no answer: without it the server refuses the last.
+        // The first message needs no reply: if it is missing, the server refuses the last one.
         let subject = self.destination(&first.key);
         let client = &connected.client;
         let sent = client.publish_with_headers(subject, first.headers, first.data);
@@ -192,7 +192,7 @@ impl Bucket {
         Ok(Written::Done(sequence))
     }
 
-    /// The settings of its stream; none where there is no such bucket.
+    /// Returns the settings of the bucket's stream; none if the bucket does not exist.
     pub(crate) async fn shape(&self) -> Result<Option<Shape>> {
         let answer = self.ask("INFO", String::new(), Unavailable, &[STREAM_NOT_FOUND]);
         let Some(answer) = answer.await? else {
@@ -216,7 +216,7 @@ impl Bucket {
         Ok(self.line.server().await? >= ATOMIC_SINCE)
     }
 
-    /// Has the bucket take several messages in one step.
+    /// Allows the bucket to accept several messages in one step.
     pub(crate) async fn make_atomic(&self, shape: &Shape) -> Result<()> {
         let mut config = shape.config.clone();
         config["allow_atomic"] = true.into();
@@ -224,11 +224,11 @@ impl Bucket {
         asked.await.map(drop)
     }
 
-    /// Makes the bucket; nothing if there is one.
+    /// Creates the bucket, unless it exists.
     ///
-    /// From NATS 2.12 on its sequences begin with the clock's microseconds, so that a bucket of the same
-    /// name that was deleted has had none of them: a lease from then fits no lock of now. Servers from
-    /// 2.10 on can do that too, but early ones then empty the bucket when they start.
+    /// From NATS 2.12 on, its sequences begin with the clock's microseconds. A deleted bucket of the same name never
+    /// had these sequences, so a lease from then matches no current lock. Servers from 2.10 on support this too, but
+    /// early ones empty the bucket when they start.
     pub(crate) async fn create(&self) -> Result<()> {
         let settings = &self.settings;
         let bucket = &settings.bucket;
@@ -261,8 +261,8 @@ impl Bucket {
         let made = self.ask("CREATE", config.to_string(), OutcomeUnknown, &[]);
         match made.await {
             Ok(_) => Ok(()),
-            // Another client was faster, with another clock. Servers refuse the slower one by the name or, in a race
-            // of theirs, by the subjects.
+            // Another client was faster, with a different clock. Servers refuse the slower client because of the name
+            // or, in a race of their own, because of the subjects.
             Err(_) if matches!(self.shape().await, Ok(Some(_))) => Ok(()),
             Err(error) => Err(error),
         }
@@ -289,8 +289,8 @@ impl Bucket {
         }
     }
 
-    /// The answer to a question about the stream; none where it is refused with one of these numbers, `lost` the kind of
-    /// the error where none comes.
+    /// Sends a request about the stream and returns the reply. Returns none if the server refuses with one of the codes
+    /// in `no`. `lost` is the kind of the error if no reply arrives.
     async fn ask(
         &self,
         call: &str,
@@ -305,7 +305,7 @@ impl Bucket {
         self.accepted(answer, lost, no)
     }
 
-    /// The answer, unless it is a refusal; none for one with these numbers.
+    /// Returns the reply, unless it is a refusal; none for a refusal with one of these codes.
     fn accepted(&self, answer: Value, lost: ErrorKind, no: &[u64]) -> Result<Option<Value>> {
         match failure(&answer) {
             None => Ok(Some(answer)),
@@ -332,7 +332,7 @@ impl Bucket {
     }
 }
 
-/// Of a block of headers: a first line with the version, then one each.
+/// Parses a block of headers: a first line with the version, then one header per line.
 pub(crate) fn headers_of(block: &str) -> Vec<(String, String)> {
     let lines = block.split("\r\n").skip(1);
     lines

@@ -1,4 +1,4 @@
-//! What the messages of a bucket hold.
+//! The contents of a bucket's messages.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,10 +21,10 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// The record of this message alone, and whether it is one of ours.
+    /// Reads the record from this message alone, and whether we wrote the message.
     pub(crate) fn record(&self) -> Result<(Record, bool)> {
         if self.headers.iter().any(|(name, _)| name == "KV-Operation") {
-            // ShedLock deletes when it unlocks: it held the lock before.
+            // ShedLock deletes the key when it unlocks: it held the lock before.
             let mut record = Record::until(whole_millis(self.time));
             record.locked_at = Some(whole_millis(self.time));
             record.owner = Owner::released_text("");
@@ -40,7 +40,7 @@ impl Message {
             if let Some(word) = word.filter(is_word) {
                 is_ours = true;
                 let word = word.to_ascii_lowercase();
-                // The blank before the mark of an unlock does not travel where no owner is.
+                // Without an owner, the blank before the mark of an unlock is lost in transit.
                 let is_mark_alone = word == "owner" && value == "unlocked";
                 let blank = if is_mark_alone { " " } else { "" };
                 text.push_str(&format!("{word} {blank}{value}\n"));
@@ -75,46 +75,46 @@ pub(crate) fn message(record: &Record) -> (Bytes, HeaderMap) {
     (Bytes::copy_from_slice(&until.to_be_bytes()), headers)
 }
 
-/// What stands beside a lock: token and slots, for when ShedLock has written over the headers.
+/// The companion record of a lock: token and slots, in case ShedLock overwrites the headers.
 ///
-/// Written before the lock itself is taken, so it holds both what was and what will be if that
-/// succeeds.
+/// It is written before the lock itself is taken. It therefore contains both the previous state and the state after a
+/// successful acquisition.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    /// The sequence of the lock's message on which the taking was based.
+    /// The sequence of the lock's message that the acquisition was based on.
     pub(crate) based_on: u64,
     pub(crate) was: Record,
     pub(crate) taken: Record,
 }
 
-/// Which messages a record was read from; by default there are none.
+/// Identifies the messages that a record was read from. The default means that there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Version {
-    /// The sequence of the lock's message; 0 where there is none.
+    /// The sequence of the lock's message; 0 if there is none.
     pub(crate) lock: u64,
-    /// The sequence of the one beside it.
+    /// The sequence of the companion message; 0 if there is none.
     pub(crate) beside: u64,
-    /// What the record said that is kept beside it as well.
+    /// The record's fencing token, which the companion message contains as well.
     pub(crate) token: Option<u64>,
     pub(crate) slots: SlotState,
-    /// Whether what stands beside it said so, rather than the record itself.
+    /// Whether token and slots come from the companion message rather than from the lock's own.
     pub(crate) is_from_beside: bool,
-    /// A taking that was announced beside the lock and may still come: whoever writes there next must not lose what it
-    /// would bring.
+    /// An announced acquisition in the companion message that may still happen. The next write of that message must
+    /// carry it over.
     pub(crate) pending: Option<Beside>,
-    /// Over which connection it was read or written.
+    /// The connection over which the record was read or written.
     pub(crate) connection: u64,
 }
 
-/// The lock's own message decides: where it still stands after a write whose answer was lost, that
-/// write may yet arrive, also if what goes beside it has.
+/// Only the lock's own message counts. If it is unchanged after a write whose reply was lost, that write may still
+/// arrive, even if the write of the companion message has arrived.
 impl PartialEq for Version {
     fn eq(&self, other: &Self) -> bool {
         self.lock == other.lock
     }
 }
 
-/// What is kept beside a lock.
+/// Returns the part of a record that the companion message contains.
 pub(crate) fn kept(token: Option<u64>, slots: SlotState) -> Record {
     let mut record = Record::until(UNIX_EPOCH);
     record.fencing_token = token;
@@ -123,15 +123,16 @@ pub(crate) fn kept(token: Option<u64>, slots: SlotState) -> Record {
 }
 
 impl Beside {
-    /// This, if its taking may still come, where the lock's message has this sequence: once that is larger, the lock was
-    /// taken or cannot be any more.
+    /// Returns this announcement if its acquisition may still happen. `sequence` is that of the lock's message. Once it
+    /// is larger than the sequence that the acquisition was based on, the lock was taken or can no longer be taken this
+    /// way.
     pub(crate) fn pending(&self, sequence: u64) -> Option<Self> {
         let is_deleted = sequence == 0 && self.based_on > 0;
         (self.based_on >= sequence && !is_deleted).then(|| self.clone())
     }
 
-    /// The same, if a taking that it replaces is yet to come: that one may win, so the larger slot
-    /// and token stand here in any case.
+    /// Carries over a pending acquisition that this one overwrites. The pending one may still win, so the result
+    /// contains the larger slot and the larger token of both.
     pub(crate) fn carrying(mut self, pending: &Self) -> Self {
         self.based_on = self.based_on.max(pending.based_on);
         let token = self.taken.fencing_token.max(pending.taken.fencing_token);
@@ -139,7 +140,7 @@ impl Beside {
         let attempts = match own.last.cmp(&other.last) {
             Less => other.attempts,
             Greater => own.attempts,
-            // Used up, if it is for one of them.
+            // The slot is used up if either acquisition uses it up.
             Equal => own.attempts.zip(other.attempts).map(|(a, b)| a.max(b)),
         };
         let slots = SlotState::new(own.last.max(other.last), own.done.max(other.done), attempts);
@@ -171,9 +172,9 @@ impl Beside {
         })
     }
 
-    /// Adds token and slots to a record that ShedLock left, whose message has this sequence.
+    /// Adds token and slots to a record that ShedLock wrote, whose message has this sequence.
     pub(crate) fn complete(&self, record: &mut Record, sequence: u64) {
-        // Where the message is still the one before, the lock was not taken, or not yet.
+        // If the message is still the previous one, the lock has not been taken, or not yet.
         let known = if sequence == self.based_on {
             &self.was
         } else {
@@ -194,7 +195,7 @@ mod tests {
     const OURS: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\ntoken 18\n\
         slot 1799999940000001\ndone 1799999880000000\nattempts 2\nowner web/1/ab unlocked\n";
 
-    /// The message as the server gives it back.
+    /// The message as the server returns it.
     fn stored(record: &Record) -> Message {
         let (data, headers) = message(record);
         let headers = headers.iter().map(|(name, values)| {
@@ -268,7 +269,7 @@ mod tests {
             taken: Record::from_text(&format!("shedlock 1\nuntil 0\n{taken}")).unwrap(),
         };
         let announced = beside(5, "token 9\nslot 200\nattempts 1\n");
-        // The lock has moved on, or was deleted by hand.
+        // The lock has changed since, or was deleted by hand.
         assert!(announced.pending(6).is_none() && announced.pending(0).is_none());
         assert!(beside(0, "slot 200\n").pending(0).is_some());
         for (sequence, own, taken, based_on) in [
@@ -280,7 +281,7 @@ mod tests {
             ),
             (5, "token 10\nslot 250\n", "token 10\nslot 250\n", 5),
             (5, "token 8\n", "token 9\nslot 200\nattempts 1\n", 5),
-            // Used up for one of the two.
+            // Used up in one of the two.
             (5, "token 8\nslot 200\n", "token 9\nslot 200\n", 5),
             (
                 5,
@@ -288,7 +289,7 @@ mod tests {
                 "token 9\nslot 200\nattempts 2\n",
                 5,
             ),
-            // A lock that was read before it became what the other goes by.
+            // A lock that was read before the state that the other acquisition is based on.
             (
                 3,
                 "token 8\nslot 150\n",

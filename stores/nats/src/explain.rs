@@ -1,4 +1,4 @@
-//! Refusals and lost answers as errors that say what to do.
+//! Conversion of refusals and lost replies into errors that say what to do.
 
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use async_nats::client::{RequestError, RequestErrorKind};
@@ -17,18 +17,17 @@ pub(crate) struct ApiError {
     description: String,
 }
 
-/// Failures of servers (5xx) that last until someone changes the settings: no cluster, an unsupported
-/// feature, a configuration, a limit.
+/// Server failures (5xx) that last until the settings change: no cluster, an unsupported feature, a configuration
+/// error, a limit.
 const LASTING: [u64; 8] = [
     10_006, 10_036, 10_049, 10_052, 10_053, 10_069, 10_074, 10_111,
 ];
-/// Failures that servers find before they store anything: no leader for the call, a shortage of
-/// resources, an earlier message of the key that is not stored yet.
+/// Failures that servers detect before they store anything: no leader for the call, a shortage of resources, an earlier
+/// message of the key that is not stored yet.
 const BEFORE_WRITING: [u64; 5] = [10_008, 10_023, 10_028, 10_047, 10_163];
 
-/// The error of a refusal; `lost` is its kind where the request may have been carried out. While a cluster elects a
-/// leader it answers with various failures of 5xx: the next try succeeds, and a write may have been stored by the last
-/// leader.
+/// Returns the error for a refusal. `lost` is its kind if the request may have been executed. While a cluster elects a
+/// leader, it returns various 5xx failures: the next try succeeds, and the previous leader may have stored a write.
 pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
     let (kind, what_to_do) = match code {
@@ -63,7 +62,8 @@ pub(crate) fn unreachable_server() -> Error {
     unavailable(message)
 }
 
-/// The error of a request that was not answered; what writes has found its bucket.
+/// Returns the error for a request without a reply. A request that writes comes after one that found its bucket, so a
+/// missing responder means that the bucket has no leader.
 pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
     let explained = match error.kind() {
         RequestErrorKind::NoResponders if lost == OutcomeUnknown => {
@@ -78,7 +78,7 @@ pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
     explained.with_source(error)
 }
 
-/// The error of an answer that JetStream does not give.
+/// Returns the error for a reply that JetStream should never send.
 pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     let message = "the server's answer cannot be understood";
     internal(message).with_source(error)
@@ -99,8 +99,8 @@ mod tests {
         [Unavailable, OutcomeUnknown].map(|lost| refused(&error, lost).kind())
     }
 
-    /// As servers have answered while another became leader. Keep-alive gives up on any kind of error
-    /// but unavailable and unknown.
+    /// Replies of servers while another server became the leader. Keep-alive gives up on every kind of error except
+    /// unavailable and unknown.
     #[test]
     fn a_failover_ends_no_keep_alive() {
         for (answer, expected) in [

@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -18,7 +18,7 @@ pub fn url(data: &[u8]) {
     promises::url(data, Address::read);
 }
 
-/// A message of a key: its eight bytes, then the block of its headers.
+/// A message of a key: its eight bytes, then its block of headers.
 pub fn record(data: &[u8]) {
     let (value, headers) = data.split_at(data.len().min(8));
     let read = Message {
@@ -35,7 +35,8 @@ pub fn record(data: &[u8]) {
         assert!(record.owner.is_empty() || Owner::is_released(&record.owner));
         return;
     }
-    // Each of ours says when; headers of a later version alone are not written again.
+    // Every record of ours contains its time. Headers of a later version alone are not written
+    // again.
     if record.locked_at.is_none() {
         return;
     }
@@ -52,7 +53,7 @@ pub fn record(data: &[u8]) {
     assert_eq!(written.record().ok(), Some((record, true)));
 }
 
-/// What stands beside a lock.
+/// The contents of a companion message.
 pub fn beside(data: &[u8]) {
     match Beside::from_bytes(data) {
         Ok(beside) => {
@@ -65,7 +66,7 @@ pub fn beside(data: &[u8]) {
     }
 }
 
-/// A key, or a name: names become keys and keys names, of which no two meet.
+/// A key or a name: names convert to keys and back, and no two of them collide.
 pub fn name(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Some(name) = key::name(&text) {

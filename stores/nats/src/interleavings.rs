@@ -1,5 +1,5 @@
-//! Every order in which takers of a lock, and ShedLock between them, can read and write the two keys of
-//! a lock: no slot is granted twice. The texts beside the lock are the real ones, by the real rules.
+//! Explores every order in which clients that take a lock, and ShedLock between them, can read and write the two keys
+//! of the lock, and checks that no slot is granted twice. The companion messages and their rules are the real ones.
 
 use std::collections::HashSet;
 use std::time::UNIX_EPOCH;
@@ -14,15 +14,15 @@ use crate::codec::{Beside, kept};
 enum Way {
     /// Both keys in one step.
     AtOnce,
-    /// First beside the lock, then the lock.
+    /// First the companion key, then the lock.
     OneByOne,
-    /// The same, and what it finds beside the lock is forgotten, as an earlier version did.
+    /// Like `OneByOne`, but forgets the announcement that it finds in the companion key, as an earlier version did.
     Forgetful,
-    /// What it finds is carried over, but a lock that was read too early is believed.
+    /// Carries the announcement over, but trusts a lock that it read too early.
     Hasty,
 }
 
-/// The last message of the lock's key: its sequence, and the last slot; none where it is ShedLock's.
+/// The last message of the lock's key: its sequence and its last slot; no slot if ShedLock wrote it.
 type Lock = (u64, Option<i64>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ struct Taker {
     lock: Option<Lock>,
     beside: Option<(u64, String)>,
     has_read_again: bool,
-    /// The sequence of the lock that is to be replaced, once it has written beside it.
+    /// The sequence of the lock's message to replace, once the companion key is written.
     announced: Option<u64>,
     has_ended: bool,
     was_granted: bool,
@@ -49,7 +49,7 @@ struct Taker {
 struct World {
     store: Store,
     takers: Vec<Taker>,
-    /// How often ShedLock may still take the lock.
+    /// How many more times ShedLock may take the lock.
     shedlock: u32,
 }
 
@@ -67,7 +67,7 @@ impl Taker {
         }
     }
 
-    /// Asking again would be another taker's attempt.
+    /// A retry would be another taker's attempt.
     fn lost_a_race(&mut self) {
         self.has_ended = true;
     }
@@ -78,7 +78,7 @@ impl Taker {
         (self.has_ended, self.was_granted) = (true, true);
     }
 
-    /// Once both keys are read.
+    /// Takes the next step, once both keys are read.
     fn write(&mut self, store: &mut Store) {
         let (Some((sequence, own)), Some((before, text))) = (self.lock, self.beside.clone()) else {
             return;
@@ -114,7 +114,8 @@ impl Taker {
         }
         let pending = match self.way {
             Way::OneByOne => read.and_then(|it| it.pending(sequence)),
-            // Without the lock read again, all that is known is what it was based on.
+            // Without a second read of the lock, only an announcement based on the sequence that was read is known to
+            // be pending.
             Way::Hasty => read
                 .filter(|it| it.based_on == sequence)
                 .and_then(|it| it.pending(sequence)),
@@ -139,7 +140,7 @@ fn slots(last: i64) -> SlotState {
 }
 
 impl World {
-    /// A lock of ours at rest, after slot 1, and these takers.
+    /// Starts with a lock of ours that no one holds, after slot 1, and these takers.
     fn new(takers: &[(Way, i64)]) -> Self {
         let beside = Beside {
             based_on: 0,
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// All worlds that are one step ahead.
+    /// Returns all worlds that are one step ahead.
     fn next(&self) -> Vec<Self> {
         let mut worlds = Vec::new();
         if self.shedlock > 0 {
@@ -209,7 +210,7 @@ impl World {
     }
 }
 
-/// How many worlds there are, or none where one grants a slot twice.
+/// Returns the number of reachable worlds, or none if one of them grants a slot twice.
 fn explored(takers: &[(Way, i64)]) -> Option<usize> {
     let first = World::new(takers);
     let mut seen = HashSet::from([first.clone()]);
@@ -247,7 +248,7 @@ fn no_order_of_steps_grants_a_slot_twice() {
     }
 }
 
-/// An earlier version beside this one: not worse than alone.
+/// An earlier version alongside this one is no worse than on its own.
 #[test]
 fn one_taker_that_forgets_is_found_out() {
     use Way::{Forgetful, Hasty, OneByOne};
@@ -255,6 +256,6 @@ fn one_taker_that_forgets_is_found_out() {
         explored(&[(Forgetful, 3), (Forgetful, 2), (Forgetful, 3)]),
         None
     );
-    // Who reads a lock before it became what another goes by drops what that one announced.
+    // A taker that reads the lock before the state that another announcement is based on drops that announcement.
     assert_eq!(explored(&[(Hasty, 3), (Hasty, 2), (OneByOne, 3)]), None);
 }

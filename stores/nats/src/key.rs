@@ -1,27 +1,27 @@
-//! Names as keys of a bucket.
+//! Conversions between names and keys of a bucket.
 
 use std::fmt::Write;
 
 use shedlock_core::LockName;
 
-/// The longest name in bytes: as a key it is up to three times as long, and the subject with the
-/// key in it has to fit into one line of NATS's protocol.
+/// The longest name, in bytes. As a key it is up to three times as long, and the subject that
+/// contains the key must fit into one line of NATS's protocol.
 pub(crate) const LONGEST: usize = 255;
 
-/// Before the key that stands beside a lock's. No name makes it: after `=` a name has capitals and
-/// digits.
+/// The prefix of companion keys. No name produces it: in the key of a name, `=` is followed by
+/// capital letters and digits.
 const BESIDE: &str = "=s.";
 
-/// The key of a lock: its name, as ShedLock writes it, where NATS allows that.
+/// Returns the key of a lock: its name, as ShedLock writes it, if NATS allows that.
 ///
-/// What it does not allow, and `=` itself, is written as `=` and two hexadecimal digits a byte.
+/// Each byte that NATS does not allow, and each `=`, becomes `=` and two hexadecimal digits.
 pub(crate) fn key(name: &LockName) -> String {
     let bytes = name.as_str().as_bytes();
     let mut key = String::with_capacity(bytes.len());
     for (i, byte) in bytes.iter().enumerate() {
         let is_end = i == 0 || i + 1 == bytes.len();
         let is_plain = match byte {
-            // A dot parts tokens, and none of them may be empty.
+            // A dot separates tokens, and no token may be empty.
             b'.' => !is_end && bytes[i - 1] != b'.',
             b'-' | b'/' | b'_' => true,
             byte => byte.is_ascii_alphanumeric(),
@@ -36,12 +36,12 @@ pub(crate) fn key(name: &LockName) -> String {
     key
 }
 
-/// The key beside it, for what ShedLock's record has no room for.
+/// Returns the companion key, for the data that ShedLock's record has no room for.
 pub(crate) fn key_beside(name: &LockName) -> String {
     format!("{BESIDE}{}", key(name))
 }
 
-/// The name of a key; none for keys that no lock of ours has.
+/// Returns the name of a key; none for a key that no lock of ours can have.
 pub(crate) fn name(of: &str) -> Option<LockName> {
     let mut bytes = Vec::with_capacity(of.len());
     let mut rest = of.as_bytes();

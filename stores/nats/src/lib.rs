@@ -15,13 +15,13 @@ mod shape;
 mod store;
 mod url;
 
-/// The client, in the version that [`Builder`] takes.
+/// The client crate, in the version that [`Builder`] uses.
 pub use async_nats;
 pub use bucket::Storage;
 pub use codec::Version;
 use shedlock_store::{StoreProvider, Versioned};
 pub use store::{Builder, NatsStore};
 
-/// Locks in NATS: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
-/// [`Client`](async_nats::Client).
+/// A lock provider for NATS. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) takes
+/// a [`Client`](async_nats::Client).
 pub type NatsProvider = StoreProvider<Versioned<NatsStore>>;

@@ -1,4 +1,4 @@
-//! The connection: over the user's own client, or over one of ours, which is left once it has fallen silent.
+//! The connection: the user's own client, or our own, which is discarded when it no longer responds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,17 +15,18 @@ use crate::shape::{Version, version};
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     shared: Arc<Shared<Origin>>,
-    /// How long a connection to one server may take to be made.
+    /// The time limit for connecting to one server.
     pub(crate) connect: Duration,
-    /// To whichever server is there.
+    /// The time limit for connecting to any of the servers.
     limit: Duration,
 }
 
 pub(crate) enum Origin {
-    /// The user's, who may do more with it than ask for locks.
+    /// The user's own client, which may have other uses too.
     Theirs(Client),
-    /// Ours alone. A connection may be half-open: its client finds that out by its third ping without an answer, half a
-    /// minute later, when a lease has ended that was to be extended. So one without an answer is left, client and all.
+    /// Our own client. Its connection may be half-open. The client detects that only at its third unanswered ping, half
+    /// a minute later, when a lease that was due for an extension has expired. So the connection is discarded after a
+    /// missing reply, together with its client.
     Own {
         servers: Vec<ServerAddr>,
         options: Box<ConnectOptions>,
@@ -35,7 +36,7 @@ pub(crate) enum Origin {
 
 pub(crate) struct Connected {
     pub(crate) client: Client,
-    /// Which of ours it is; 0 for the user's.
+    /// The number of our own client; 0 for the user's client.
     which: u64,
 }
 
@@ -52,9 +53,8 @@ impl Line {
         }
     }
 
-    /// Begins a request.
-    /// `Unavailable` without a connection: the client would keep a request until it is connected again, and send it who
-    /// knows when.
+    /// Begins a request. Returns `Unavailable` without a connection: otherwise the client would keep the request until
+    /// it reconnects, and send it at an unpredictable time.
     pub(crate) async fn call(&self) -> Result<Call<'_, Origin>> {
         self.shared.call(self.limit).await
     }
@@ -77,7 +77,8 @@ impl Line {
 }
 
 impl Connected {
-    /// Clients connect again by themselves where their connection breaks.
+    /// Numbers the connection. Clients reconnect by themselves, so the number includes how often this one has
+    /// connected.
     fn nth(&self) -> u64 {
         let connects = self.client.statistics().connects.load(Ordering::Relaxed);
         self.which << 32 | connects

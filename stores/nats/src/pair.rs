@@ -1,4 +1,4 @@
-//! The two keys of a lock: how they are read, and written one against the other.
+//! The two keys of a lock: reading them, and writing them consistently.
 
 use std::time::UNIX_EPOCH;
 
@@ -25,17 +25,19 @@ impl NatsStore {
         let beside = beside.map(|message| Beside::from_bytes(&message.data));
         let known = beside.as_ref().and_then(|beside| beside.as_ref().ok());
         if known.map_or(0, |it| it.based_on) > lock.as_ref().map_or(0, |it| it.sequence) {
-            // The lock was read before what it has become by now, unless it was deleted by hand.
+            // The lock was read before it reached the state that the companion message is based on, unless it was
+            // deleted by hand.
             lock = self.bucket.last(&key).await?;
         }
         let sequence = lock.as_ref().map_or(0, |it| it.sequence);
         let (mut record, is_whole) = match &lock {
             Some(message) => message.record()?,
-            // Deleted by hand, without a trace.
+            // Deleted by hand without leaving a marker.
             None => (Record::until(UNIX_EPOCH), false),
         };
         let pending = known.and_then(|it| it.pending(sequence));
-        // Where the lock itself says all, its next taking replaces what stands beside it, whatever that is.
+        // If the lock's own message is complete, its next acquisition replaces the companion message, whatever it
+        // contains.
         if !is_whole && let Some(beside) = beside {
             beside?.complete(&mut record, sequence);
         }
@@ -58,7 +60,8 @@ impl NatsStore {
         record: &Record,
     ) -> Result<Written<Version>> {
         let line = &self.bucket.line;
-        // Whoever writes what neither the lock nor the slots of others depend on needs no settings.
+        // A write that changes neither the token nor the last slot affects no other owner's lock or slot, so it does
+        // not need the settings.
         let is_kept = !before.is_from_beside
             && record.fencing_token == before.token
             && record.slots.last == before.slots.last;
@@ -67,8 +70,8 @@ impl NatsStore {
         }
         let connection = line.nth().await?;
         if before.lock > 0 && self.comes_again(before) && before.connection != connection {
-            // The server may have lost its last writes since: what was read need not stand, and
-            // its sequence may be another's.
+            // The server may have lost its last writes since. The message that was read may be gone, and its sequence
+            // may belong to another message.
             return Ok(Written::Raced);
         }
         let sequences = self.write_keys(name, before, record, is_kept).await;
@@ -88,9 +91,9 @@ impl NatsStore {
         }))
     }
 
-    /// Both keys in one step where the bucket takes that. Otherwise first beside the lock, then the lock:
-    /// whoever wrote last beside it is the only one of us who can still take it, or one who came
-    /// before, whose taking the later one has carried over.
+    /// Writes both keys in one step if the bucket accepts that. Otherwise writes the companion key first, then the
+    /// lock. After the first write, only two of our clients can still take the lock: the last one to write the
+    /// companion key, or an earlier one whose acquisition the last one has carried over.
     ///
     /// Returns the sequences of both.
     async fn write_keys(

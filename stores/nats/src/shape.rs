@@ -7,25 +7,25 @@ use std::time::Duration;
 use serde_json::Value;
 use shedlock_store::{Result, configuration};
 
-/// The largest message that a lock can need, with its headers.
+/// The largest message that a lock can need, including its headers.
 const LARGEST_MESSAGE: i64 = 1024;
 
-/// How many values of a key a key-value bucket keeps at most.
+/// The largest number of values per key that a key-value bucket can keep.
 const LONGEST_HISTORY: i64 = 64;
 
 /// The settings of the bucket's stream, as JetStream returns them.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) config: Value,
-    /// The sequence of the oldest message, or of the next one where there is none.
+    /// The sequence of the oldest message, or of the next one if there is none.
     pub(crate) first_sequence: u64,
-    /// The version of the server that answers clients.
+    /// The version of the server that replies to clients.
     pub(crate) server: Version,
 }
 
 pub(crate) type Version = (u32, u32, u32);
 
-/// Reads one; what follows a number, like `-RC.1`, is passed over.
+/// Parses a version. Anything after a number, like `-RC.1`, is ignored.
 pub(crate) fn version(text: &str) -> Version {
     let mut numbers = text.split('.').map(|part| {
         let digits = part.split(|letter: char| !letter.is_ascii_digit()).next();
@@ -35,22 +35,22 @@ pub(crate) fn version(text: &str) -> Version {
     (next(), next(), next())
 }
 
-/// Servers before this one that can begin a bucket with a sequence of choice empty it when they start,
-/// while its first message still stands (nats-server, pull request 6753).
+/// Servers before this version that can begin a bucket with a chosen sequence empty the bucket when they start, as long
+/// as its first message has not been replaced (nats-server, pull request 6753).
 const KEEPS_FIRST_SINCE: Version = (2, 11, 4);
 
-/// What the last look at the settings found.
+/// The result of the last check of the settings.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<Known>);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// On which connection they were in order; 0: on none yet.
+    /// The connection on which the settings last passed the check; 0 if they have not passed yet.
     pub(crate) passed: u64,
     pub(crate) is_atomic: bool,
-    /// Whether the server may forget what it has confirmed, however it is set up.
+    /// Whether the server may lose messages that it has confirmed, whatever the server's own settings are.
     pub(crate) is_fleeting: bool,
-    /// How many servers keep the bucket; 0 before the first look.
+    /// How many servers keep the bucket; 0 before the first check.
     pub(crate) kept_by: u64,
 }
 
@@ -59,8 +59,8 @@ impl Shape {
         self.is_set("allow_atomic")
     }
 
-    /// Refuses settings with which a held lock is forgotten, or no lock can be taken, as `Configuration`; the error names
-    /// the setting and what to do.
+    /// Refuses settings that lose held locks, or that prevent locks from being taken, as `Configuration`. The error
+    /// names the setting and what to do.
     pub(crate) fn check(&self, bucket: &str) -> Result<()> {
         let refused = |what: &str, remedy: &str| {
             let message = format!("the bucket {bucket:?} {what}: {remedy}");
@@ -88,7 +88,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Whether there is each of them, what it does, and the flag that changes it.
+    /// Returns, for each fault that an edit can fix: whether it is present, what it does, and the flag that fixes it.
     fn editable_faults(&self) -> [(bool, String, &'static str); 6] {
         let age = Duration::from_nanos(self.config["max_age"].as_u64().unwrap_or_default());
         let (messages, bytes) = (self.number("max_msgs"), self.number("max_bytes"));
@@ -135,7 +135,7 @@ impl Shape {
         ]
     }
 
-    /// The same of what cannot be changed back.
+    /// Returns, for each fault that an edit cannot fix: whether it is present, and what it does.
     fn lasting_faults(&self) -> [(bool, String); 4] {
         let retention = self.config["retention"].as_str().unwrap_or("limits");
         [
@@ -158,7 +158,7 @@ impl Shape {
         ]
     }
 
-    /// Whether the server drops all messages when it starts.
+    /// Whether the server deletes all messages when it starts.
     fn is_emptied(&self) -> bool {
         let begins_with = self.config["first_seq"].as_u64().unwrap_or_default();
         begins_with > 0
@@ -190,7 +190,7 @@ impl Seen {
         *self.lock()
     }
 
-    /// Keeps what this look found, on the connection of this number, and [checks](Shape::check) it.
+    /// Stores these settings, as read over the connection of this number, and [checks](Shape::check) them.
     pub(crate) fn learn(&self, shape: &Shape, bucket: &str, nth: u64) -> Result<()> {
         let is_late = shape.config["persist_mode"] == "async";
         let known = Known {
@@ -214,7 +214,8 @@ impl Seen {
         Ok(())
     }
 
-    /// An answer may come of settings that were changed: the next taking looks at them again.
+    /// Marks the check as outdated: a reply may have been caused by changed settings. The next acquisition reads the
+    /// settings again.
     pub(crate) fn doubt(&self) {
         let mut known = self.lock();
         if known.passed > 0 {
@@ -269,7 +270,7 @@ mod tests {
                 said.contains("first_seq") && said.contains("upgrade"),
                 "{said}"
             );
-            // Once its first message is replaced, nothing is lost any more.
+            // Once the first message has been replaced, nothing is lost.
             at(server, (1 << 50) + 1).check("b").unwrap();
         }
         for server in ["2.11.4", "2.12.5-RC.2", "3.0"] {
@@ -282,7 +283,7 @@ mod tests {
         for harmless in [
             json!({}),
             json!({ "max_msgs_per_subject": 64 }),
-            // A full bucket grants no lock and forgets none. Hosted NATS asks for such a limit.
+            // A full bucket grants no lock and loses none. Hosted NATS requires a limit like this.
             json!({ "max_bytes": 1 << 20, "max_msgs": 1000 }),
             json!({ "discard": "old" }),
             json!({ "storage": "memory", "sources": [], "mirror": null, "sealed": false }),

@@ -18,18 +18,18 @@ use crate::key;
 use crate::line::{Line, Origin};
 use crate::shape::{Seen, Shape};
 
-/// Sequences from here on (2^40) began with a clock: nobody writes as many messages, and in microseconds
-/// it was January 1970.
+/// Sequences from this one on (2^40) began with the clock: no bucket receives that many messages, and as microseconds
+/// it is an instant in January 1970.
 const CLOCKED: u64 = 1 << 40;
 
-/// Locks in a key-value bucket of NATS JetStream: what a [`NatsProvider`] is made of.
+/// Locks in a key-value bucket of NATS JetStream: the store behind a [`NatsProvider`].
 #[derive(Clone, Debug)]
 pub struct NatsStore {
     pub(crate) bucket: Bucket,
     pub(crate) seen: Arc<Seen>,
 }
 
-/// Sets which bucket the locks are in, and how it is made; made by `NatsProvider::builder`.
+/// Configures the bucket, and how it is created. `NatsProvider::builder` returns it.
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
@@ -42,7 +42,7 @@ impl FromClient for NatsStore {
     type Builder = Builder;
 
     fn builder(client: Client) -> Builder {
-        // It is connected or not: there is nothing to wait for.
+        // The client is either connected or not: there is nothing to wait for.
         let line = Line::new(Origin::Theirs(client), Duration::from_secs(1));
         let settings = Settings::default();
         Builder {
@@ -54,36 +54,37 @@ impl FromClient for NatsStore {
 
 impl Builder {
     shedlock_store::setters! { [bucket.settings]
-        /// The bucket; `shedlock-locks` unless set.
+        /// Sets the bucket; `shedlock-locks` by default.
         bucket(bucket: impl Into<String>) = bucket.into();
 
-        /// The JetStream domain, where it is not the server's own.
+        /// Sets the JetStream domain, if it is not the server's own.
         domain(domain: impl Into<String>) = Some(domain.into());
 
-        /// How long an answer may take; 5 s unless set.
+        /// Sets the time limit for a reply; 5 s by default.
         response_timeout(timeout: Duration) = timeout;
 
-        /// How many servers keep the bucket, where [`migrate`](VersionedStore::migrate) makes it: 1 unless
-        /// set, 3 for a cluster that may lose one.
+        /// Sets how many servers keep the bucket if [`migrate`](VersionedStore::migrate) creates it: 1 by default. Use
+        /// 3 for a cluster that must survive the loss of one server.
         replicas(replicas: usize) = replicas;
 
-        /// Where the bucket is kept, where [`migrate`](VersionedStore::migrate) makes it; on disk unless set.
+        /// Sets where the bucket stores its messages if [`migrate`](VersionedStore::migrate) creates it; on disk by
+        /// default.
         storage(storage: Storage) = storage;
 
-        /// Asserts that each server that keeps the bucket is set up with `sync_interval: always`, which
-        /// NATS has from 2.10 on: what it has confirmed is on disk. No client can find that out.
+        /// Asserts that every server that keeps the bucket is configured with `sync_interval: always`, which NATS
+        /// supports from 2.10 on: messages that it has confirmed are on disk. No client can check this setting.
         ///
-        /// Without it a server that loses its power may lose the last two minutes, locks included:
+        /// Without it, a server that loses power may lose the last two minutes of writes, locks included. Therefore
         /// [`durable`](Capabilities::durable) is not declared, and each extension and unlock reads first.
         sync_always(sync_always: bool) = sync_always;
     }
 
     shedlock_store::versioned_setters!(common);
 
-    /// Checks the settings; no I/O.
+    /// Checks the settings and creates the provider, without any I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for a bucket or a domain that is not made of letters, digits, `-` and `_`.
+    /// `InvalidInput` for a bucket or a domain with characters other than letters, digits, `-` and `_`.
     pub fn build(self) -> Result<NatsProvider> {
         let settings = &self.bucket.settings;
         for (what, name) in [
@@ -109,7 +110,8 @@ fn is_plain(name: &str) -> bool {
 }
 
 impl NatsStore {
-    /// Connects, and looks at the bucket's settings: `Configuration` where they lose locks. Whatever else is wrong with them, the first call meets.
+    /// Connects and checks the bucket's settings: `Configuration` if they lose locks. Any other problem is left for the
+    /// first call to report.
     pub(crate) async fn look_ahead(&self) -> Result<()> {
         let nth = self.bucket.line.nth().await?;
         let Ok(Some(shape)) = self.bucket.shape().await else {
@@ -128,7 +130,7 @@ impl NatsStore {
         self.seen.learn(shape, &self.bucket.settings.bucket, nth)
     }
 
-    /// Whether the servers keep all that they have confirmed, as far as is known.
+    /// Whether the servers keep everything that they have confirmed, as far as is known.
     fn is_durable(&self) -> bool {
         self.bucket.settings.sync_always && !self.seen.known().is_fleeting
     }
@@ -158,7 +160,7 @@ impl VersionedStore for NatsStore {
         self.write_pair(name, &before, record).await
     }
 
-    /// All keys, and the messages of those that are wanted.
+    /// Reads all keys, and the messages of the wanted ones.
     async fn list(&self, after: Option<&LockName>, limit: usize) -> Result<Listed<Version>> {
         let keys = self.bucket.keys().await?;
         let mut names: Vec<LockName> = keys.iter().filter_map(|text| key::name(text)).collect();
@@ -172,9 +174,8 @@ impl VersionedStore for NatsStore {
         Ok(read.buffer_unordered(16).collect().await)
     }
 
-    /// A bucket that is made anew counts from 1 again, unless [`migrate`](VersionedStore::migrate)
-    /// made it on a server that can begin with the clock. And a server that has lost its last writes
-    /// gives their sequences to others.
+    /// A recreated bucket counts from 1 again, unless [`migrate`](VersionedStore::migrate) created it on a server that
+    /// can begin with the clock. And a server that has lost its last writes reuses their sequences.
     fn comes_again(&self, version: &Version) -> bool {
         version.lock < CLOCKED || !self.is_durable()
     }
@@ -215,7 +216,7 @@ impl VersionedStore for NatsStore {
         Ok(Migration::with_changes(changes))
     }
 
-    /// A call whose answer was lost, and what is asked then, perhaps over a new connection.
+    /// Covers a call whose reply was lost and the read that follows, possibly over a new connection.
     fn longest_call(&self) -> Duration {
         let Bucket { line, settings } = &self.bucket;
         let response = settings.response_timeout;

@@ -28,15 +28,15 @@ impl FromUrl for NatsStore {
     }
 }
 
-/// A URL, read. Files that it names are not, yet.
+/// A parsed URL. The files that it names have not been read yet.
 pub(crate) struct Address {
     servers: Vec<ServerAddr>,
-    /// A user, or a token where there is no password.
+    /// A user, or a token if there is no password.
     user: Option<String>,
     password: Option<String>,
     credentials: Option<String>,
     nkey: Option<String>,
-    /// Whether the server must speak TLS; otherwise it is free to.
+    /// Whether the server must use TLS. Otherwise TLS is optional.
     is_encrypted: bool,
     tls: TlsOptions,
     connect: Duration,
@@ -103,13 +103,13 @@ impl Address {
 
     fn provider(self) -> Result<NatsProvider> {
         let files = self.tls.read()?;
-        // With a crypto provider of its own, so that none is installed for the process.
+        // Uses its own crypto provider, so that none is installed for the process.
         let tls = files.client_config(self.is_encrypted)?;
         let mut options = ConnectOptions::new()
             .connection_timeout(self.connect)
             .request_timeout(Some(self.settings.response_timeout))
             .ping_interval(Duration::from_secs(10))
-            // Its own pauses grow to 4 s, and an extension may be due.
+            // The client's own delays grow to 4 s, and an extension may be due earlier.
             .reconnect_delay_callback(|failed| match failed {
                 0 => Duration::ZERO,
                 _ => Duration::from_millis(200),

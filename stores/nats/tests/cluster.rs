@@ -1,4 +1,4 @@
-//! Three servers: one of them stops, or falls silent.
+//! Three servers: one of them stops, or no longer responds.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -13,7 +13,7 @@ use shedlock_core::{
 };
 use shedlock_nats::NatsProvider;
 
-/// One start of three servers serves all of this.
+/// All these cases share one start of three servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_majority_keeps_the_locks() {
     let cluster = Cluster::start().await;
@@ -33,7 +33,7 @@ async fn a_majority_keeps_the_locks() {
     a_server_stops(&cluster, &provider).await;
 }
 
-/// Asked at another server: until there is a new leader, errors say to ask again.
+/// Calls go to the other servers. Until there is a new leader, their errors are retryable.
 async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
     let leader = cluster.leader("locks", 0).await.unwrap();
     let others: Vec<_> = (0..3).filter(|i| *i != leader).collect();
@@ -44,7 +44,7 @@ async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
     let lease = still_held(&provider, &lease).await;
     let next = taken(&provider, request("next")).await;
     cluster.servers[leader].signal("CONT");
-    // Awake again, it does not go by what it knew.
+    // Once resumed, the server does not rely on its old state.
     let own = NatsProvider::connect(&cluster.url(&[leader], options))
         .await
         .unwrap();
@@ -64,7 +64,7 @@ async fn a_server_stops(cluster: &Cluster, provider: &NatsProvider) {
     give_back(provider, &lease).await;
 }
 
-/// By others, and by its holder.
+/// Checks the lease with another owner's attempt, and with its holder's extension.
 async fn still_held(provider: &NatsProvider, lease: &Lease) -> Lease {
     let other = asked(provider, request(lease.name().as_str())).await;
     let Attempt::Skipped(skip) = other else {
@@ -83,7 +83,7 @@ async fn taken(provider: &NatsProvider, request: AttemptRequest) -> Lease {
     attempt.acquired().expect("the lock should be free")
 }
 
-/// As the runtime asks: again, with the same owner, while errors say so.
+/// Repeats an attempt as the runtime does: with the same owner, while the errors are retryable.
 async fn asked(provider: &NatsProvider, request: AttemptRequest) -> Attempt {
     let mut errors = Vec::new();
     for _ in 0..60 {

@@ -1,5 +1,5 @@
-//! A server that loses its power loses what it has not written to disk, up to two minutes of it, and
-//! gives the sequences of what it lost to others.
+//! A server that loses power loses the writes that are not on disk yet, up to two minutes of them, and reuses their
+//! sequences.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -26,7 +26,7 @@ async fn connected(url: &str) -> NatsProvider {
 async fn extended(provider: &NatsProvider, lease: &shedlock_core::Lease) -> Extension {
     let longer = ExtendRequest::new(2 * MINUTE);
     let mut last = None;
-    // Its connection is replaced meanwhile.
+    // Its connection is replaced in the meantime.
     for _ in 0..100 {
         match provider.extend(lease, &longer).await {
             Ok(extension) => return extension,
@@ -70,7 +70,7 @@ async fn a_holder_from_before_a_lost_tail_touches_no_lock_of_others() {
         std::fs::rename(&earlier, &data).unwrap();
         server.start_again().unwrap();
 
-        // As many writes as before, so that the sequences are those of before.
+        // As many writes as before, so that their sequences repeat.
         let next = connected(server.url()).await;
         let held = [take(&next, "job").await, take(&next, "other").await];
         let late_extension = extended(&stale, &late[0]).await;
@@ -95,7 +95,7 @@ async fn a_holder_from_before_a_lost_tail_touches_no_lock_of_others() {
     }
 }
 
-/// It is declared only where the operator asserts it, and never of what is not on disk.
+/// Durability is declared only if the operator asserts it, and never for data that is not on disk.
 #[tokio::test]
 async fn durable_is_declared_where_the_operator_asserts_it() {
     let server = common::servers().remove(0);

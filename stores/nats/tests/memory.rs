@@ -1,4 +1,4 @@
-//! A bucket in memory, as ShedLock makes it: what a restart of the server takes away.
+//! A bucket in memory, as ShedLock creates it: what is lost when the server restarts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -32,7 +32,7 @@ async fn a_restart_frees_all_locks_and_it_is_said_before() {
     let lease = take(&provider, "job").await;
     server.stop();
     server.begin().await;
-    // The bucket is gone with its locks, until somebody makes it again.
+    // The bucket is gone with its locks until it is created again.
     let error = loop {
         match provider.check().await {
             Err(error) if error.kind() == ErrorKind::Configuration => break error,

@@ -1,4 +1,5 @@
-//! Records byte for byte, ShedLock's own writes beside ours, and that its known defects are not ours.
+//! Records byte for byte, ShedLock's own writes alongside ours, and checks that we do not share ShedLock's known
+//! defects.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -27,7 +28,7 @@ struct Room {
     bucket: String,
 }
 
-/// A message as the server keeps it.
+/// A message as the server stores it.
 #[derive(Debug, PartialEq, Eq)]
 struct Stored {
     sequence: u64,
@@ -36,7 +37,7 @@ struct Stored {
 }
 
 impl Room {
-    /// One on each server.
+    /// Creates one room on each server.
     async fn each() -> Vec<Self> {
         let mut rooms = Vec::new();
         for server in servers() {
@@ -66,7 +67,7 @@ impl Room {
         let bytes = |field: &str| STANDARD.decode(message[field].as_str().unwrap_or_default());
         let headers = String::from_utf8(bytes("hdrs").unwrap()).unwrap();
         let lines = headers.lines().skip(1).filter(|line| {
-            // What was said to the server itself, which it keeps.
+            // Leave out the headers that were meant for the server, which stores them too.
             !line.is_empty()
                 && !line.starts_with("Nats-Expected")
                 && !line.starts_with("Nats-Batch")
@@ -80,7 +81,7 @@ impl Room {
         })
     }
 
-    /// As ShedLock does: with the revision that it has read, or none for a deletion.
+    /// Writes as ShedLock does: with the revision that it has read, or without one for a deletion.
     async fn put(&self, headers: &[(&str, &str)], data: Vec<u8>) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -116,7 +117,7 @@ async fn a_record_is_as_documented() {
         let attempt = room.provider.attempt(&asked).await.unwrap();
         let lease = attempt.acquired().expect("the lock should be free");
         let taken = room.stored("job").await.unwrap();
-        // All that ShedLock reads.
+        // Everything that ShedLock reads.
         let until = millis(lease.locked_until().unwrap());
         assert_eq!(taken.data, until.to_be_bytes());
         let at = millis(lease.acquired_at().unwrap());
@@ -166,7 +167,7 @@ async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
         pause(left + Duration::from_millis(20)).await;
         let lease = take(&*room.provider, "job").await;
         give_back(&*room.provider, &lease).await;
-        // Its unlock leaves a marker.
+        // ShedLock's unlock leaves a marker.
         room.put_until(now() + MINUTE).await;
         room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
         let next = take(&*room.provider, "job").await;
@@ -174,14 +175,14 @@ async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
     }
 }
 
-/// An unlock or an extension that is not the holder's.
+/// Tries an unlock and an extension by an owner that no longer holds the lock.
 #[tokio::test]
 async fn a_late_holder_changes_nothing_of_whoever_came_after() {
     for room in Room::each().await {
         let at = now() + MINUTE;
         for by_shedlock in [true, false] {
             let late = take(&*room.provider, "job").await;
-            // Its time is over, and somebody else came, maybe of this very process.
+            // Its lease has ended, and another owner holds the lock, perhaps in this same process.
             room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
             let next = if by_shedlock {
                 room.put_until(at).await;
@@ -204,7 +205,7 @@ async fn a_late_holder_changes_nothing_of_whoever_came_after() {
     }
 }
 
-/// Whoever comes between a read and a write. Each write names what it replaces.
+/// Another client writes between a read and a write. Each write names the message that it replaces.
 #[tokio::test]
 async fn an_unlock_never_deletes_and_never_writes_over_what_it_has_not_read() {
     for room in Room::each().await {
@@ -218,7 +219,7 @@ async fn an_unlock_never_deletes_and_never_writes_over_what_it_has_not_read() {
     }
 }
 
-/// What cannot be understood is an error, and is left alone.
+/// Data that cannot be parsed is an error, and is left alone.
 #[tokio::test]
 async fn what_is_no_lock_is_an_error_and_is_left_alone() {
     for room in Room::each().await {
@@ -241,7 +242,7 @@ async fn what_a_task_returned_is_kept_when_its_lock_was_lost() {
             42
         });
         let outcome = outcome.await.unwrap();
-        // ShedLock wrote while the task ran, so that it is told, too.
+        // ShedLock overwrote the lock while the task ran, so the outcome reports the loss too.
         assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
         assert_eq!(outcome.value(), Some(42));
         assert_eq!(
@@ -251,7 +252,7 @@ async fn what_a_task_returned_is_kept_when_its_lock_was_lost() {
     }
 }
 
-/// Tokens grow, also over what ShedLock and people delete.
+/// Tokens grow even after ShedLock or a person deletes the record.
 #[tokio::test]
 async fn tokens_grow_over_deletions_and_shedlocks_writes() {
     for room in Room::each().await {
@@ -266,7 +267,7 @@ async fn tokens_grow_over_deletions_and_shedlocks_writes() {
     }
 }
 
-/// Each page asks for its own locks alone, however many there are, and for each of their keys once.
+/// Each page reads only its own locks, however many there are, and each of their keys once.
 #[tokio::test]
 async fn a_page_of_locks_is_read_once_and_no_lock_beside_it() {
     for room in Room::each().await {
@@ -283,7 +284,7 @@ async fn a_page_of_locks_is_read_once_and_no_lock_beside_it() {
             let listed: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
             assert_eq!(listed, *expected);
             page = page.with_after(LockName::new(listed[listed.len() - 1]).unwrap());
-            // What the server passes on comes in its order.
+            // The server forwards messages in order, so this one marks the end of the page.
             room.raw
                 .publish(subject.clone(), "end".into())
                 .await

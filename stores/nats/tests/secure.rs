@@ -1,4 +1,4 @@
-//! Servers that ask who is there, and domains.
+//! Servers that authenticate clients, and domains.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -17,7 +17,7 @@ use shedlock_nats::NatsProvider;
 
 const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";
 
-/// All that a provider does first.
+/// Uses the first operations of every provider.
 async fn works(url: &str) {
     let provider = NatsProvider::connect(url).await.unwrap();
     provider.migrate().await.unwrap();
@@ -63,7 +63,7 @@ async fn users_tokens_and_nkeys_are_let_in() {
     is_refused(&format!("nats://{host}?nkey=/no/such/file")).await;
 }
 
-/// A token that one key has signed for another.
+/// Returns a token in which one key signs claims about another.
 fn token(signer: &KeyPair, subject: &KeyPair, claims: &Value) -> String {
     let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
@@ -151,7 +151,7 @@ async fn a_server_is_trusted_by_the_authority_that_the_url_names() {
     is_refused(&url).await;
 }
 
-/// As in a small container: such a system is the one of a process of its own.
+/// As in a minimal container. A child process runs without the system's certificate authorities.
 #[tokio::test]
 async fn a_server_without_tls_needs_no_authorities_of_the_system() {
     const NAME: &str = "a_server_without_tls_needs_no_authorities_of_the_system";
@@ -189,7 +189,7 @@ async fn a_domain_is_asked_by_its_name() {
     let server = Own::start("jetstream { store_dir: \"$DIR\", domain: hub }").await;
     let host = server.address();
     works(&format!("nats://{host}?domain=hub")).await;
-    // The same bucket, by the server's own name for it.
+    // The same bucket, without naming the domain.
     let provider = NatsProvider::connect(&format!("nats://{host}"))
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! Buckets whose settings lose locks: refused by whatever is called first.
+//! Buckets whose settings lose locks are refused by the first call, whichever it is.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -14,7 +14,7 @@ use shedlock_conformance::support::unique;
 use shedlock_core::{Attempt, ErrorKind, LockProvider, UnlockRequest};
 use shedlock_nats::NatsProvider;
 
-/// Makes a bucket as others do, with these settings besides.
+/// Creates a bucket as other programs do, with these additional settings.
 async fn make(raw: &Client, bucket: &str, settings: Value) {
     let mut config = json!({
         "name": format!("KV_{bucket}"),
@@ -40,7 +40,7 @@ fn seconds(count: u64) -> Value {
     json!(Duration::from_secs(count).as_nanos() as u64)
 }
 
-/// Two would hold the lock once the first one's message is gone.
+/// Otherwise two owners would hold the lock once the first owner's message has expired.
 #[tokio::test]
 async fn a_bucket_with_an_age_grants_no_lock_also_where_nothing_was_checked() {
     for server in servers() {
@@ -103,7 +103,7 @@ async fn connect_refuses_settings_that_lose_locks() {
     }
 }
 
-/// NATS before 2.11.4 empties it when it starts, unless its first message was replaced.
+/// NATS before 2.11.4 empties the bucket when it starts, unless its first message was replaced.
 #[tokio::test]
 async fn a_bucket_that_its_server_empties_is_refused() {
     for server in servers() {
@@ -140,7 +140,7 @@ async fn a_sealed_bucket_is_refused() {
     }
 }
 
-/// Hosted NATS asks for a limit: a full bucket grants no lock, and forgets none.
+/// Hosted NATS requires a limit. A full bucket grants no lock, and loses none.
 #[tokio::test]
 async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
     for server in servers() {
@@ -154,7 +154,7 @@ async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
     }
 }
 
-/// Servers refuse some of them because the subjects of the bucket are taken: by itself.
+/// Servers refuse some of the requests because the subjects are taken, by this same bucket.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_that_many_make_at_once_is_made_for_all_of_them() {
     for server in servers() {
@@ -177,7 +177,7 @@ async fn a_bucket_that_many_make_at_once_is_made_for_all_of_them() {
     }
 }
 
-/// What was in order need not be after the server was away.
+/// Settings that passed the check may have changed while the server was away.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_looked_at_again_over_a_new_connection() {
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
@@ -215,7 +215,7 @@ async fn settings_are_looked_at_again_over_a_new_connection() {
         }
     })
     .await;
-    // Who holds a lock already can give it back.
+    // A current holder can still unlock.
     let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
     assert!(unlocked.is_ok(), "{unlocked:?}");
 }

@@ -1,4 +1,4 @@
-//! A connection that has fallen silent is left behind at once, not when the client's own pings tell.
+//! A connection that no longer responds is discarded at once, before the client's own pings detect it.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -47,7 +47,7 @@ async fn one_request_finds_out_that_a_connection_is_half_open() {
             }
             Ok(other) => panic!("nobody else asks for the lock: {other:?}"),
             Err(error) => {
-                // One that is refused, since there is no connection yet, costs nothing.
+                // A call that is refused because there is no connection yet costs nothing.
                 told.0 += usize::from(had_no_answer(&error));
                 false
             }
@@ -60,13 +60,13 @@ async fn one_request_finds_out_that_a_connection_is_half_open() {
     give_back(&provider, &lease.unwrap()).await;
 }
 
-/// As an executor does whose store timeout is shorter than the provider's own.
+/// Like an executor whose store timeout is shorter than the provider's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
     let server = server("SHEDLOCK_TEST_NATS_URL");
     let proxy = Proxy::start(address(&server, 4222).unwrap()).await.unwrap();
     let through = proxy.addr();
-    // An answer may take 5 s: longer than the lease of a keep-alive that drops its calls may last.
+    // A reply may take 5 s, which can be longer than the lease of a keep-alive that drops its calls.
     let url = format!("nats://{through}?bucket={}", unique("dropped"));
     let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
@@ -81,7 +81,7 @@ async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
     }
     proxy.heal().await.unwrap();
 
-    // The client's pings would take half a minute, and an answer's time 5 s.
+    // The client's pings would take half a minute, and the limit for a reply is 5 s.
     for _ in 0..3 {
         let wait = pin!(pause(dropped));
         match select(provider.attempt(&request), wait).await {

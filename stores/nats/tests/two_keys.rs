@@ -1,5 +1,5 @@
-//! A lock and what stands beside it, written by several at once and with ShedLock between them: no slot
-//! is granted twice.
+//! A lock and its companion key, written by several clients at once and with ShedLock in between: no slot is granted
+//! twice.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -57,7 +57,7 @@ impl Room {
             .unwrap()
     }
 
-    /// What a client sends to write the lock itself.
+    /// The start of the message with which a client writes the lock itself.
     fn writes_the_lock(&self) -> String {
         format!("HPUB $KV.{}.job ", self.bucket)
     }
@@ -73,7 +73,7 @@ impl Room {
         assert!(answer.get("error").is_none(), "{answer}");
     }
 
-    /// ShedLock holds the lock, and its time is over.
+    /// ShedLock has held the lock, and its lease has expired.
     async fn shedlock_ran(&self) {
         let until = now() - Duration::from_secs(1);
         let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -91,7 +91,7 @@ impl Room {
         serde_json::from_slice(&answer.payload).unwrap()
     }
 
-    /// The settings as an older version of this crate made them, or without this one's step.
+    /// Sets the bucket up as an older version of this crate did, without writes of both keys in one step.
     async fn takes_one_message_at_a_time(&self) {
         let mut config = self.api("INFO", Value::Null).await["config"].take();
         config["allow_atomic"] = false.into();
@@ -108,8 +108,8 @@ fn now() -> SystemTime {
     SystemClock.system_time()
 }
 
-/// Ahead of the clock, so that only what stands beside the lock says that it was taken: a slot that
-/// passed while ShedLock ran counts as taken anyway.
+/// A slot ahead of the clock, so that only the companion key records that it was taken: a slot that passed while
+/// ShedLock ran counts as taken in any case.
 fn ahead(minutes: u32) -> Slot {
     Slot::at(now() + HOUR + minutes * MINUTE).unwrap()
 }
@@ -120,8 +120,9 @@ fn slot_request(slot: Slot) -> AttemptRequest {
         .with_slot_tolerance(24 * HOUR)
 }
 
-/// One announces its taking beside the lock; another, with an earlier slot, writes over that, and
-/// dies; the first one takes the lock after all. ShedLock's next run leaves only what stands beside.
+/// One client announces its acquisition in the companion key. Another, with an earlier slot, overwrites the
+/// announcement and dies. The first one takes the lock after all. ShedLock's next run then leaves the slot only in the
+/// companion key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_whose_announcement_was_overwritten_is_not_granted_twice() {
     for server in servers() {
@@ -156,7 +157,7 @@ async fn overwritten(room: &Room) {
     });
     until("the first one is on its way", async || delayed.has_struck()).await;
     let cut = dying.on_request(contains(&writes), 1, Strike::SwallowRequest);
-    // It never comes back to ask again.
+    // It never repeats its attempt.
     let request = slot_request(earlier);
     let dies = dying_writer.attempt(&request);
     tokio::pin!(dies);
@@ -186,8 +187,8 @@ async fn acquired(provider: &NatsProvider, request: &AttemptRequest) -> shedlock
     attempt.acquired().expect("the lock should be free")
 }
 
-/// A worker of an earlier version announces, one of now takes the lock: the announced taking cannot
-/// come any more, and its slot stays free.
+/// A worker of an earlier version announces an acquisition, and one of the current version takes the lock. The
+/// announced acquisition can no longer happen, and its slot stays free.
 #[tokio::test]
 async fn a_taking_announced_by_an_earlier_version_ends_with_the_next_one() {
     for server in servers() {
@@ -226,7 +227,7 @@ fn last_of(room: &Room, key: &str) -> Value {
     json!({ "last_by_subj": format!("$KV.{}.{key}", room.bucket) })
 }
 
-/// Where the server can write both keys or none: in one message each, with no gap between.
+/// If the server supports it, both keys are written in one batch. Their sequences are consecutive in any case.
 #[tokio::test]
 async fn both_keys_are_written_in_one_step_where_the_server_can() {
     for server in servers() {
@@ -258,7 +259,7 @@ async fn both_keys_are_written_in_one_step_where_the_server_can() {
     }
 }
 
-/// A bucket of before takes both keys at once after it was migrated, and says so once.
+/// After a migration, a bucket of an earlier version accepts both keys at once. The migration reports this change once.
 #[tokio::test]
 async fn migrate_has_a_bucket_of_before_take_both_keys_at_once() {
     for server in servers() {
@@ -282,7 +283,7 @@ async fn migrate_has_a_bucket_of_before_take_both_keys_at_once() {
     }
 }
 
-/// A late copy of a write that makes the record finds one, also where it was deleted since.
+/// A late copy of a write that creates the record finds one, even if it has been deleted since.
 #[tokio::test]
 async fn a_late_copy_that_makes_the_record_makes_none_over_another() {
     for server in servers() {

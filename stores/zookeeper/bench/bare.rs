@@ -1,4 +1,4 @@
-//! Bare writes on ZooKeeper: each names the version that it replaces.
+//! Bare writes on ZooKeeper. Each names the version that it replaces.
 
 use std::collections::HashMap;
 

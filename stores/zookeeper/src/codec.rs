@@ -1,4 +1,4 @@
-//! What the two nodes of a lock hold.
+//! The contents of a lock's two nodes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ pub(crate) struct Node {
     pub(crate) stat: Stat,
 }
 
-/// The two nodes of a lock, as they were at one instant.
+/// The two nodes of a lock at one instant.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nodes {
     pub(crate) lock: Option<Node>,
@@ -24,11 +24,12 @@ pub(crate) struct Nodes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
     pub(crate) zxid: i64,
-    /// What the server compares.
+    /// The version that the server compares.
     pub(crate) version: i32,
 }
 
-/// Which writes of the two nodes a record was read from; none where there is no node.
+/// Identifies the writes of the two nodes that a record was read from; none for a node that does
+/// not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     pub(crate) lock: Option<Write>,
@@ -36,7 +37,7 @@ pub struct Version {
 }
 
 impl Write {
-    /// The last one of this node.
+    /// Returns the last write of this node.
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
             zxid: stat.mzxid,
@@ -64,7 +65,8 @@ impl Nodes {
     }
 }
 
-/// The data of a lock's own node, as ShedLock writes it: always three digits behind the second.
+/// Returns the data of a lock's own node, as ShedLock writes it: always with three fractional
+/// digits.
 pub(crate) fn until(record: &Record) -> String {
     let millis = i64::try_from(record.until_millis()).unwrap_or(i64::MAX);
     let until = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
@@ -72,10 +74,10 @@ pub(crate) fn until(record: &Record) -> String {
 }
 
 pub(crate) fn record(lock: Option<&Node>, beside: Option<&Node>) -> Result<Record> {
-    // Deleted by hand, without a trace.
+    // The lock's node was deleted by hand.
     let until = lock.map_or(Ok(UNIX_EPOCH), Node::until)?;
     let mut record = Record::until(until);
-    // Above the nodes of longer names there is nothing to tell.
+    // The empty companion nodes above longer names contain no record.
     if let Some(beside) = beside.filter(|node| !node.data.is_empty()) {
         let mut kept = beside.kept()?;
         let zxid = beside.stat.mzxid;
@@ -122,15 +124,16 @@ impl Node {
     }
 }
 
-/// An instant as Java prints them, with any number of digits behind the second, as the next whole
-/// millisecond.
+/// Parses an instant as Java prints it, with any number of fractional digits, and rounds it up to a
+/// whole millisecond.
 fn parse(text: &str) -> Option<SystemTime> {
     let is_written_so = |byte: u8| byte.is_ascii_digit() || b"TZ:.+-".contains(&byte);
     if !text.ends_with('Z') || !text.bytes().all(is_written_so) {
         return None;
     }
     if let Some((year, rest)) = text.strip_prefix('+').and_then(|text| text.split_once('-')) {
-        // Beyond the year 9999. It stands for a long while, however it is cut.
+        // Beyond the year 9999. Any instant this far away has the same effect, so the latest one
+        // stands for it.
         if year.len() < 5 || !year.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
@@ -143,7 +146,7 @@ fn parse(text: &str) -> Option<SystemTime> {
     Some(UNIX_EPOCH + Duration::from_millis(millis))
 }
 
-/// The last millisecond that records can show.
+/// Returns the last millisecond that records can represent.
 pub(crate) fn end_of_time() -> SystemTime {
     instant(Timestamp::MAX.as_millisecond())
 }
@@ -188,7 +191,7 @@ mod tests {
         assert_eq!(theirs.until_millis(), 1_800_000_000_000);
         assert_eq!(theirs.locked_at, Some(instant(1_700_000_000_123)));
         assert_eq!(theirs.slots.attempts, Some(2));
-        // Extended, and so with the number of its acquisition.
+        // A later extension stores the token of the acquisition.
         let extended = format!("{OURS}token 5\n");
         let theirs = record(Some(&lock), Some(&node(&extended, 7))).unwrap();
         assert_eq!(theirs.fencing_token, Some(5));

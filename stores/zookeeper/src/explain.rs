@@ -1,11 +1,12 @@
-//! What the client says, as errors that say what to do.
+//! Conversion of the client's errors into errors that say what to do.
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{configuration, internal, unanswered, unavailable};
 use zookeeper_client::Error as ClientError;
 
-/// A failed request; `lost` is its kind where the answer was lost: `OutcomeUnknown` where a lock may have been written.
+/// Returns the error for a failed request. `lost` is its kind if the reply was lost: `OutcomeUnknown` if a lock may
+/// have been written.
 pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     use ClientError as E;
     let setup = |message| configuration(message);
@@ -54,7 +55,7 @@ pub(crate) fn unreachable_server() -> Error {
     )
 }
 
-/// Whether the request was refused unseen, so that it may be asked again on a new session.
+/// Whether the request was refused unprocessed, so that it can be sent again over a new session.
 pub(crate) fn is_refused_unseen(error: &ClientError) -> bool {
     matches!(
         error,
@@ -62,7 +63,7 @@ pub(crate) fn is_refused_unseen(error: &ClientError) -> bool {
     )
 }
 
-/// Whether a server said this, over a session that goes on.
+/// Whether a server returned this error over a session that is still valid.
 pub(crate) fn is_told(error: &ClientError) -> bool {
     !is_refused_unseen(error) && explain(error.clone(), OutcomeUnknown).kind() != OutcomeUnknown
 }

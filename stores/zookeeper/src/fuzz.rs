@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -17,7 +17,7 @@ pub fn url(data: &[u8]) {
     promises::url_without_files(data, crate::url::read);
 }
 
-/// The data of a lock's node and, behind the first line, of the one beside it.
+/// The data of a lock's node and, after the first line, of its companion node.
 pub fn nodes(data: &[u8]) {
     let (lock, beside) = match data.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&data[..end], Some(&data[end + 1..])),
@@ -60,8 +60,8 @@ pub(crate) fn node(data: impl AsRef<[u8]>, zxid: i64) -> Node {
     }
 }
 
-/// The path of the locks, and behind the first line a node or a name: names become nodes and nodes
-/// names, of which no two meet.
+/// The path of the locks and, after the first line, a node or a name: names convert to nodes and
+/// back, and no two of them collide.
 pub fn name(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (locks, text) = text.split_once('\n').unwrap_or(("/shedlock", &text));

@@ -15,9 +15,9 @@ mod url;
 pub use codec::Version;
 use shedlock_store::{StoreProvider, Versioned};
 pub use store::{Builder, ZooKeeperStore};
-/// The client, in the version that [`Builder`] takes.
+/// The client crate, in the version that [`Builder`] uses.
 pub use zookeeper_client;
 
-/// Locks in ZooKeeper: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
-/// [`Client`](zookeeper_client::Client).
+/// A lock provider for ZooKeeper. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder)
+/// takes a [`Client`](zookeeper_client::Client).
 pub type ZooKeeperProvider = StoreProvider<Versioned<ZooKeeperStore>>;

@@ -13,9 +13,9 @@ use crate::store::ZooKeeperStore;
 const BATCH: usize = 100;
 
 impl ZooKeeperStore {
-    /// All behind `after`: locks stand in folders of others, in any order.
+    /// Reads all locks after this name. Locks may be nested below other nodes, so they are found in any order.
     pub(crate) async fn walk(&self, after: &str) -> Result<Listed<Version>> {
-        // What is below a name sorts as the name does, unless `after` begins with it.
+        // Names below a node sort like the node's own name, unless `after` begins with that name.
         let may_be_wanted = |node: &String| {
             path::name(node).is_none_or(|name| name.as_str() > after || after.starts_with(&**node))
         };
@@ -47,7 +47,8 @@ impl ZooKeeperStore {
         Ok(listed)
     }
 
-    /// The paths of all nodes below these, which begin with `/`, from the parent of locks on.
+    /// Returns the paths of all nodes below these parents, relative to the path of the locks. Each parent begins with
+    /// `/`.
     async fn children(&self, parents: &[String]) -> Result<Vec<String>> {
         let locks = &self.paths.locks;
         let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
@@ -58,7 +59,7 @@ impl ZooKeeperStore {
     }
 }
 
-/// Whether it only leads to locks whose names go on.
+/// Whether the node exists only because locks with longer names are below it.
 fn only_leads_on(nodes: &Nodes) -> bool {
     let lock = nodes.lock.as_ref();
     let says_nothing = lock.is_none_or(|it| it.data.is_empty() || it.data == path::FREE.as_bytes());
@@ -71,7 +72,8 @@ fn leads_on(nodes: &Nodes) -> bool {
     lock.is_some_and(|node| node.stat.num_children > 0)
 }
 
-/// What cannot be read is held for ever, as ShedLock has it: one such node must not hide all others.
+/// Reads a lock's nodes. A node that cannot be parsed counts as held for ever, as with ShedLock: one such node must not
+/// hide all the others.
 fn reading(nodes: &Nodes) -> Reading<Version> {
     nodes.reading().unwrap_or_else(|_| {
         let until = nodes.lock.as_ref().and_then(|lock| lock.until().ok());

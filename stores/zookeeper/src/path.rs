@@ -1,4 +1,4 @@
-//! Names as paths of nodes.
+//! Conversions between names and paths of nodes.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use shedlock_core::LockName;
@@ -6,10 +6,10 @@ use shedlock_store::{Result, invalid};
 
 pub(crate) const LONGEST: usize = 1024;
 
-/// What the parent of ours adds to the path of the locks.
+/// The suffix that turns the path of the locks into the path of their companion nodes.
 const BESIDE: &str = ".owners";
 
-/// Before a name that is no path of nodes.
+/// The prefix of nodes whose name cannot be used as a path.
 const WRITTEN: &str = "shedlock-rs:";
 
 const BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -19,15 +19,15 @@ pub(crate) struct Paths {
     pub(crate) locks: String,
 }
 
-/// A node that has to be there, and what it holds if it is made.
+/// A node that must exist, and its data if it is created.
 pub(crate) type Parent = (String, &'static str);
 
-/// What leads to other locks is itself a free one.
+/// The data of a node that only leads to other locks: a free lock.
 pub(crate) const FREE: &str = "1970-01-01T00:00:00.000Z";
 
 impl Paths {
-    /// Below this path.
-    /// `InvalidInput` for what is no absolute path, and for one that is kept for nodes beside locks.
+    /// Creates the paths below this one. Returns `InvalidInput` if it is not an absolute path, or if it is reserved for
+    /// companion nodes.
     pub(crate) fn new(path: &str) -> Result<Self> {
         let refused = |why: &str| Err(invalid(format!("the path {path:?} {why}")));
         let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
@@ -44,12 +44,12 @@ impl Paths {
         self.both(&node(name))
     }
 
-    /// The same of a path below the two parents.
+    /// Returns both paths for a node below the two parents.
     pub(crate) fn both(&self, node: &str) -> [String; 2] {
         ["", BESIDE].map(|end| format!("{}{end}/{node}", self.locks))
     }
 
-    /// All nodes above those of this name, from the top.
+    /// Returns all nodes above those of this name, from the top.
     pub(crate) fn above(&self, name: &LockName) -> Vec<Parent> {
         let mut parents = self.roots();
         let node = node(name);
@@ -66,7 +66,7 @@ impl Paths {
     }
 }
 
-/// The nodes above this one and it itself, from the top.
+/// Returns the nodes above this one and the node itself, from the top.
 pub(crate) fn way_to(path: &str) -> Vec<Parent> {
     let above = path.match_indices('/').map(|(end, _)| end);
     let ends = above.filter(|end| *end > 0).chain([path.len()]);
@@ -81,7 +81,7 @@ fn node(name: &LockName) -> String {
     format!("{WRITTEN}{}", utf8_percent_encode(text, BYTES))
 }
 
-/// The name of a path below the parent; none for those that no lock of ours has.
+/// Returns the name of a path below the parent; none for a path that no lock of ours can have.
 pub(crate) fn name(of: &str) -> Option<LockName> {
     let text = match of.strip_prefix(WRITTEN) {
         Some(written) => percent_decode_str(written).decode_utf8().ok()?,
@@ -91,14 +91,14 @@ pub(crate) fn name(of: &str) -> Option<LockName> {
     (node(&name) == of).then_some(name)
 }
 
-/// Whether ZooKeeper takes this for nodes below each other.
+/// Whether ZooKeeper accepts this as a path of nodes.
 fn is_plain(text: &str) -> bool {
     text.split('/')
         .all(|part| !matches!(part, "" | "." | "..") && part.chars().all(is_allowed))
 }
 
-/// ZooKeeper goes by the 16-bit units of Java, of which all beyond the first plane are pairs of
-/// surrogates.
+/// ZooKeeper checks Java's 16-bit code units. Every character beyond the first plane is a pair of surrogates, so it is
+/// refused.
 fn is_allowed(char: char) -> bool {
     !matches!(char,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)

@@ -9,41 +9,41 @@ use zookeeper_client::{
 use crate::codec::{Node, Version, Write};
 use crate::path::Parent;
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Committed {
-    /// These are the writes.
+    /// Both nodes were written, by these writes.
     Done(Version),
     /// A node was not as expected.
     Raced,
-    /// A node above them is missing.
+    /// A parent of the nodes is missing.
     Parentless,
 }
 
-/// A node to be written: its path, its data, and the write that is to stand there.
+/// A node to write: its path, its data, and the last write that the node must still have.
 pub(crate) type Change = (String, String, Option<Write>);
 
-/// A client, and what is known of the server that it is on.
+/// A client, and what is known about the server that it is connected to.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) client: Client,
-    /// It is no part of an ensemble, so nobody is ahead of it.
+    /// Whether the server is standalone, so that no other server can be ahead of it.
     pub(crate) is_alone: bool,
 }
 
 impl Session {
-    /// Has the server catch up with its leader, and asks whether it has one. What was written in an
-    /// earlier session is then there in this one.
+    /// Synchronizes the server with its leader, and reads whether it has one. Data written in an earlier session is
+    /// then visible in this one.
     pub(crate) async fn begin(client: Client) -> Result<Self, ClientError> {
         let (synced, config) = join(client.sync("/"), client.get_config()).await;
         synced?;
-        // Who may not know is not alone.
+        // A client that may not read the configuration does not count as connected to a standalone server.
         let is_alone = config.is_ok_and(|(config, _)| config.is_empty());
         Ok(Self { client, is_alone })
     }
 
-    /// What is read, after all that was written before it was asked for. A server answers a session in
-    /// the order of its requests, so both are on their way at once.
+    /// Reads data that includes everything written before this call. A server processes the requests of a session in
+    /// order, so the sync and the read are sent together.
     async fn fresh(
         &self,
         mut reader: MultiReader<'_>,
@@ -55,7 +55,7 @@ impl Session {
         Ok(results)
     }
 
-    /// The nodes at these paths, as they were at one instant.
+    /// Reads the nodes at these paths, as they are at one instant.
     pub(crate) async fn read(self, paths: &[String]) -> Result<Vec<Option<Node>>, ClientError> {
         let mut reader = self.client.new_multi_reader();
         for path in paths {
@@ -73,7 +73,7 @@ impl Session {
         nodes.collect()
     }
 
-    /// The paths of the nodes below these.
+    /// Returns the paths of the nodes below these parents.
     pub(crate) async fn children(self, parents: &[String]) -> Result<Vec<String>, ClientError> {
         let mut reader = self.client.new_multi_reader();
         for parent in parents {
@@ -91,7 +91,7 @@ impl Session {
         Ok(paths)
     }
 
-    /// Writes both nodes in one transaction if both are as expected.
+    /// Writes both nodes in one transaction, if both are as expected.
     pub(crate) async fn commit(
         self,
         nodes: &[Change; 2],
@@ -107,7 +107,7 @@ impl Session {
         }
         let is_new = |(.., before): &Change| before.is_none();
         if nodes.iter().all(is_new) {
-            // Some versions of the server tell the number of a transaction only to what sets data.
+            // Some server versions return the number of a transaction only for operations that set data.
             let (beside, data, _) = &nodes[1];
             writer.add_set_data(beside, data.as_bytes(), Some(0))?;
         }
@@ -127,14 +127,14 @@ impl Session {
         }
     }
 
-    /// Makes nodes that are missing, from the top, and tells which were made.
+    /// Creates the missing nodes, from the top, and returns the created ones.
     pub(crate) async fn make(
         self,
         parents: &[Parent],
         acl: &[Acl],
     ) -> Result<Vec<String>, ClientError> {
         let options = CreateMode::Persistent.with_acls(Acls::new(acl));
-        // They are on their way one after the other, and none waits for the one before.
+        // The requests are sent in order, and none waits for the reply to the one before.
         let asked = parents.iter();
         let asked = asked.map(|(path, data)| self.client.create(path, data.as_bytes(), &options));
         let answers = join_all(asked.collect::<Vec<_>>()).await;
@@ -143,7 +143,7 @@ impl Session {
             match answer {
                 Ok(_) => made.push(path.clone()),
                 Err(ClientError::NodeExists) => {}
-                // Who may not make nodes there is not told that this one is there.
+                // Without permission to create a node there, the server does not report that this one exists.
                 Err(ClientError::NoAuth) if self.client.check_stat(path).await?.is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -152,7 +152,7 @@ impl Session {
     }
 }
 
-/// An answer without what was asked for: there may be no such node.
+/// Checks a result without the requested data: the node may not exist.
 fn nothing(result: MultiReadResult) -> Result<(), ClientError> {
     match result {
         MultiReadResult::Error {
@@ -163,7 +163,7 @@ fn nothing(result: MultiReadResult) -> Result<(), ClientError> {
     }
 }
 
-/// What stands after a transaction, all of whose writes have one number.
+/// Returns the writes of a transaction, which all have the same number.
 fn written(results: &[MultiWriteResult]) -> Result<Committed, ClientError> {
     let set = results.iter().find_map(|result| match result {
         MultiWriteResult::SetData { stat } => Some(stat.mzxid),

@@ -1,4 +1,4 @@
-//! How the ensemble is reached: by the user's own client, or by sessions that we make.
+//! Connections to the ensemble: the user's own client, or our own sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::requests::Session;
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     shared: Arc<Shared<Origin>>,
-    /// How long a session may take to be there.
+    /// How long it may take to establish a session.
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
 }
 
 pub(crate) enum Origin {
     Theirs(Client),
-    /// Our own: locks do not hang on them.
+    /// Our own sessions. Locks do not depend on them.
     Own {
         connector: Box<Connector>,
         servers: String,
-        /// `/` for none.
+        /// `/` if there is none.
         chroot: String,
     },
 }
@@ -38,12 +38,12 @@ impl Sessions {
         }
     }
 
-    /// Asks over a session that is connected; `lost` is the kind of the error where no answer comes. What changes nothing
-    /// is asked once more where the connection broke on the way, since it is found broken only by using it; and so is
-    /// whatever was refused for its session's sake.
+    /// Sends a request over a connected session. `lost` is the kind of the error if no reply arrives. A request that
+    /// changes nothing is sent once more if its connection broke: only using a connection reveals that it is broken.
+    /// Any request is sent once more if the server refused it because of its session.
     ///
-    /// Dropping the future is the same as a lost answer; the session is then left behind, since its connection may have
-    /// fallen silent.
+    /// Dropping the future counts as a lost reply. The session is then discarded, because its connection may no longer
+    /// respond.
     pub(crate) async fn ask<T, F>(&self, lost: ErrorKind, ask: impl Fn(Session) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, ClientError>>,
@@ -111,7 +111,7 @@ impl Connect for Origin {
     }
 }
 
-/// A client of the user's connects again by itself, to whichever server it finds.
+/// Waits until the user's client is connected. It reconnects by itself, to any server that it finds.
 async fn settled(client: &Client) -> Result<()> {
     let mut watcher = client.state_watcher();
     let mut state = client.state();

@@ -17,7 +17,7 @@ use crate::path::{self, Parent, Paths, way_to};
 use crate::requests::{Committed, Session};
 use crate::sessions::{Origin, Sessions};
 
-/// Locks in ZooKeeper: what a [`ZooKeeperProvider`] is made of.
+/// Locks in ZooKeeper: the store behind a [`ZooKeeperProvider`].
 #[derive(Clone, Debug)]
 pub struct ZooKeeperStore {
     pub(crate) sessions: Sessions,
@@ -25,7 +25,7 @@ pub struct ZooKeeperStore {
     acl: Vec<Acl>,
 }
 
-/// Sets where the locks are, and who may change them; made by `ZooKeeperProvider::builder`.
+/// Configures the path of the locks and their ACL. `ZooKeeperProvider::builder` returns it.
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
@@ -35,11 +35,11 @@ pub struct Builder {
     pub(crate) common: VersionedSettings,
 }
 
-/// Below the client's chroot.
+/// Locks are below the client's chroot.
 ///
-/// The client connects again by itself when its connection is lost. Its session can expire, though, when
-/// it is cut off for longer than that lasts; then every call is an error of kind `Unavailable`, and you
-/// have to make a new client and provider. A provider from a URL makes sessions by itself.
+/// The client reconnects by itself when it loses its connection. However, its session expires if the client is cut off
+/// for longer than the session timeout. Every call then returns an error of kind `Unavailable`, and you have to create
+/// a new client and a new provider. A provider from a URL creates new sessions by itself.
 impl FromClient for ZooKeeperStore {
     type Client = Client;
     type Builder = Builder;
@@ -60,30 +60,31 @@ impl Builder {
     }
 
     shedlock_store::setters! { []
-        /// The path below which the locks are; `/shedlock` unless set. Two providers must not lie below each
-        /// other.
+        /// Sets the path of the locks; `/shedlock` by default. The path of one provider must not be below the path of
+        /// another.
         path(path: impl Into<String>) = path.into();
 
-        /// The ACL of the nodes that are made: anyone may do anything unless set, as with ShedLock.
-        /// Whoever shares the locks needs to read, write and create. That of nodes that are there stays.
+        /// Sets the ACL of the nodes that the provider creates. By default anyone may do anything, as with ShedLock.
+        /// Every program that shares the locks needs permission to read, write and create. Existing nodes keep their
+        /// ACL.
         acl(acl: Vec<Acl>) = acl;
     }
 
     shedlock_store::setters! { [sessions]
-        /// How long a call waits for a connection; 5 s unless set.
+        /// Sets how long a call waits for a connection; 5 s by default.
         connect_timeout(timeout: Duration) = timeout;
 
-        /// How long a call waits for an answer; 5 s unless set.
+        /// Sets how long a call waits for a reply; 5 s by default.
         response_timeout(timeout: Duration) = timeout;
     }
 
     shedlock_store::versioned_setters!(common);
 
-    /// Checks the settings; no I/O.
+    /// Checks the settings and creates the provider, without any I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no absolute path, for a path with a part that ends in `.owners`, and for an
-    /// ACL that is empty.
+    /// `InvalidInput` for a path that is not absolute, for a path with a part that ends in `.owners`, and for an empty
+    /// ACL.
     pub fn build(self) -> Result<ZooKeeperProvider> {
         if self.acl.is_empty() {
             return Err(invalid("the ACL lets no one in: add an entry").with_store("zookeeper"));
@@ -98,7 +99,7 @@ impl Builder {
 }
 
 impl ZooKeeperStore {
-    /// What is at these paths, of which two each are those of a lock.
+    /// Reads the nodes at these paths. Each two consecutive paths belong to one lock.
     pub(crate) async fn nodes(&self, paths: Vec<String>) -> Result<Vec<Nodes>> {
         let ask = |session: Session| session.read(&paths);
         let mut nodes = self.sessions.ask(Unavailable, ask).await?.into_iter();
@@ -109,7 +110,7 @@ impl ZooKeeperStore {
         Ok(pairs.collect())
     }
 
-    /// Makes those that are missing, from the top, and returns which.
+    /// Creates the missing nodes, from the top, and returns the created ones.
     async fn make(&self, parents: &[Parent]) -> Result<Vec<String>> {
         let ask = |session: Session| session.make(parents, &self.acl);
         self.sessions.ask(Unavailable, ask).await
@@ -182,7 +183,7 @@ impl VersionedStore for ZooKeeperStore {
         Ok(Migration::with_changes(changes.collect()))
     }
 
-    /// A request whose answer was lost, and what is asked then, perhaps over a new session.
+    /// Covers a request whose reply was lost and the read that follows, possibly over a new session.
     fn longest_call(&self) -> Duration {
         let response = self.sessions.response_timeout;
         response.saturating_add(response.max(self.sessions.connect_timeout))

@@ -23,13 +23,13 @@ impl FromUrl for ZooKeeperStore {
         read(url)
     }
 
-    /// Makes a session, and leaves it to `migrate` to make a chroot that is missing.
+    /// Establishes a session. A missing chroot is left for `migrate` to create.
     async fn reach(store: &Versioned<Self>) -> Result<()> {
         store.records().sessions.reach().await
     }
 }
 
-/// The provider that a URL describes. Reads files of certificates, and nothing else.
+/// Makes the provider that a URL describes. Reads certificate files and performs no other I/O.
 pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     let url = StoreUrl::parse(
         text,
@@ -165,7 +165,8 @@ mod tests {
         }
     }
 
-    /// The choice is the program's. rustls makes it for one that has a single library built in, when the client is made.
+    /// The choice belongs to the program. If it contains a single crypto library, rustls chooses that one when the
+    /// client is made.
     #[cfg(feature = "tls")]
     #[test]
     fn a_url_installs_no_crypto_library_for_the_whole_process() {

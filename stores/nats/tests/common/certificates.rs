@@ -1,4 +1,4 @@
-//! Certificates to throw away: of an authority, a server on loopback, and a client.
+//! Temporary certificates of an authority, a server on loopback, and a client.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ impl Certificates {
         Ok(Self { folder })
     }
 
-    /// `ca.pem`, `server.pem`, `server.key`, `client.pem` or `client.key`.
+    /// Returns the path of `ca.pem`, `server.pem`, `server.key`, `client.pem` or `client.key`.
     pub(crate) fn path(&self, file: &str) -> String {
         self.folder.path().join(file).to_string_lossy().into_owned()
     }

@@ -13,7 +13,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Once it can keep buckets.
+    /// Starts the servers, and waits until they can keep buckets.
     pub(crate) async fn start() -> Self {
         let routes = [(); 3].map(|()| free_port().unwrap());
         let all = routes
@@ -30,7 +30,7 @@ impl Cluster {
             servers.push(Own::start(&settings).await);
         }
         let cluster = Self { servers };
-        // That all three are there is known only by a bucket that all of them keep.
+        // Only a stream that is kept by all three servers shows that all three are up.
         let client = cluster.client(0).await;
         until("three servers keep a stream", async || {
             let probe = json!({ "name": "probe", "subjects": ["probe"], "num_replicas": 3 });
@@ -42,7 +42,7 @@ impl Cluster {
         cluster
     }
 
-    /// Of one server alone.
+    /// Returns a client that uses one server only.
     pub(crate) async fn client(&self, server: usize) -> Client {
         let options = async_nats::ConnectOptions::new()
             .ignore_discovered_servers()
@@ -51,14 +51,14 @@ impl Cluster {
         client.unwrap()
     }
 
-    /// The URL of these of its servers.
+    /// Returns the URL of these servers.
     pub(crate) fn url(&self, servers: &[usize], options: &str) -> String {
         let hosts = servers.iter().map(|i| self.servers[*i].address());
         let hosts: Vec<_> = hosts.collect();
         format!("nats://{}?{options}", hosts.join(","))
     }
 
-    /// Which server leads the bucket, as this one knows.
+    /// Returns the server that leads the bucket, as reported by the server `asked`.
     pub(crate) async fn leader(&self, bucket: &str, asked: usize) -> Option<usize> {
         let client = self.client(asked).await;
         let info = ask(&client, &format!("INFO.KV_{bucket}"), &Value::Null).await?;

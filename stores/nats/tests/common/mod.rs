@@ -1,4 +1,5 @@
-//! Servers of a test's own, with settings that those of `cargo xtask test` do not have.
+//! Servers that a test starts itself, with settings that the servers of `cargo xtask test` do not
+//! have.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "each test target uses a part of it")]
@@ -18,7 +19,7 @@ use shedlock_core::{
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// The URLs of the servers that there are: 2.9, 2.10, 2.12.
+/// Returns the URLs of the available servers: 2.9, 2.10, 2.12.
 pub(crate) fn servers() -> Vec<String> {
     let found: Vec<_> = ["", "210", "212"]
         .iter()
@@ -30,7 +31,7 @@ pub(crate) fn servers() -> Vec<String> {
     found
 }
 
-/// A server that nobody else uses.
+/// A server for one test only.
 pub(crate) struct Own {
     folder: tempfile::TempDir,
     pub(crate) port: u16,
@@ -38,7 +39,8 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// With JetStream, and these lines added to its settings. Its folder is `$DIR` in them.
+    /// Starts a server with JetStream and these additional lines of settings, in which `$DIR` is
+    /// its folder.
     pub(crate) async fn start(settings: &str) -> Self {
         Self::start_at(free_port().unwrap(), settings).await
     }
@@ -75,7 +77,7 @@ impl Own {
         .await;
     }
 
-    /// As by a power cut.
+    /// Stops the server as a power failure would.
     pub(crate) fn stop(&self) {
         if let Some(mut child) = self.lock().take() {
             child.kill().unwrap();
@@ -110,7 +112,7 @@ fn program() -> PathBuf {
     support::program("nats-server").expect("nats-server is installed: run `cargo xtask test`")
 }
 
-/// Waits for what is true in the end.
+/// Waits until a condition becomes true.
 pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     for _ in 0..400 {
         if is_so().await {

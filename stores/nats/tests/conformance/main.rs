@@ -1,5 +1,5 @@
-//! The laws over real NATS servers: 2.9, 2.10, which begins a bucket with the clock, and 2.12, which
-//! writes both keys of a lock in one step.
+//! The laws over real NATS servers: 2.9; 2.10, which begins a bucket with the clock; and 2.12, which writes both keys
+//! of a lock in one step.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
 use shedlock_nats::NatsProvider;
 use shedlock_torture::TortureNamespace;
 
-/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+/// The tolerated skew here: less than the default, because cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
 
-/// The words of the stores, with the variables of their servers.
+/// The names of the stores, with the prefix of their servers' variables.
 const SERVERS: [(&str, &str); 3] = [
     ("nats", "SHEDLOCK_TEST_NATS"),
     ("nats210", "SHEDLOCK_TEST_NATS210"),
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
     for nats in found {
         harnesses.push(nats);
-        // One of them also behind a prefix.
+        // One of them also runs behind a prefix.
         if let [straight] = &harnesses[..] {
             let prefixed = wrapped(Arc::clone(straight), "nats-prefixed", |provider| {
                 Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     shedlock_torture::main_after::<Bucket>(race, harnesses)
 }
 
-/// Raw clients race for one subject, whose last sequence each names, as attempts do.
+/// Raw clients race for one subject. Each names the subject's last sequence, as attempts do.
 async fn race(nats: &Nats) -> Verdict {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -100,18 +100,18 @@ async fn race(nats: &Nats) -> Verdict {
     verdict
 }
 
-/// That its server keeps what it has confirmed.
+/// Asserts that the server keeps everything it has confirmed.
 const SYNC_ALWAYS: &str = "&sync_always=true";
 
 struct Nats {
     name: &'static str,
     server: String,
-    /// The first two numbers.
+    /// The first two numbers of the server's version.
     version: OnceLock<(u32, u32)>,
 }
 
 impl Nats {
-    /// Whether it writes both keys of a lock in one step.
+    /// Whether the server writes both keys of a lock in one step.
     fn is_atomic(&self) -> bool {
         self.version.get() >= Some(&(2, 12))
     }
@@ -122,7 +122,7 @@ impl Harness for Nats {
         self.name
     }
 
-    /// The oldest and the newest run all. The one between them writes as the oldest does, into buckets
+    /// The oldest and the newest server run the whole kit. The one between them writes as the oldest does, into buckets
     /// that begin as the newest's do.
     fn scope(&self) -> Scope {
         if self.name == "nats210" {
@@ -153,9 +153,9 @@ impl Harness for Nats {
         })
     }
 
-    /// Of clients whose clocks may differ by as much as they may by default.
+    /// Over clients with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
-        // One for all of them.
+        // One profile covers all servers.
         if self.name != "nats" {
             return None;
         }
@@ -172,8 +172,8 @@ impl Harness for Nats {
         })
     }
 
-    /// Read both, write beside the lock, write the lock; the last two in one step where the server
-    /// can. An extension and an unlock read what they replace: its sequence can come again.
+    /// An acquisition reads both keys, writes the companion key and writes the lock; the two writes are one step if the
+    /// server supports that. An extension and an unlock read what they replace, because its sequence can repeat.
     fn round_trips(&self) -> Option<RoundTrips> {
         let won = if self.is_atomic() { 2 } else { 3 };
         Some(RoundTrips {
@@ -185,8 +185,7 @@ impl Harness for Nats {
         })
     }
 
-    /// The lock and what stands beside it are read together, and written one after the other when
-    /// the lock is taken.
+    /// The lock and its companion key are read together, and written one after the other when the lock is taken.
     fn cost(&self) -> Cost {
         Cost {
             won: 4,
@@ -217,7 +216,7 @@ impl Bucket {
             SKEW.as_millis()
         );
         if own.is_some() {
-            // It is killed, not cut from its power: all that it wrote stays.
+            // The server is killed, but does not lose power: everything it wrote remains.
             options.push_str(SYNC_ALWAYS);
         }
         let url = format!("{server}?bucket={name}&{options}");
@@ -230,7 +229,7 @@ impl Bucket {
         })
     }
 
-    /// A name as a key, for the names that the cases use here.
+    /// Converts a name to a subject, for the names that the cases use here.
     fn subject(&self, name: &LockName) -> String {
         let key: String = name
             .as_str()
@@ -254,7 +253,7 @@ impl Bucket {
         Ok(serde_json::from_slice(&answer.await?.payload)?)
     }
 
-    /// As ShedLock writes.
+    /// Writes as ShedLock does.
     async fn put(&self, name: &LockName, until: SystemTime) -> Result<(), BoxError> {
         let millis = i64::try_from(until.duration_since(UNIX_EPOCH)?.as_millis())?;
         self.put_data(name, &millis.to_be_bytes()).await
@@ -283,14 +282,14 @@ impl Namespace for Bucket {
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async {
             if self.own.is_some() {
-                // It goes with all that is in it.
+                // The server goes with everything in it.
                 return Ok(());
             }
             self.api("DELETE", Value::Null).await.map(drop)
         })
     }
 
-    /// With the deletion marker that `nats kv del` leaves.
+    /// Leaves the deletion marker that `nats kv del` leaves.
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         action(async {
             let mut headers = HeaderMap::new();
@@ -314,12 +313,12 @@ impl Namespace for Bucket {
         })
     }
 
-    /// Keys vanish three seconds after they were written, held locks included.
+    /// Keys vanish three seconds after they were written, including held locks.
     fn weaken_container(&self) -> OptionalAction<'_, ()> {
         action(async {
             let mut settings = self.api("INFO", Value::Null).await?["config"].take();
             settings["max_age"] = json!(3_000_000_000_u64);
-            // The server allows none that is longer than that.
+            // The server does not allow a duplicate window longer than the maximum age.
             settings["duplicate_window"] = json!(3_000_000_000_u64);
             let answer = self.api("UPDATE", settings).await?;
             if answer.get("error").is_some() {
@@ -354,7 +353,7 @@ impl Namespace for Bucket {
             use base64::Engine as _;
             let data = base64::engine::general_purpose::STANDARD.decode(data)?;
             let millis = i64::from_be_bytes(data[..].try_into()?);
-            // Owner and beginning are in headers, which ShedLock does not read: as we see them.
+            // Owner and start are in headers, which ShedLock does not read, so take them from our own view.
             let seen = open(self.url.clone()).await?.inspect(name).await?;
             let seen = seen.ok_or("the record is gone")?;
             Ok(Some(JavaRecord {
@@ -383,7 +382,7 @@ impl Namespace for Bucket {
         action(open(url))
     }
 
-    /// Without what is only declared: a worker of an earlier version may not know the option.
+    /// Without the option that changes only what is declared: a worker of an earlier version may not support it.
     fn child_spec(&self) -> Option<String> {
         Some(self.url.replace(SYNC_ALWAYS, ""))
     }

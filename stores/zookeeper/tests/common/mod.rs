@@ -1,4 +1,4 @@
-//! What the tests over real servers share.
+//! Helpers shared by the tests over real servers.
 
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 
-/// Nodes as ShedLock makes them.
+/// The options with which ShedLock creates nodes.
 pub(crate) const OPEN: CreateOptions<'static> =
     CreateMode::Persistent.with_acls(Acls::anyone_all());
 
@@ -23,7 +23,7 @@ pub(crate) async fn client(url: &str) -> Result<Client, Error> {
     connector.connect(host(url)).await
 }
 
-/// Deletes a node and all below it, as `deleteall` does.
+/// Deletes a node and everything below it, as `deleteall` does.
 pub(crate) async fn delete_all(client: &Client, path: &str) -> Result<(), Error> {
     let below = match client.list_children(path).await {
         Ok(below) => below,
@@ -35,7 +35,7 @@ pub(crate) async fn delete_all(client: &Client, path: &str) -> Result<(), Error>
     }
     match client.delete(path, None).await {
         Err(Error::NoNode) => Ok(()),
-        // Somebody made another one below it meanwhile.
+        // Another client has created a node below it in the meantime.
         Err(Error::NotEmpty) => Box::pin(delete_all(client, path)).await,
         answer => answer,
     }

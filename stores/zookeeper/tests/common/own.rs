@@ -1,4 +1,4 @@
-//! Servers of a test's own, set up in ways that throw-away servers are not.
+//! Servers that a test starts itself, with settings that the shared servers do not have.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,11 +11,11 @@ use zookeeper_client::Client;
 
 use super::wait;
 
-/// Where Debian has it, with what writes its log and what encrypts.
+/// The paths of Debian's packages, including the libraries for logging and encryption.
 const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:\
                           /usr/share/java/netty-codec.jar";
 
-/// A server that nobody else uses, alone or in an ensemble of some.
+/// A server for one test only, standalone or in an ensemble.
 pub(crate) struct Own {
     java: PathBuf,
     folder: tempfile::TempDir,
@@ -24,7 +24,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// One that stands alone; `settings` are lines of its configuration.
+    /// Starts a standalone server. `settings` are lines of its configuration.
     pub(crate) async fn start(settings: &str) -> Result<Self, BoxError> {
         let own = Self::prepare(settings)?;
         own.begin()?;
@@ -32,7 +32,7 @@ impl Own {
         Ok(own)
     }
 
-    /// Three that are one ensemble.
+    /// Starts three servers that form one ensemble.
     pub(crate) async fn ensemble() -> Result<Vec<Self>, BoxError> {
         let mut lines = String::new();
         for id in 1..=3 {
@@ -80,7 +80,7 @@ impl Own {
         format!("zookeeper://{}", self.address())
     }
 
-    /// Starts it, without waiting until it serves.
+    /// Starts the server, without waiting until it serves.
     pub(crate) fn begin(&self) -> Result<(), BoxError> {
         let log = std::fs::File::create(self.folder.path().join("log"))?;
         let child = Command::new(&self.java)
@@ -109,7 +109,7 @@ impl Own {
         Err(format!("a server of its own does not serve: {log}").into())
     }
 
-    /// As by a power cut.
+    /// Stops the server as a power failure would.
     pub(crate) fn stop(&self) -> Result<(), BoxError> {
         if let Some(mut child) = self.lock().take() {
             child.kill()?;

@@ -1,4 +1,4 @@
-//! The laws over a real ZooKeeper: from a URL, over a client of the user's, and behind a wrapper.
+//! The laws over a real ZooKeeper: from a URL, over the user's own client, and behind a wrapper.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use zookeeper_client::{Client, Error};
 
-/// What the clients' clocks may differ by here: less than by default, since cases wait for it.
+/// The tolerated skew here: less than the default, because cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }
 
-/// Raw clients race for one node, whose last version each names, as attempts do.
+/// Raw clients race for one node. Each names the node's last version, as attempts do.
 async fn race(server: String) -> Verdict {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -75,7 +75,7 @@ async fn race(server: String) -> Verdict {
 enum Way {
     /// From a URL.
     Url,
-    /// Over a client of the user's.
+    /// Over the user's own client.
     Client,
 }
 
@@ -121,7 +121,7 @@ impl Harness for ZooKeeper {
         })
     }
 
-    /// Of clients whose clocks may differ by as much as they may by default.
+    /// Over clients with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.way != Way::Url {
             return None;
@@ -137,7 +137,7 @@ impl Harness for ZooKeeper {
         })
     }
 
-    /// Both nodes are read in one turn, and written in one.
+    /// Both nodes are read in one round trip, and written in one.
     fn round_trips(&self) -> Option<RoundTrips> {
         Some(RoundTrips {
             won: 2,
@@ -148,7 +148,7 @@ impl Harness for ZooKeeper {
         })
     }
 
-    /// Pings, which have a number of their own.
+    /// Matches pings, which have a number of their own.
     fn chatter(&self) -> Option<Matcher> {
         const PING: [u8; 4] = (-2_i32).to_be_bytes();
         Some(Arc::new(|packet| packet.get(4..8) == Some(&PING)))
@@ -198,10 +198,10 @@ impl Room {
         format!("{server}{}?tolerated_skew={skew}ms&{options}", self.chroot)
     }
 
-    /// Over a client of the user's.
+    /// Configures a provider over the user's own client.
     async fn over_client(&self) -> Result<Builder, BoxError> {
         let servers = format!("{}{}", host(&self.server), self.chroot);
-        // Its session outlives the server's absence, or there was nothing to come back to.
+        // The session must outlive the server's absence, or the client could not return to it.
         let connector = Client::connector().with_session_timeout(Duration::from_secs(40));
         let client = connector.connect(&servers).await?;
         let timeout = Duration::from_millis(1_500);
@@ -211,7 +211,7 @@ impl Room {
             .tolerated_skew(SKEW))
     }
 
-    /// The node of a name that is one.
+    /// Returns the node of a name that is a valid path.
     fn node(name: &LockName) -> String {
         format!("/shedlock/{name}")
     }
@@ -234,7 +234,7 @@ impl Namespace for Room {
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async {
             if self.own.is_some() {
-                // It goes with all that is in it.
+                // The server goes with everything in it.
                 return Ok(());
             }
             let root = self.admin.clone().chroot("/").map_err(|_| "no root")?;
@@ -260,7 +260,7 @@ impl Namespace for Room {
         })
     }
 
-    /// As ShedLock writes.
+    /// Writes a node as ShedLock does.
     fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         action(async move {
             self.admin.create(&Self::node(name), data, &OPEN).await?;
@@ -300,7 +300,8 @@ impl Namespace for Room {
                 return Err(format!("{data} is not how ShedLock writes instants").into());
             }
             let until: jiff::Timestamp = data.parse()?;
-            // Owner and beginning are where ShedLock does not look: as we see them.
+            // Owner and start are in a node that ShedLock does not read, so take them from our own
+            // view.
             let seen = open(self.url(&self.server)).await?.inspect(name).await?;
             let seen = seen.ok_or("the record is gone")?;
             Ok(Some(JavaRecord {

@@ -1,4 +1,4 @@
-//! Users, and who may touch which nodes; chroots.
+//! Users, ACLs and chroots.
 
 use shedlock_conformance::support::{server, unique};
 use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
@@ -32,20 +32,20 @@ async fn nodes_are_open_to_anybody_unless_they_are_the_creators_alone() {
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
         assert!(error.message().contains("ACL"), "{error}");
     }
-    // A session of its own, and the same user.
+    // Another session with the same user.
     let same = with_user(&room, "ann:s3cret%40");
     let same = ZooKeeperProvider::connect(&same).await.unwrap();
     let unlocked = same.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 }
 
-/// Who may make no nodes in a folder is not told which ones are there.
+/// A server does not report existing nodes to a client that may not create nodes in their parent.
 #[tokio::test]
 async fn what_is_above_the_locks_may_be_closed_where_it_is_there() {
     let room = Room::new().await;
     let acl = [Acl::new_const(Permission::READ, "world", "anyone")];
     let closed = CreateMode::Persistent.with_acls(Acls::new(&acl));
-    // Below them the locks are, which are open.
+    // The parents of the locks, below it, are open.
     let base = format!("/{}", unique("closed"));
     let locks = format!("{base}/locks");
     room.admin.create(&base, b"", &OPEN).await.unwrap();

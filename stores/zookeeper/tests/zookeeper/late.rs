@@ -8,7 +8,7 @@ use zookeeper_client::Error;
 use crate::common::OPEN;
 use crate::room::{MINUTE, Room, TOLERATED, name, request, shedlocks};
 
-/// The versions of both nodes that an attempt has read; none where there was no node.
+/// The versions of both nodes that an attempt has read; none for a node that did not exist.
 struct Late {
     lock: Option<i32>,
     beside: Option<i32>,
@@ -20,7 +20,7 @@ impl Room {
         found.map(|stat| stat.version)
     }
 
-    /// What an attempt that is sent now goes by.
+    /// Returns the versions that an attempt sent now would be based on.
     async fn late(&self) -> Late {
         Late {
             lock: self.version(&self.lock("job")).await,
@@ -28,7 +28,7 @@ impl Room {
         }
     }
 
-    /// Whether the attempt's transaction wins.
+    /// Delivers the attempt's transaction. Returns whether it wins.
     async fn arrives(&self, late: Late, request: &AttemptRequest) -> bool {
         let until = shedlocks(SystemTime::from(jiff::Timestamp::now()) + MINUTE);
         let text = format!("shedlock 1\nuntil 1\nowner {}\n", request.owner());
@@ -92,7 +92,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
         assert!(!withdrawn, "{before}");
         assert!(!room.arrives(late, &request).await, "{before}");
         assert_eq!(room.state().await, LockState::Free, "{before}");
-        // One that arrives before its withdrawal is ended by it.
+        // A copy that arrives before its withdrawal is ended by it.
         let late = room.late().await;
         assert!(room.arrives(late, &request).await, "{before}");
         assert_eq!(room.state().await, LockState::Held, "{before}");
@@ -127,7 +127,7 @@ async fn a_record_that_a_withdrawal_makes_is_free_for_shedlock_and_has_no_token(
     );
 }
 
-/// Owner, token, slots, and when ShedLock acquired it.
+/// Owner, token, slots, and the time of ShedLock's acquisition stay.
 #[tokio::test]
 async fn a_withdrawal_keeps_what_the_nodes_of_a_free_lock_say() {
     let room = Room::new().await;

@@ -1,5 +1,5 @@
-//! What the laws do not say, over ZooKeeper: records byte for byte, ShedLock's own steps beside ours,
-//! sessions that are lost, servers that refuse.
+//! Behaviour beyond the laws, over ZooKeeper: records byte for byte, ShedLock's own operations alongside ours, lost
+//! sessions, and servers that refuse requests.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

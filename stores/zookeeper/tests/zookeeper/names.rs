@@ -22,7 +22,7 @@ async fn names_with_slashes_are_shared_with_shedlock() {
     assert!(beside.unwrap().is_none());
 }
 
-/// ShedLock leaves empty nodes on the way, which it takes for locks that are held for ever.
+/// ShedLock creates empty parent nodes, which it then treats as locks that are held for ever.
 #[tokio::test]
 async fn what_leads_to_longer_names_is_free_for_both_where_we_made_it() {
     let room = Room::new().await;

@@ -1,4 +1,4 @@
-//! The two nodes of a lock, and ShedLock beside us.
+//! The two nodes of a lock, with ShedLock alongside us.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -74,7 +74,7 @@ async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
     let skip = room.skip("job").await;
     assert_eq!(skip.reason, SkipReason::Held);
     assert_eq!(skip.until.map(millis), Some(millis(until)));
-    // Its end, and what clocks may differ by.
+    // Its end, plus the tolerated skew.
     crate::common::wait(Duration::from_secs(4)).await;
     let lease = room.take("job").await;
     assert!(lease.fencing_token().is_some());
@@ -94,7 +94,7 @@ async fn what_we_write_excludes_shedlock_and_is_free_for_it_afterwards() {
     assert!(after.fencing_token() > lease.fencing_token());
 }
 
-/// ShedLock unlocks whatever is there, and reads and writes without looking at whose it is.
+/// ShedLock unlocks any existing node, and reads and writes without checking the owner.
 #[tokio::test]
 async fn what_shedlock_does_to_our_lock_makes_it_lost_and_we_do_it_to_nobody() {
     let room = Room::new().await;
@@ -138,7 +138,7 @@ async fn token_and_slots_outlive_what_shedlock_writes() {
     assert_eq!(skip.reason, SkipReason::SlotTaken);
 }
 
-/// Versions count from 0 then, and are the same again.
+/// The new nodes count their versions from 0 again, so versions repeat.
 #[tokio::test]
 async fn nodes_that_are_deleted_and_made_anew_belong_to_whoever_made_them() {
     let room = Room::new().await;
@@ -179,7 +179,7 @@ async fn tokens_grow_across_a_restart_and_deleted_nodes() {
     assert!(second.fencing_token() > first.fencing_token());
 }
 
-/// To ShedLock it is held for ever, without a word.
+/// ShedLock treats the lock as held for ever, without any message.
 #[tokio::test]
 async fn foreign_and_empty_nodes_are_conflicts_that_heal() {
     let room = Room::new().await;

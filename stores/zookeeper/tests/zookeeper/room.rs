@@ -1,4 +1,4 @@
-//! A path of a test's own, and ShedLock's own steps in it.
+//! A path of the test's own, and ShedLock's own operations in it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ use crate::common::{OPEN, client};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// So long a lock that ShedLock gave back may still be held, for all that its record tells.
+/// How long a lock that ShedLock has unlocked still counts as held by its record.
 pub(crate) const TOLERATED: Duration = Duration::from_millis(1_100);
 
 pub(crate) struct Room {
@@ -26,7 +26,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// On the common server.
+    /// Creates a room on the shared server.
     pub(crate) async fn new() -> Self {
         Self::at(&common_server()).await
     }
@@ -47,7 +47,7 @@ impl Room {
         format!("{}/{name}", self.path)
     }
 
-    /// The one beside it.
+    /// The companion node.
     pub(crate) fn beside(&self, name: &str) -> String {
         format!("{}.owners/{name}", self.path)
     }
@@ -77,7 +77,7 @@ impl Room {
         self.provider.unlock(lease, &request).await.unwrap()
     }
 
-    /// Writes a node of ShedLock's by hand, with what is above it.
+    /// Writes a node of ShedLock's by hand, including its parents.
     pub(crate) async fn put(&self, node: &str, data: &str) {
         for (end, _) in node.match_indices('/').skip(1) {
             match self.admin.create(&node[..end], b"", &OPEN).await {
@@ -95,7 +95,7 @@ impl Room {
         }
     }
 
-    /// What ShedLock does to take a lock: whether it has it.
+    /// ShedLock's steps to take a lock. Returns whether it was acquired.
     pub(crate) async fn java_takes(&self, name: &str, at_most: Duration) -> bool {
         let node = self.lock(name);
         let until = shedlocks(SystemTime::from(jiff::Timestamp::now()) + at_most);
@@ -107,7 +107,7 @@ impl Room {
             }
             Err(error) => panic!("{error}"),
         };
-        // Empty or no instant: held for ever.
+        // Empty, or not an instant: held for ever.
         let held = std::str::from_utf8(&data)
             .unwrap()
             .parse::<jiff::Timestamp>();
@@ -123,7 +123,7 @@ impl Room {
         false
     }
 
-    /// What ShedLock does to give it back, without a look at whose it is.
+    /// ShedLock's steps to unlock, without checking the owner.
     pub(crate) async fn java_unlocks(&self, name: &str) {
         let now = shedlocks(SystemTime::from(jiff::Timestamp::now()));
         let set = self.admin.set_data(&self.lock(name), now.as_bytes(), None);
@@ -131,17 +131,17 @@ impl Room {
     }
 }
 
-/// Ends the test target where the run was narrowed to other stores.
+/// Returns the URL of the shared server. Ends the test target if ZooKeeper was not selected.
 pub(crate) fn common_server() -> String {
     server("SHEDLOCK_TEST_ZOOKEEPER_URL")
 }
 
-/// Where the common server listens.
+/// Returns the address of the shared server.
 pub(crate) fn server_address() -> SocketAddr {
     address(&common_server(), 2181).unwrap()
 }
 
-/// An instant as ShedLock writes it.
+/// Formats an instant as ShedLock does.
 pub(crate) fn shedlocks(instant: SystemTime) -> String {
     let text = format!("{:.9}", jiff::Timestamp::try_from(instant).unwrap());
     format!("{}Z", &text[.."2026-11-21T10:00:00.000".len()])

@@ -1,4 +1,4 @@
-//! Sessions end and move; locks do not.
+//! Sessions end and move, but locks stay.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::common::own::Own;
 use crate::common::wait;
 use crate::room::{Room, extend, request, take};
 
-/// Asks again until the store answers.
+/// Repeats the extension until the store replies.
 async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
     let request = shedlock_core::ExtendRequest::new(crate::room::MINUTE);
     for _ in 0..300 {
@@ -79,11 +79,11 @@ async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_t
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.message().contains("make a new client"), "{error}");
     assert_eq!(room.skip("theirs").await.reason, SkipReason::Held);
-    // The lock is still there for whoever has the lease and a new client.
+    // The lock can still be unlocked with the lease and a new client.
     assert_eq!(room.unlock(&second).await, Unlock::Unlocked);
 }
 
-/// Also on a server that has not heard of it yet.
+/// Also on a server that has not received the unlock yet.
 async fn given_back_is_free_everywhere(servers: &[Own]) {
     let mut providers = Vec::new();
     for server in servers {
@@ -112,7 +112,7 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     let theirs = ZooKeeperProvider::builder(client.clone()).build().unwrap();
     let (mut first, mut second) = (take(&own, "own").await, take(&theirs, "theirs").await);
     given_back_is_free_everywhere(&servers).await;
-    // Each of them once: whichever the sessions are on, and the leader.
+    // Stops each server once, including the leader and the servers of both sessions.
     for server in &servers {
         server.stop().unwrap();
         for (provider, lease) in [(&own, &mut first), (&theirs, &mut second)] {
@@ -131,7 +131,7 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
     let later = take(&own, "own").await;
     assert!(later.fencing_token() > token, "a new leader goes on");
-    // Without a quorum nobody has the lock, and nobody is told that somebody has.
+    // Without a quorum no one gets the lock, and an attempt is an error, not a skip.
     for server in &servers[..2] {
         server.stop().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Encrypted connections, by certificates of both sides.
+//! Encrypted connections, with certificates on both sides.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn openssl(folder: &Path, arguments: &str) {
     assert!(done.success(), "openssl {arguments}");
 }
 
-/// An authority, and a key with a certificate of its own making for each name.
+/// Creates an authority and, for each name, a key with a certificate that the authority has signed.
 fn certificates(folder: &Path, names: &[&str]) {
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     openssl(
@@ -41,14 +41,14 @@ fn certificates(folder: &Path, names: &[&str]) {
 
 #[tokio::test]
 async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate() {
-    // The build of all stores has two libraries, and a program chooses.
+    // The build with all stores contains two crypto libraries, so the program must choose one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     common_server();
     let (folder, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     certificates(folder.path(), &["server", "client"]);
     certificates(others.path(), &["client"]);
     let at = |name: &str| folder.path().join(name).display().to_string();
-    // To Java one file.
+    // Java expects both in one file.
     let parts = ["server.key", "server.pem"].map(|it| std::fs::read_to_string(at(it)).unwrap());
     std::fs::write(at("both.pem"), parts.concat()).unwrap();
     let port = free_port().unwrap();
