@@ -28,8 +28,8 @@ pub trait FromUrl {
     type Store: Store;
 
     /// Makes the provider that a URL describes. Reads the files that the URL names. Returns `InvalidInput` if the URL
-    /// is wrong, `Configuration` if a file cannot be used, and other kinds if the client has to connect when it is
-    /// made.
+    /// is wrong and `Configuration` if a file cannot be used. Other kinds are possible if making the client requires a
+    /// connection.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
     /// Checks that the store can be reached: [`Store::check`] unless overridden.

@@ -1,4 +1,4 @@
-//! Limits that every store can hold.
+//! Limits of what every store can express.
 
 use std::time::Duration;
 

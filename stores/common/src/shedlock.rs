@@ -8,7 +8,8 @@ use shedlock_core::Owner;
 
 use crate::errors::{Result, invalid};
 
-/// The start of all companion keys. A lock's key starts with its prefix, which may not be this word.
+/// The start of all companion keys, which contain fencing tokens and slots. The prefix of lock keys must not be this
+/// word.
 pub const COMPANION: &str = "shedlock-rs:";
 
 /// Returns the start of the keys of all locks, `{prefix}:{environment}:`. Returns `InvalidInput` for a prefix or an

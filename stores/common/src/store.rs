@@ -16,9 +16,9 @@ pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
 /// A store that can keep locks: the trait that a provider author implements.
 ///
 /// [`StoreProvider`](crate::StoreProvider) turns it into a [`LockProvider`](shedlock_core::LockProvider). The provider
-/// checks each request before it passes it to the store, adds the names of the store and the lock to each error, and
-/// ends every call except [`list`](Self::list) after [`longest_call`](Self::longest_call). The calls follow the
-/// contract of `LockProvider`, with these differences:
+/// checks each request before passing it to the store, adds the names of the store and the lock to each error, and ends
+/// every call except [`list`](Self::list) after [`longest_call`](Self::longest_call). The calls follow the contract of
+/// `LockProvider`, with these differences:
 ///
 /// - [`check_name`](Self::check_name) and [`check_duration`](Self::check_duration) have already accepted names and
 ///   durations.
@@ -78,7 +78,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         request: &ExtendRequest,
     ) -> impl Future<Output = Result<Extension>> + Send;
 
-    /// Ends a lease, if the record still holds it and it still runs. Afterwards the record names no holder.
+    /// Ends a lease, if the record still contains it and it still runs. Afterwards the record names no holder.
     fn end(&self, end: &End<'_>) -> impl Future<Output = Result<Ended>> + Send;
 
     /// Reads the record of a lock, together with the condition for changing it only if it has not changed since.

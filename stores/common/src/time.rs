@@ -16,8 +16,8 @@ pub enum TimeMode {
     Store,
     /// Each client's own clock, as ShedLock uses by default. Among clients of shedlock, exclusion holds as long as
     /// their clocks differ by less than the tolerated skew, which you have to ensure. The provider declares the skew in
-    /// its capabilities, and the runtime stops counting on a lease that much before its end. The store's documentation
-    /// describes what holds when you share locks with ShedLock for Java.
+    /// its capabilities, and the runtime stops relying on a lease before its end, by that skew. The store's
+    /// documentation describes what holds when you share locks with ShedLock for Java.
     Client {
         /// The tolerated difference between clocks, as declared.
         tolerated_skew: Duration,

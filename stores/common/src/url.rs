@@ -283,7 +283,7 @@ impl UrlOptions {
         self.left.drain(..).map(|option| option.raw).collect()
     }
 
-    /// Returns the names of the options that the reader has taken or asked for.
+    /// Returns the names of all options that the reader has tried to take.
     pub fn known(&self) -> &[&'static str] {
         &self.known
     }
@@ -293,8 +293,8 @@ impl UrlOptions {
         self.finish_for_driver(&[]).map(drop)
     }
 
-    /// Returns the remaining options, unchanged, for a driver that accepts only the options in `theirs`. `options[`
-    /// stands for all names that begin with it.
+    /// Returns the remaining options, unchanged, for a driver that accepts only the options in `theirs`. An entry that
+    /// ends in `[`, like `options[`, stands for all names that begin with it.
     pub fn finish_for_driver(self, theirs: &[&str]) -> Result<Vec<String>> {
         let is_theirs = |name: &str| {
             theirs

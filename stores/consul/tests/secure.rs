@@ -17,7 +17,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
 
-/// The permissions that the documentation of `connect` requires of a token.
+/// The permissions that a token needs, according to the documentation.
 const RIGHTS: &str = r#"key_prefix "shedlock/" { policy = "write" }"#;
 
 fn own(settings: &str) -> OwnServer {

@@ -9,7 +9,7 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{unanswered, untrusted};
 use tonic::{Code, ConnectError, Status};
 
-/// What a failure means for the request. Unless it is broken or silent, nothing was written.
+/// What a failure means for the request. Nothing was written unless it is `Broken` or `Silent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It never reached a server that could have executed it. Another server may succeed.

@@ -43,7 +43,8 @@ impl EtcdStore {
     }
 
     /// Revokes a lease that no lock needs any more, together with any key attached to it. This runs in the background,
-    /// because no caller has to wait for it. If it fails, or there is no runtime left to run it, the lease expires by itself.
+    /// because no caller has to wait for it. If it fails, or there is no runtime left to run it, the lease expires by
+    /// itself.
     pub(crate) fn revoke(&self, id: i64) {
         let Ok(runtime) = Handle::try_current() else {
             return;

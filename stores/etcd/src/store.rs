@@ -399,8 +399,8 @@ impl EtcdStore {
     }
 
     /// Returns the instant, by the local clock, until which the lease of the lock's own key lasts at least, and the
-    /// longest time that it can have left. If the call that returned this lock's lease was granted the store's lease
-    /// itself, the instant is known and the time left is zero. Otherwise both come from the store.
+    /// longest time that this lease can have left. If the lock's lease carries the instant, the time left is given as
+    /// zero. Otherwise both are derived from the store's report.
     async fn end_of(&self, held: Option<&LeaseState>, lease: i64) -> Result<(Moment, Duration)> {
         let known = held.filter(|held| held.found.ends_with(lease));
         if let Some(ends) = known.and_then(|held| held.ends) {

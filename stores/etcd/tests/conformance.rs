@@ -350,7 +350,7 @@ impl TortureNamespace for Room {
         })
     }
 
-    /// The server behaves as if its quota were exhausted.
+    /// Makes the server behave as if its quota were exhausted.
     fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
         self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;

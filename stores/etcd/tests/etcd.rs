@@ -138,7 +138,8 @@ async fn shedlock_and_we_keep_each_other_out() {
     panic!("a lock of ShedLock's never came free");
 }
 
-/// ShedLock's unlock with at-least left sets the key unconditionally: the one operation that takes a lock of ours.
+/// ShedLock's unlock before its at-least has passed sets the key unconditionally: the one operation that takes a lock
+/// of ours.
 #[tokio::test]
 async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     let room = Room::new().await;

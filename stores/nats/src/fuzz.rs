@@ -35,8 +35,8 @@ pub fn record(data: &[u8]) {
         assert!(record.owner.is_empty() || Owner::is_released(&record.owner));
         return;
     }
-    // Every record of ours contains its time. Headers of a later version alone are not written
-    // again.
+    // Every record of ours contains its time. A record with headers of a later version only is not
+    // written back.
     if record.locked_at.is_none() {
         return;
     }

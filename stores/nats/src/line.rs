@@ -25,8 +25,8 @@ pub(crate) enum Origin {
     /// The user's own client, which may have other uses too.
     Theirs(Client),
     /// Our own client. Its connection may be half-open. The client detects that only at its third unanswered ping, half
-    /// a minute later, when a lease that was due for an extension has expired. So the connection is discarded after a
-    /// missing reply, together with its client.
+    /// a minute later, and by then a lease that was due for an extension has ended. So the connection is discarded
+    /// after a missing reply, together with its client.
     Own {
         servers: Vec<ServerAddr>,
         options: Box<ConnectOptions>,

@@ -1,4 +1,4 @@
-//! The two keys of a lock: reading them, and writing them consistently.
+//! The two keys of a lock, its own and the companion key: reading them, and writing them consistently.
 
 use std::time::UNIX_EPOCH;
 
@@ -60,8 +60,8 @@ impl NatsStore {
         record: &Record,
     ) -> Result<Written<Version>> {
         let line = &self.bucket.line;
-        // A write that changes neither the token nor the last slot affects no other owner's lock or slot, so it does
-        // not need the settings.
+        // A write that changes neither the token nor the last slot affects no other owner's lock or slot, so it skips
+        // the check of the settings.
         let is_kept = !before.is_from_beside
             && record.fencing_token == before.token
             && record.slots.last == before.slots.last;

@@ -35,8 +35,9 @@ pub(crate) fn version(text: &str) -> Version {
     (next(), next(), next())
 }
 
-/// Servers before this version that can begin a bucket with a chosen sequence empty the bucket when they start, as long
-/// as its first message has not been replaced (nats-server, pull request 6753).
+/// The first version that keeps a bucket which begins with a chosen sequence. Earlier servers that can create such a
+/// bucket empty it when they start, as long as its first message has not been replaced (nats-server, pull request
+/// 6753).
 const KEEPS_FIRST_SINCE: Version = (2, 11, 4);
 
 /// The result of the last check of the settings.

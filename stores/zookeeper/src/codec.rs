@@ -1,4 +1,4 @@
-//! The contents of a lock's two nodes.
+//! The contents of a lock's two nodes: its own node and the companion node.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

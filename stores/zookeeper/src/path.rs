@@ -9,7 +9,7 @@ pub(crate) const LONGEST: usize = 1024;
 /// The suffix that turns the path of the locks into the path of their companion nodes.
 const BESIDE: &str = ".owners";
 
-/// The prefix of nodes whose name cannot be used as a path.
+/// The prefix of nodes for lock names that are not valid paths.
 const WRITTEN: &str = "shedlock-rs:";
 
 const BYTES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');

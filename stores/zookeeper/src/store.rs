@@ -99,7 +99,7 @@ impl Builder {
 }
 
 impl ZooKeeperStore {
-    /// Reads the nodes at these paths. Each two consecutive paths belong to one lock.
+    /// Reads the nodes at these paths. Every two consecutive paths belong to one lock.
     pub(crate) async fn nodes(&self, paths: Vec<String>) -> Result<Vec<Nodes>> {
         let ask = |session: Session| session.read(&paths);
         let mut nodes = self.sessions.ask(Unavailable, ask).await?.into_iter();

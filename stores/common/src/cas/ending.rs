@@ -81,7 +81,7 @@ impl<S: VersionedStore> Versioned<S> {
         Err(contended())
     }
 
-    /// Returns what is already known, once; afterwards reads the record. The last value is whether
+    /// Returns the known record the first time, and reads it afterwards. The last value is whether
     /// it was read.
     async fn look_unless(
         &self,

@@ -4,24 +4,24 @@
 //! lost reply, fencing tokens and slots. A store implements three calls and a codec ([`VersionedStore`]). [`Versioned`]
 //! turns it into a [`Store`](crate::Store).
 //!
-//! # Whose clock
+//! # Clocks
 //!
 //! Few of these stores report their time. By default, leases are therefore judged by the **clients' clocks**, which may
 //! differ from each other by [`DEFAULT_TOLERATED_SKEW`] (see [`with_tolerated_skew`](Versioned::with_tolerated_skew)).
 //! The skew is subtracted twice, because either side may share the store with ShedLock, which allows for no skew:
 //!
-//! - The runtime ends a lease of ours that much before its end in the record. A node whose clock is ahead, ours or
+//! - The runtime ends a lease of ours before its recorded end, by the skew. A node whose clock is ahead, ours or
 //!   ShedLock's, therefore never takes a lock over from a running holder.
-//! - A lease of another owner counts as expired only that much after its end. A node of ours whose clock is ahead
-//!   therefore never takes a lock over from a running ShedLock holder.
+//! - A lease of another owner counts as expired only after its recorded end plus the skew. A node of ours whose clock
+//!   is ahead therefore never takes a lock over from a running ShedLock holder.
 //!
 //! Unlocked records are different: our nodes and ShedLock's judge them by their end alone. An unlock therefore writes
-//! an end that lies that much before now, so that the lock is free at once even for a node whose clock is behind. The
-//! end that at-least requires is written unchanged: a node whose clock is ahead takes that lock earlier, by the
+//! an end that lies in the past by the skew, so that the lock is free at once even for a node whose clock is behind.
+//! The end that at-least requires is written unchanged: a node whose clock is ahead takes that lock earlier, by the
 //! difference between the clocks.
 //!
-//! A lock whose holder crashed is therefore freed that much later. The provider declares this as its granularity, and
-//! at-most must be longer than the tolerance. If every reply of the store carries its time, the store declares that
+//! A lock whose holder crashed is therefore freed later, by the skew. The provider declares this as its granularity,
+//! and at-most must be longer than the skew. If every reply of the store carries its time, the store declares that
 //! ([`store_time`](VersionedStore::store_time)), and leases are judged by that clock instead.
 //!
 //! # Requests that arrive late
@@ -41,11 +41,13 @@
 //!   creates a released one, which is free for everyone, including ShedLock. A record that another owner holds is left
 //!   alone: it has already replaced every version that a copy can name.
 //!
-//! Two gaps remain. Until the attempt is withdrawn, a copy can take the lock, for at-most counted from when the copy
-//! was sent. And if a copy was sent when there was no record, the record is deleted by hand after the withdrawal, and
-//! the copy is still on its way, then the copy succeeds because there is no record again.
+//! Two gaps remain:
 //!
-//! # What it costs
+//! - Until the attempt is withdrawn, a copy can take the lock, for at-most counted from when the copy was sent.
+//! - A copy that was sent when there was no record can win after the withdrawal, if the record is deleted by hand
+//!   before the copy arrives.
+//!
+//! # Cost
 //!
 //! | call | requests |
 //! |---|---|

@@ -14,12 +14,12 @@ use crate::store::DEFAULT_LONGEST_CALL;
 /// # Rules for implementations
 ///
 /// - **A version identifies one write.** No two writes to a key have the same version, not even writes by other
-///   programs. If that is not so, [`versions_start_anew`](Self::versions_start_anew) must return `true`. A write that
-///   does not change the record may keep the version, because no two leases have equal records.
+///   programs. If versions can repeat, [`versions_start_anew`](Self::versions_start_anew) must return `true`. A write
+///   that does not change the record may keep the version, because no two leases have equal records.
 /// - **Reads do not go back in time.** A client never reads a state of a record that is older than one it has read or
 ///   written, or than one to which it has lost a race. After a lost reply, the engine treats any version other than the
-///   previous one as newer, and its own write can no longer take effect after a newer version. If the store has several
-///   read modes, use one that reads from the leader or from a quorum, not from the nearest replica.
+///   previous one as newer, and relies on its own write not taking effect any more. If the store has several read
+///   modes, use one that reads from the leader or from a quorum, not from the nearest replica.
 /// - **`write` is one atomic step** at the store: the whole record, or nothing. A store that keeps a record in two
 ///   places makes them agree before it replies.
 /// - **A lost race is not an error**: return [`Written::Raced`]. The engine reads again.
@@ -89,8 +89,8 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         DEFAULT_LONGEST_CALL
     }
 
-    /// Adjusts the engine's own capabilities where the store differs, for example in its longest name or if it does not
-    /// persist its records.
+    /// Adjusts the engine's capabilities for this store, for example its longest name, or that it does not persist its
+    /// records.
     fn capabilities(&self, engine: Capabilities) -> Capabilities {
         engine
     }

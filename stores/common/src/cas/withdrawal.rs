@@ -62,8 +62,8 @@ fn withdrawn(owner: &Owner) -> Record {
 /// Returns an equivalent free record that is not equal to the old one, so that no store keeps its version. Its end
 /// moves back: if it moved forward, it could lie in the future of a clock that is behind.
 ///
-/// A record with neither an owner nor a start was edited by hand. It is marked as one of ours, because a store may
-/// treat an empty record as a new acquisition by ShedLock.
+/// A record without an owner and without a start was deleted by hand, at least in part. It is marked as one of ours,
+/// because a store may treat an empty record as a new acquisition by ShedLock.
 fn replaced(before: Record, owner: &Owner) -> Record {
     let earlier = before.locked_until.checked_sub(TICK);
     let earlier = earlier.filter(|end| *end >= UNIX_EPOCH);

@@ -13,7 +13,7 @@ use super::{TlsFiles, unusable_file};
 impl TlsFiles {
     /// Returns the configuration of a client that verifies the server's certificate, including its host name. It
     /// verifies against `tls_ca`, or against the system's certificate authorities if `tls_ca` is not set. If the system
-    /// has none, the client trusts no server, and returns an error if the connection must be encrypted.
+    /// has none, the client trusts no server; if the connection must be encrypted, that is an error instead.
     ///
     /// # Errors
     /// `Configuration` for a file without a certificate or without a key, and for a connection that must be encrypted

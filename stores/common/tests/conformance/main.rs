@@ -226,7 +226,7 @@ impl Namespace for Map {
         })
     }
 
-    /// If the clock is manual, a wrong clock would be hours away from the case's clock.
+    /// Not offered with a manual clock: a wrong clock would be hours away from the case's clock.
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         if self.clock.is_some() {
             return None;

@@ -95,7 +95,7 @@ impl Harness for Consul {
         })
     }
 
-    /// Over clients with the default tolerated skew.
+    /// The profile of a provider with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         action(async {
             let provider = Arc::new(ConsulProvider::connect(&self.server).await?);

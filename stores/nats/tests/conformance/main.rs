@@ -153,7 +153,7 @@ impl Harness for Nats {
         })
     }
 
-    /// Over clients with the default tolerated skew.
+    /// The profile of a provider with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         // One profile covers all servers.
         if self.name != "nats" {
@@ -382,7 +382,7 @@ impl Namespace for Bucket {
         action(open(url))
     }
 
-    /// Without the option that changes only what is declared: a worker of an earlier version may not support it.
+    /// Leaves out the `sync_always` assertion: a worker of an earlier version may not support the option.
     fn child_spec(&self) -> Option<String> {
         Some(self.url.replace(SYNC_ALWAYS, ""))
     }

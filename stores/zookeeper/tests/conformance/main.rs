@@ -121,7 +121,7 @@ impl Harness for ZooKeeper {
         })
     }
 
-    /// Over clients with the default tolerated skew.
+    /// The profile of a provider with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.way != Way::Url {
             return None;

@@ -15,7 +15,7 @@ use crate::common::{OPEN, client};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long a lock that ShedLock has unlocked still counts as held by its record.
+/// How long a lock that ShedLock has unlocked can still count as held, judged by its record.
 pub(crate) const TOLERATED: Duration = Duration::from_millis(1_100);
 
 pub(crate) struct Room {

@@ -83,7 +83,8 @@ async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_t
     assert_eq!(room.unlock(&second).await, Unlock::Unlocked);
 }
 
-/// Also on a server that has not received the unlock yet.
+/// Checks that an unlocked lock is free on every server, even on one that has not received the
+/// unlock yet.
 async fn given_back_is_free_everywhere(servers: &[Own]) {
     let mut providers = Vec::new();
     for server in servers {
