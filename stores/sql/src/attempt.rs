@@ -1,4 +1,4 @@
-//! Attempts and their withdrawals: which statement when, and what its answer means.
+//! Attempts and their withdrawals: which statement is sent, and what its reply means.
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Completion, Lease, Skip, SkipReason, Slot,
@@ -12,13 +12,14 @@ use crate::plan::Plan;
 use crate::statement::{Reply, Values};
 use crate::verdict::{State, instant, lease};
 
-/// How often a lock that was found free is tried for, before the attempt gives way.
+/// How many times an attempt tries to take a lock that was found free before it gives up.
 const ROUNDS: usize = 3;
 
-/// Beyond this no slot is ahead of any clock: the microseconds of ten thousand years.
+/// Ten thousand years in microseconds. No slot can be further ahead of a clock.
 const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 
-/// A column that is coarser, in microseconds, is no clock: its instants are cut by too much.
+/// The coarsest unit, in microseconds, of a column that can serve as a clock. Coarser columns truncate their instants
+/// too much.
 const COARSE: i64 = 1_000;
 
 impl<B: Driver> SqlStore<B> {
@@ -83,7 +84,7 @@ impl<B: Driver> SqlStore<B> {
         if call.run(Step::Settle, &values).await?.affected > 0 {
             return Ok(false);
         }
-        // The record is there, and ours if a copy of the attempt was under way.
+        // The record exists. It is ours if a copy of the attempt was still in flight.
         call.ended(withdraw, &values).await
     }
 }
@@ -110,15 +111,15 @@ impl<B: Driver> Call<'_, B> {
             values.now = self.now();
             let is_won = reply.affected > 0;
             if is_won && plan.shape.extras.token() && reply.token().is_none() {
-                // The server told the number of another column.
+                // The server returned the number of another column.
                 may_be_ours = true;
             } else if is_won && claim == Claim::OpenSlot && reply.row().is_none() {
-                // MySQL's has no room for the attempts at a slot: the record tells.
+                // MySQL's reply has no room for the attempts at a slot. The record contains them.
                 let row = self.read(&values).await.map_err(unread)?;
                 let is_ours = row.owner.as_deref() == Some(values.owner);
                 return Ok(acquired(match is_ours {
                     true => lease(request, &row),
-                    // It is over already, and somebody else's by now.
+                    // The lease has already ended, and another owner has the lock.
                     false => granted(request, &reply),
                 }));
             } else if is_won {
@@ -140,13 +141,13 @@ impl<B: Driver> Call<'_, B> {
         }
         match (state, exists) {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
-            // The record is not there and cannot be made: another unique key is in the way.
+            // The record does not exist and cannot be created: another unique key is violated.
             (State::Absent, Some(failure)) => Err(self.explained(failure, true)),
-            // A first try whose reply was lost may take the lock yet.
+            // A first try whose reply was lost may still take the lock.
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free each time its record was read, and could not be taken",
             ))),
-            // Free each time we looked and taken each time we tried.
+            // The lock was free at each read and taken at each try.
             _ => {
                 self.contended.again(request.name(), &self.options.table);
                 let skip = Skip::new(SkipReason::Contended);
@@ -155,7 +156,7 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// The instant of a lease that was granted is the server's time, unless the clients' clocks rule.
+    /// Observes the server's time, which is the instant of a granted lease unless the clients' clocks decide.
     fn observe(&self, plan: &Plan, reply: &Reply) {
         let is_clock = !self.options.time.is_client() && plan.shape.locked_at.unit() <= COARSE;
         let granted_at = reply.row().and_then(|row| row.locked_at);

@@ -10,15 +10,14 @@ use crate::driver::{Connections, Driver};
 use crate::options::Settings;
 use crate::url::{Postgres, Remote};
 
-/// Sets how a provider finds and uses its table; made by `builder` of a provider.
+/// Configures how a provider finds and uses its table. Created by `builder` of a provider.
 ///
 /// # Names of tables and columns
 ///
-/// ShedLock puts no quotes around its names, so the database folds them: on PostgreSQL the table
-/// name `shedLock` is the table `shedlock`. The same names mean the same table here. A name in
-/// double quotes (`"\"ShedLock\""`) is taken as it is, for a table that was made with quotes.
-/// Names hold ASCII letters, digits, `_`, `$` and `-`; what they hold is never spliced raw into a
-/// statement.
+/// ShedLock does not quote its names, so the database folds their case: on PostgreSQL the table name `shedLock` means
+/// the table `shedlock`. The same names mean the same table here. A name in double quotes (`"\"ShedLock\""`) is used
+/// exactly as written, for a table that was created with quotes. Names may contain ASCII letters, digits, `_`, `$` and
+/// `-`. They are never spliced into a statement unquoted.
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder<D: Driver> {
     pub(crate) pool: D::Pool,
@@ -37,42 +36,41 @@ impl<D: Driver> FromClient for SqlStore<D> {
 
 impl<D: Driver> Builder<D> {
     shedlock_store::setters! { [settings]
-        /// The table: `shedlock` unless set. May name its schema: `jobs.shedlock`.
+        /// Sets the table. Default: `shedlock`. The name may include its schema: `jobs.shedlock`.
         table(table: impl Into<String>) = table.into();
 
-        /// The table's schema (MySQL and MariaDB: its database); the connection's own unless set.
+        /// Sets the table's schema (on MySQL and MariaDB: its database). Default: the connection's own.
         schema(schema: impl Into<String>) = Some(schema.into());
 
-        /// The column of the lock's name: `name` unless set.
+        /// Sets the column of the lock's name. Default: `name`.
         name_column(column: impl Into<String>) = column.into();
 
-        /// The column of the instant at which the lock is free: `lock_until` unless set.
+        /// Sets the column of the instant at which the lock becomes free. Default: `lock_until`.
         lock_until_column(column: impl Into<String>) = column.into();
 
-        /// The column of the instant of acquisition: `locked_at` unless set.
+        /// Sets the column of the instant of acquisition. Default: `locked_at`.
         locked_at_column(column: impl Into<String>) = column.into();
 
-        /// The column of the owner: `locked_by` unless set.
+        /// Sets the column of the owner. Default: `locked_by`.
         locked_by_column(column: impl Into<String>) = column.into();
 
-        /// Whose clock rules: the database's unless set.
+        /// Sets whose clock judges leases. Default: the database's.
         time(time: TimeMode) = time;
 
-        /// After this long every call has returned, whatever the server does: 10 s unless set.
+        /// Sets the time within which every call returns, whatever the server does. Default: 10 s.
         ///
-        /// A call that gets no connection within three quarters of it (an attempt: of its own
-        /// [timeout](shedlock_core::AttemptRequest::timeout), where that is shorter) is `Unavailable` and
-        /// has written nothing, however long the pool itself would wait.
+        /// A call that gets no connection within three quarters of this time fails with `Unavailable` and has written
+        /// nothing, however long the pool itself would wait. For an attempt, its own
+        /// [timeout](shedlock_core::AttemptRequest::timeout) applies instead if it is shorter.
         timeout(timeout: Duration) = Some(timeout);
     }
 
     shedlock_store::common_setters!(settings);
 
-    /// The provider; no I/O.
+    /// Builds the provider. No I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for names that cannot be names, for what cannot be a time zone, and for defaults that cannot
-    /// hold.
+    /// `InvalidInput` for invalid names, an invalid time zone or invalid defaults.
     pub fn build(self) -> Result<StoreProvider<SqlStore<D>>> {
         let options = D::DIALECT.options(self.settings);
         let options = options.map_err(|error| error.with_store(D::STORE))?;
@@ -80,30 +78,32 @@ impl<D: Driver> Builder<D> {
     }
 }
 
-/// Of databases behind a server.
+/// Settings for databases that run as a server.
 impl<D: Remote> Builder<D> {
     shedlock_store::setters! { [settings]
-        /// Whether statements are prepared on the server: true unless set. Without, values are
-        /// written into the statements as literals, each statement stays one round trip, and nothing
-        /// is left behind in a session: for proxies that cannot keep prepared statements, such as PgBouncer in
-        /// transaction or statement pooling.
+        /// Sets whether statements are prepared on the server. Default: true.
+        ///
+        /// If false, values are written into the statements as literals. Each statement is still one round trip, and
+        /// nothing remains in the session. Use this for proxies that cannot keep prepared statements, such as PgBouncer
+        /// in transaction or statement pooling.
         prepared(prepared: bool) = prepared;
 
-        /// How far apart the clocks may be of servers that judge leases of this table, one after another
-        /// or, in a cluster with several writers, side by side: zero unless set. See the documentation of
-        /// the crate on [failover](crate#failover-and-several-writers).
+        /// Sets the maximum clock skew between the servers that judge leases of this table, whether one after another
+        /// (failover) or at the same time (a cluster with several writers). Default: zero. See
+        /// [failover](crate#failover-and-several-writers) in the crate's documentation.
         server_skew(skew: Duration) = skew;
     }
 }
 
-/// Of PostgreSQL.
+/// Settings for PostgreSQL.
 impl<D: Postgres> Builder<D> {
     shedlock_store::setters! { [settings]
-        /// Whether an unlock waits until it is on the server's disk: false unless set. A crash of the
-        /// server may then lose the unlocks of its last moments (three times its `wal_writer_delay`, so
-        /// 0.6 s as shipped), and their leases run to their ends. Acquisitions, extensions, and unlocks
-        /// that end a slot which must not be lost always wait, also in sessions whose
-        /// `synchronous_commit` is off.
+        /// Sets whether an unlock waits until it is on the server's disk. Default: false.
+        ///
+        /// If false, a crash of the server may lose the unlocks of the last moments (three times `wal_writer_delay`:
+        /// 0.6 s with PostgreSQL's default settings). Their leases then run to their ends. Acquisitions, extensions,
+        /// and unlocks that end a slot which must not be lost always wait, even in sessions whose `synchronous_commit`
+        /// is off.
         durable_unlock(durable: bool) = durable;
     }
 }

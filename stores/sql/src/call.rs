@@ -1,4 +1,4 @@
-//! A table of locks, and single calls of it: what they send, and with which values.
+//! A table of locks, and single calls on it: what they send, and with which values.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,7 +18,7 @@ use crate::shape::{Column, Shape};
 use crate::statement::{Reply, Statement, Values};
 use crate::verdict::instant;
 
-/// A table of locks: its connections, its settings, and what was found of it.
+/// A table of locks: its connections, its settings, and what is known about its columns.
 pub struct SqlStore<B: Driver> {
     connections: Connections<B>,
     pub(crate) options: Options,
@@ -26,13 +26,13 @@ pub struct SqlStore<B: Driver> {
     pub(crate) contended: Contended,
 }
 
-/// One call of the provider: everything that it sends is bounded by one deadline.
+/// One call of the provider. A single deadline bounds everything that it sends.
 pub(crate) struct Call<'a, B: Driver> {
     store: &'a SqlStore<B>,
     deadline: Deadline<'a>,
 }
 
-/// Without the statements, which are long.
+/// Omits the statements, which are long.
 impl<B: Driver> fmt::Debug for SqlStore<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(B::STORE)
@@ -66,7 +66,7 @@ impl<B: Driver> SqlStore<B> {
         self.call_of(self.options.timeout())
     }
 
-    /// A call that begins now, made by someone who waits for this long.
+    /// Starts a call whose caller waits for at most `patience`.
     pub(crate) fn call_of(&self, patience: Duration) -> Call<'_, B> {
         let options = &self.options;
         Call {
@@ -75,7 +75,8 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
-    /// Values with an owner, and its text once the lease is over; empty where a statement names none.
+    /// Values for this owner. `released` is the owner text that the record gets when the lease ends. Both are empty for
+    /// statements that use no owner.
     pub(crate) fn values_of<'a>(
         &self,
         name: &'a LockName,
@@ -91,7 +92,7 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
-    /// The client's time, where it rules: in whole milliseconds, as ShedLock's clock has it.
+    /// The client's time in whole milliseconds, like ShedLock's clock; zero unless the client's clock decides.
     pub(crate) fn now(&self) -> i64 {
         if !self.options.time.is_client() {
             return 0;
@@ -99,7 +100,7 @@ impl<B: Driver> SqlStore<B> {
         micros(self.options.clock.system_time()) / 1_000 * 1_000
     }
 
-    /// A duration in microseconds, rounded up to what the table can tell apart.
+    /// A duration in microseconds, rounded up to the dialect's unit.
     pub(crate) fn micros(&self, what: &str, duration: Duration, shape: &Shape) -> Result<i64> {
         let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
@@ -115,7 +116,7 @@ impl<B: Driver> SqlStore<B> {
         Ok(i64::try_from(micros.div_ceil(unit) * unit).unwrap_or(i64::MAX))
     }
 
-    /// The error for a failure of a statement that may write (`writes`) or only reads.
+    /// The error for a failed statement, which may write (`writes`) or only reads.
     pub(crate) fn explained(&self, failure: Failure, writes: bool) -> Error {
         failure.explained(B::DIALECT.explain, &self.options.table, writes)
     }
@@ -130,8 +131,8 @@ impl<B: Driver> Deref for Call<'_, B> {
 }
 
 impl<B: Driver> Call<'_, B> {
-    /// The plan in use; looks at the table if there is none yet, or if its columns may have come
-    /// in the meantime.
+    /// The plan in use. Reads the table's shape if there is no plan yet, or if missing columns may have been added
+    /// since.
     pub(crate) async fn plan(&self) -> Result<Arc<Plan>> {
         match self.plans.fresh(self.options.clock.now()) {
             Some(plan) => Ok(plan),
@@ -139,8 +140,8 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// A plan that passes this check. The table may have been altered since it was looked at; the call fails otherwise,
-    /// so looking again is fair.
+    /// A plan that passes this check. If the known plan fails it, the table may have been altered, so the shape is read
+    /// once more before the call fails.
     pub(crate) async fn plan_for(&self, check: impl Fn(&Plan) -> Result<()>) -> Result<Arc<Plan>> {
         let mut plan = self.plan().await?;
         if check(&plan).is_err() {
@@ -166,10 +167,10 @@ impl<B: Driver> Call<'_, B> {
         Ok(plans.keep(dialect, options, shape))
     }
 
-    /// The table's columns as they are now; none where there is no table.
+    /// The table's columns as they are now; empty if there is no table.
     ///
-    /// The probe is not prepared: it is asked rarely, and MariaDB 10.11 was seen to crash when a prepared
-    /// statement over its information_schema was run again.
+    /// The probe is not prepared: it runs rarely, and MariaDB 10.11 was seen to crash when a prepared statement over
+    /// its information_schema ran a second time.
     pub(crate) async fn columns(&self) -> Result<Vec<Column>> {
         let probe = B::DIALECT.probing(&self.options);
         let values = Values::default();
@@ -187,7 +188,7 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// Makes the table if there is none, and leaves one that is there as it is. True where it was made.
+    /// Creates the table unless it exists. Returns true if this call created it.
     pub(crate) async fn create_if_missing(&self) -> Result<bool> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
@@ -195,7 +196,7 @@ impl<B: Driver> Call<'_, B> {
         self.define(&B::DIALECT.table_creation(&self.options)).await
     }
 
-    /// False where another process was faster.
+    /// Returns false if another process made the same change first.
     pub(crate) async fn define(&self, statement: &Statement) -> Result<bool> {
         tracing::debug!(sql = statement.text(), "migration");
         let values = Values::default();
@@ -230,7 +231,7 @@ impl<B: Driver> Call<'_, B> {
         };
         let silent = || Failure::new(Class::ReplyLost, "the server gave no answer in time");
         let result = answer.unwrap_or_else(|| Err(silent()));
-        // A refusal is an answer too.
+        // An error reply is a reply too.
         let is_fit = |failure: &Failure| failure.class.spares_connection();
         if result.as_ref().err().is_none_or(is_fit) {
             held.finished();
@@ -253,7 +254,7 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
     )))
 }
 
-/// Some servers cut what is too long for its column: no lease would ever be found again.
+/// Rejects an owner that its column would truncate, as some servers do: its lease would never be found again.
 pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<()> {
     let (needed, longest) = (owner.released().chars().count(), shape.locked_by.length);
     if needed <= longest {
@@ -267,7 +268,7 @@ pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Re
     )))
 }
 
-/// An instant in microseconds since 1970 (UTC), as servers count; never later than it.
+/// An instant in microseconds since 1970 (UTC), as servers count, rounded down.
 pub(crate) fn micros(instant: SystemTime) -> i64 {
     instant.duration_since(UNIX_EPOCH).map_or(0, floor_micros)
 }

@@ -1,4 +1,4 @@
-//! Locks that are found free and cannot be taken, again and again.
+//! Locks that are repeatedly found free but cannot be taken.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,19 +7,19 @@ use shedlock_core::LockName;
 
 use crate::identifier::Table;
 
-/// How often in a row each lock was found free without being taken. Other owners can be faster once,
-/// but hardly in every round of several attempts: then the server keeps the record from us.
+/// Counts, for each lock, how many times in a row it was found free but could not be taken. Other owners can be faster
+/// once, but hardly in every round of several attempts. More likely, the server then hides the record.
 #[derive(Debug, Default)]
 pub(crate) struct Contended(Mutex<HashMap<String, u32>>);
 
-/// Attempts in a row after which it is no longer other owners.
+/// Attempts in a row after which other owners are no longer a likely cause.
 const SUSPICIOUS: u32 = 3;
 
-/// Names that are counted at the same time.
+/// Names counted at the same time.
 const MOST_NAMES: usize = 1_000;
 
 impl Contended {
-    /// One more attempt on a lock of this table; warns once for each row of them, when it becomes suspicious.
+    /// Counts one more attempt on a lock of this table. Warns once per series, when it becomes suspicious.
     pub(crate) fn again(&self, lock: &LockName, table: &Table) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MOST_NAMES {

@@ -1,4 +1,4 @@
-//! What went wrong, by what can be done about it; and errors that say what to do.
+//! Failures, classified by what can be done about them, and their error messages.
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
@@ -7,36 +7,36 @@ use crate::identifier::Table;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The kind and the message of the error for a class, of a statement that may write or only reads.
+/// Returns the error kind and message for a class, for a statement that may write or only reads.
 pub(crate) type Explain = fn(&Class, bool) -> Option<(ErrorKind, &'static str)>;
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) class: Class,
     pub(crate) source: BoxError,
-    /// The connection had been used before: another one may do what this one refused.
+    /// The connection had been used before. Another one may accept what this one refused.
     pub(crate) was_used: bool,
 }
 
-/// The classes of failures; each dialect sorts its server's codes into them.
+/// The classes of failures. Each dialect maps its server's codes to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The statement was never sent: no connection could be had.
+    /// The statement was never sent: no connection was available.
     NotSent,
-    /// No connection could be had, and waiting will not help: wrong password, unknown database,
-    /// no TLS where it is demanded.
+    /// No connection was available, and waiting does not help: wrong password, unknown database, or no TLS although it
+    /// is required.
     Refused,
-    /// The connection broke between sending and the reply.
+    /// The connection broke between the request and the reply.
     ReplyLost,
-    /// Table or column unknown, or not as it was: the shape must be looked at again.
+    /// A table or column is unknown or has changed: read the shape again.
     Shape,
-    /// Another transaction was in the way (serialization, deadlock, lock timeout): at once again.
+    /// Another transaction interfered (serialization, deadlock, lock timeout): retry at once.
     Contention,
-    /// Another transaction was in the way for as long as the server lets one wait: not again.
+    /// Another transaction blocked this one for as long as the server allows waiting: do not retry.
     Waited,
-    /// The server takes no work now: starting, stopping, too many connections, busy.
+    /// The server accepts no work now: starting, stopping, too many connections, busy.
     Busy,
-    /// The server takes no writes: a standby, or set to read only.
+    /// The server accepts no writes: it is a standby or read-only.
     ReadOnly,
     Exists,
     Privilege,
@@ -44,19 +44,19 @@ pub(crate) enum Class {
     OutOfRange,
     /// A text has characters that its column cannot hold.
     Alphabet,
-    /// The session is not in the state that a statement needs, and the statement saw to it.
+    /// The session is not in the state that a statement needs. The statement detected this and did nothing.
     Session,
-    /// The session has lost what was prepared in it, or has something else of that name.
+    /// The session has lost a prepared statement, or has a different one of that name.
     Prepared,
-    /// The statement stopped before it wrote, or was undone, since the lock cannot be had.
+    /// The lock cannot be acquired: the statement stopped before it wrote, or was rolled back.
     Held,
-    /// The unique key refused the insert: the record exists.
+    /// The unique key rejected the insert: the record exists.
     Duplicate,
-    /// A constraint that is not the lock's refused the write; its name where the server tells.
+    /// A constraint that does not belong to the lock rejected the write. Contains its name if the server reports it.
     Constraint(Option<String>),
-    /// The record holds what no lock of ours or of ShedLock's holds.
+    /// The record contains something that neither shedlock nor ShedLock writes.
     Foreign,
-    /// The statement reached the server and was refused for another reason.
+    /// The statement reached the server, which rejected it for another reason.
     Other,
 }
 
@@ -73,8 +73,8 @@ impl Failure {
         }
     }
 
-    /// The error for a failure on this table, of a statement that may write (`writes`) or only reads; `special` is what
-    /// classes mean on its database, where that is not what they mean elsewhere.
+    /// The error for a failure on this table, of a statement that may write (`writes`) or only reads. `special` returns
+    /// what a class means on this database, if that differs from its usual meaning.
     pub(crate) fn explained(self, special: Explain, table: &Table, writes: bool) -> Error {
         let plain = || (self.class.kind(writes), self.class.message(writes));
         let (kind, message) = special(&self.class, writes).unwrap_or_else(plain);
@@ -85,8 +85,8 @@ impl Failure {
         Error::new(kind, message).with_source(self.source)
     }
 
-    /// What the server meant where it refused a session: one that crashes or drops us just then may be asked again,
-    /// since what we ask for may be right.
+    /// Reclassifies a failure to open a session. A server that is busy or drops the connection can be tried again,
+    /// because the settings may be right. Any other failure is a refusal.
     pub(crate) fn while_connecting(mut self) -> Self {
         self.class = match self.class {
             Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::NotSent,
@@ -97,13 +97,13 @@ impl Failure {
 }
 
 impl Class {
-    /// The session no longer serves, although its server answers, and nothing was written: it leads
-    /// to a server that was demoted, or is not what it was.
+    /// The session is no longer usable although its server responds, and nothing was written: its server was demoted,
+    /// or the session's state has changed.
     pub(crate) fn is_of_session(&self) -> bool {
         matches!(self, Self::ReadOnly | Self::Session | Self::Prepared)
     }
 
-    /// Altering the table can cause it.
+    /// Altering the table can cause this failure.
     pub(crate) fn may_be_of_table(&self) -> bool {
         let is_unfit_for_column = self.kind(true) == InvalidInput;
         is_unfit_for_column
@@ -113,8 +113,8 @@ impl Class {
             )
     }
 
-    /// The connection can be used again. Not after an error that says the table has changed, since
-    /// whatever the connection has prepared for the old table is of no use.
+    /// The connection can be used again. This is false after an error that reports a changed table, because statements
+    /// prepared for the old table are useless.
     pub(crate) fn spares_connection(&self) -> bool {
         !self.is_of_session() && !matches!(self, Self::ReplyLost | Self::Shape)
     }
@@ -131,7 +131,7 @@ impl Class {
         }
     }
 
-    /// What has happened, and what to do.
+    /// What happened, and what to do.
     fn message(&self, writes: bool) -> &'static str {
         match self {
             Self::NotSent => {

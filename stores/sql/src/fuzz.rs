@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for the code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -21,7 +21,7 @@ pub fn postgres_url(data: &[u8]) {
     refused_or_read(data, |url| described::<sqlx::Postgres>(url).map(drop));
 }
 
-/// URLs of PostgreSQL as tokio-postgres has them.
+/// URLs of PostgreSQL for tokio-postgres.
 #[cfg(feature = "tokio-postgres")]
 pub fn tokio_postgres_url(data: &[u8]) {
     refused_or_read(data, |url| described::<crate::TokioPostgres>(url).map(drop));
@@ -42,7 +42,7 @@ pub fn sqlite_url(data: &[u8]) {
     });
 }
 
-/// Files of certificates are left out, which are read.
+/// Skips URLs that name certificate files, because reading such a URL reads the files.
 fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), Error>) {
     let url = String::from_utf8_lossy(data);
     if ["cert", "key", "ca="].iter().any(|file| url.contains(file)) {
@@ -53,7 +53,7 @@ fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), Error>) {
     }
 }
 
-/// Names of tables: what is accepted cannot leave its quotes, and means the same when it is read again.
+/// Names of tables: an accepted name cannot leave its quotes, and has the same meaning when it is parsed again.
 pub fn identifier(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for fold in [Fold::Lower, Fold::Keep] {
@@ -70,7 +70,7 @@ pub fn identifier(data: &[u8]) {
     }
 }
 
-/// Time zones of MySQL's sessions: what is accepted cannot leave its quotes, and is its own spelling.
+/// Time zones of MySQL's sessions: an accepted zone cannot leave its quotes, and parsing it again does not change it.
 #[cfg(feature = "mysql")]
 pub fn session_zone(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
@@ -84,7 +84,7 @@ pub fn session_zone(data: &[u8]) {
     }
 }
 
-/// A row as it was read, a column a line: an attempt is answered, or told why not.
+/// A row as read from a table, one column per line: an attempt gets an outcome or an expected error.
 pub fn row(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let value = |column: &str| {
@@ -116,7 +116,7 @@ pub fn row(data: &[u8]) {
             Ok(State::Absent) => assert_eq!(row.name, None),
             Ok(State::Free) => {
                 assert!(row.lock_until <= row.now);
-                // What is free can be taken: the statement's conditions are met by what is there.
+                // A free lock can be taken: the stored values meet the statement's conditions.
                 let is_slot = |micros: &i64| Slot::from_micros(*micros).is_ok();
                 assert!(request.slot().is_none() || row.slot.iter().all(is_slot));
             }
@@ -127,8 +127,7 @@ pub fn row(data: &[u8]) {
     let _ = record(&row);
 }
 
-/// Texts as literals, for statements that are not prepared: none leaves its quotes, and what is between
-/// them is the text.
+/// Texts as literals, for statements that are not prepared: none leaves its quotes, and unquoting it returns the text.
 pub fn literal(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     #[cfg(feature = "postgres")]
@@ -159,7 +158,7 @@ fn between<'a>(literal: &'a str, start: &str) -> &'a str {
     inner.strip_suffix('\'').expect("a quote")
 }
 
-/// The text between two quotes as a server reads it; none where it ends before the last one.
+/// The text between two quotes as a server reads it; `None` if it ends before the last quote.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 fn unquoted(inner: &str, is_escaped: bool) -> Option<String> {
     let mut text = String::new();

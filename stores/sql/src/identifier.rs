@@ -1,15 +1,15 @@
-//! Names of tables and columns: checked here, quoted by the dialects, never spliced raw.
+//! Names of tables and columns: checked here, quoted by the dialects, never spliced unquoted.
 
 use std::fmt;
 
 use shedlock_store::{Result, invalid};
 
-/// The name of a table, schema or column as the database keeps it: letters, digits, `_`, `$` and
-/// `-`, so that it can be quoted without escaping.
+/// The name of a table, schema or column as the database stores it. It contains only letters,
+/// digits, `_`, `$` and `-`, so that it can be quoted without escaping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identifier(Box<str>);
 
-/// What a database does to a name that is written without quotes.
+/// How a database changes the case of an unquoted name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// PostgreSQL: `shedLock` is the table `shedlock`.
@@ -19,11 +19,12 @@ pub(crate) enum Fold {
 }
 
 impl Identifier {
-    /// Reads a name the way the database would in a statement without quotes, as ShedLock writes
-    /// it: folded where the database folds. A name in double quotes is taken as it is.
+    /// Parses a name as the database would in a statement without quotes, which is how ShedLock
+    /// writes it: folded if the database folds names. A name in double quotes is used exactly as
+    /// written.
     ///
     /// # Errors
-    /// `InvalidInput` that names `what`.
+    /// `InvalidInput` that contains `what`.
     pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self> {
         let quoted = text.strip_prefix('"');
         let name = match quoted.and_then(|rest| rest.strip_suffix('"')) {
@@ -50,13 +51,13 @@ impl Identifier {
         &self.0
     }
 
-    /// The name between two of these quotes; it cannot hold one.
+    /// The name between two of these quotes, which it cannot contain.
     pub(crate) fn quoted(&self, quote: char) -> String {
         format!("{quote}{}{quote}", self.0)
     }
 }
 
-/// A table, with its schema (MySQL: its database) where one is given.
+/// A table, with its schema (MySQL: its database) if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) schema: Option<Identifier>,
@@ -64,10 +65,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Reads `table` or `schema.table`, as ShedLock's table name may be written.
+    /// Parses `table` or `schema.table`, the two forms that ShedLock accepts.
     ///
     /// # Errors
-    /// `InvalidInput`, also where a schema is given twice.
+    /// `InvalidInput`, also if a schema is given twice.
     pub(crate) fn parse(
         schema: Option<&str>,
         table: &str,

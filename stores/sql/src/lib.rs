@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
-// What one dialect alone uses is dead without it.
+// Code that only one dialect uses is dead without that dialect.
 #![cfg_attr(
     not(all(feature = "postgres", feature = "mysql", feature = "sqlite")),
     allow(dead_code)
 )]
-// Without any dialect there is nobody to drive.
+// Without any dialect there is no driver.
 #![cfg_attr(
     not(any(feature = "postgres", feature = "mysql", feature = "sqlite")),
     allow(unused_macros, unused_imports)
 )]
-// What a driver has to do stays inside.
+// The driver trait is private.
 #![expect(private_bounds, reason = "drivers are not for others to implement")]
 
 mod attempt;
@@ -42,7 +42,7 @@ mod postgres_by_tokio;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-/// The driver, in the version that `builder` takes a client of.
+/// The driver, in the version whose clients `builder` accepts.
 #[cfg(feature = "tokio-postgres")]
 pub use ::tokio_postgres;
 pub use builder::Builder;
@@ -58,6 +58,6 @@ pub use postgres_by_tokio::TokioPostgresProvider;
 pub use shedlock_store::TimeMode;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteProvider, open_sqlite};
-/// The driver, in the version that `builder` takes a pool of.
+/// The driver, in the version whose pools `builder` accepts.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use sqlx;

@@ -15,37 +15,34 @@ use crate::options::TOKEN_COLUMN;
 use crate::url::{Address, Remote, refused_by_driver};
 use crate::zone;
 
-/// Locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's
-/// JDBC providers.
+/// Stores locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's JDBC providers.
 ///
-/// Clones share everything. Cheap to make: nothing is asked of the server before the first use.
+/// Clones share all state. Construction is cheap: nothing is sent to the server before the first use.
 ///
 /// # Time zones
 ///
-/// ShedLock's `TIMESTAMP` columns are written and read through the time zone of a session. Here
-/// every statement runs in a zone of its own, UTC, whatever the session's is, so that Rust services
-/// need not agree on anything. Where Java's sessions run in another zone, that is named with
-/// [`shared_session_zone`](Builder::shared_session_zone); until it is, a table on a server that
-/// starts its sessions in another zone than UTC brings a warning.
+/// ShedLock's `TIMESTAMP` columns are written and read through the session's time zone. Here every statement runs in
+/// UTC, whatever the session's zone is, so that Rust services need no common setting. If Java's sessions run in another
+/// zone, name it with [`shared_session_zone`](Builder::shared_session_zone). Until you do, a warning is logged if the
+/// server starts its sessions in a zone other than UTC.
 ///
-/// MySQL before 8.0.17 cannot run one statement in another zone: there a session in the wrong zone
-/// is refused with a `Configuration` error. sqlx's own sessions are in UTC unless told otherwise.
+/// MySQL before 8.0.17 cannot run a single statement in another zone. There, a session in the wrong zone is refused
+/// with a `Configuration` error. sqlx's own sessions are in UTC unless configured otherwise.
 ///
 /// # The URL
 ///
-/// `connect` keeps connections of its own, which are made when they are needed.
+/// `connect` opens its own connections, each when it is first needed.
 ///
-/// `mysql://user:password@host:3306/database?table=…` (or `mariadb://`): beside the driver's
-/// options (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL takes `table`, `schema`,
-/// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
-/// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-/// (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `shared_session_zone` and `server_skew` (0s);
-/// what they do is said at the methods of [`Builder`].
+/// `mysql://user:password@host:3306/database?table=…` (or `mariadb://`): in addition to the driver's options
+/// (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL accepts `table`, `schema`, `name_column`,
+/// `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`,
+/// `lock_at_least_for`, `owner_prefix`, `max_connections` (4), `connect_timeout` (10s), `timeout` (10s), `prepared`
+/// (true), `shared_session_zone` and `server_skew` (0s). The methods of [`Builder`] describe them.
 pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
 
 impl Remote for MySql {
     fn read(address: &mut Address) -> Result<MySqlConnectOptions> {
-        // In a URL a plus sign stands for a blank.
+        // In a URL a plus sign stands for a space.
         let zone = address.options.text("shared_session_zone")?;
         let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));
         address.settings.shared_session_zone = zone.transpose()?;
@@ -59,33 +56,32 @@ impl Remote for MySql {
 
 impl Builder<MySql> {
     shedlock_store::setters! { [settings]
-        /// The time zone of the sessions in which Java's ShedLock uses the same table: `+05:30`,
-        /// `SYSTEM` (the server's own), or a name that the server knows (`Asia/Kolkata`).
+        /// Sets the time zone of the sessions in which Java's ShedLock uses the same table: `+05:30`, `SYSTEM` (the
+        /// server's own), or a name defined on the server (`Asia/Kolkata`).
         ///
-        /// ShedLock's db-time writes the wall clock of UTC into `TIMESTAMP` columns, and the server
-        /// takes it for the wall clock of Java's session. Unless that session is in UTC, the instants
-        /// in the table are off by its offset; with the zone named here, they are written and read in
-        /// the same way, and [`inspect`](shedlock_core::LockProvider::inspect) still shows the right
-        /// ones. All Rust services on the table must name the same zone. `DATETIME` columns need none
-        /// of this. (Java's client-time in the zone of its JVM, on sessions of that same zone, writes
-        /// right instants: then the zone to name is `+00:00`.)
+        /// ShedLock's db-time writes UTC wall-clock time into `TIMESTAMP` columns, and the server interprets it as
+        /// wall-clock time of Java's session. Unless that session is in UTC, the instants in the table are off by its
+        /// offset. If you name the zone here, they are written and read in the same way, and
+        /// [`inspect`](shedlock_core::LockProvider::inspect) still returns the right instants. All Rust services on the
+        /// table must name the same zone. `DATETIME` columns do not need this setting. (Java's client-time in the zone
+        /// of its JVM, on sessions of that same zone, writes correct instants: in that case, name `+00:00`.)
         ///
-        /// A zone with summer time has a price, as it has for Java: in the hour that is skipped in
-        /// spring the server refuses to take a lock, with an `InvalidInput` error of a time out of
-        /// range. Use a fixed offset for such sessions where you can.
+        /// A zone with daylight saving time has a cost, for Java too: in the hour that is skipped in spring,
+        /// acquisitions fail with an `InvalidInput` error about a time out of range. Use a fixed offset for such
+        /// sessions if you can.
         ///
-        /// Unless set, UTC is used, and a warning is logged where the server starts its sessions in
-        /// another zone. Naming `+00:00` here says that this is right.
+        /// Unless this is set, UTC is used, and a warning is logged if the server starts its sessions in another zone.
+        /// Setting `+00:00` confirms UTC and disables the warning.
         shared_session_zone(zone: impl Into<String>) = Some(zone.into());
     }
 }
 
-/// What sqlx reads from a URL of MySQL. Not the session's zone: that one is ours to choose.
+/// The options that sqlx reads from a URL of MySQL. The session's zone is not among them, because we choose it.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslca ssl-ca sslcert ssl-cert sslkey ssl-key charset collation \
      statement-cache-capacity socket";
 
-/// September 2001 in microseconds: no fencing token is smaller, since they start from the server's
-/// time; a number of an AUTO_INCREMENT column, which an insert reports in the same place, always is.
+/// September 2001 in microseconds. Every fencing token is larger, because tokens start from the server's time. Numbers
+/// of an AUTO_INCREMENT column, which an insert reports in the same place, are always smaller.
 const NO_TOKEN_BELOW: u64 = 1_000_000_000_000_000;
 
 impl Driver for MySql {
@@ -117,30 +113,30 @@ fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
     Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
 }
 
-/// Sorts the servers' numbers; the two share most, and above 1900 rarely mean the same thing.
+/// Classifies the servers' error numbers. MySQL and MariaDB share most of them; above 1900 they rarely mean the same.
 fn of_number(number: u16, message: &str) -> Class {
     match number {
-        // Unknown table, column or database; prepared for a table that has changed since.
+        // Unknown table, column or database; a statement prepared for a table that has changed since.
         1146 | 1054 | 1049 | 1109 | 1412 | 1615 => Class::Shape,
         1050 | 1060 => Class::Exists,
-        // Deadlock (Galera also: lost against another node), changed since the snapshot, lost against
-        // another member of the group. All were rolled back.
+        // Deadlock (on Galera also a conflict with another node); changed since the snapshot; conflict with another
+        // group member. All were rolled back.
         1213 | 1020 | 3101 => Class::Contention,
-        // The commit failed while the cluster or the binary log had it, or the group's hook did: the
-        // others may have it nevertheless.
+        // The commit failed after the cluster or the binary log had received it, or the group's hook failed: the other
+        // members may have it nevertheless.
         1180 | 3100 => Class::ReplyLost,
         1205 => Class::Waited,
         1062 | 1022 | 1169 | 1586 => Class::Duplicate,
         // Column without a value, foreign keys, checks (MySQL and MariaDB).
         1048 | 1364 | 1216 | 1452 | 3819 => Class::Constraint(None),
         4025 if message.contains("CONSTRAINT") => Class::Constraint(None),
-        // Set to read only: the server (which also refuses other things with 1290), InnoDB, the
-        // session's transactions, the table.
+        // Read-only: the server (which uses 1290 for other refusals too), InnoDB, the session's transactions, the
+        // table.
         1836 | 1792 | 1036 => Class::ReadOnly,
         1290 if message.contains("read-only") || message.contains("read_only") => Class::ReadOnly,
-        // Too many connections, of all or of this user; resources of the user, of the server.
+        // Too many connections, in total or of this user; resources of the user or of the server exhausted.
         1040 | 1203 | 1226 | 1135 | 1021 | 1037 | 1038 | 1041 | 1114 | 3168 => Class::Busy,
-        // Shutting down; not in the Galera cluster; interrupted or out of time, and rolled back.
+        // Shutting down; not in the Galera cluster; interrupted or timed out, and rolled back.
         1053 | 1047 | 1317 | 1969 | 3024 => Class::Busy,
         // No such prepared statement.
         1243 => Class::Prepared,
@@ -152,7 +148,7 @@ fn of_number(number: u16, message: &str) -> Class {
         // Characters that the column's character set does not have.
         1267 | 1300 | 1366 | 1977 | 3988 => Class::Alphabet,
         1690 if message.contains(LARGEST) => Class::Session,
-        // No such time zone (MySQL leaves the guard to say so).
+        // No such time zone (MySQL reports it only through the guard).
         1298 => Class::Session,
         // A fencing token that cannot grow.
         1690 if message.contains(TOKEN_COLUMN) => Class::Foreign,

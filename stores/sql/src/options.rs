@@ -1,4 +1,4 @@
-//! What a provider is told about its table and its way of working.
+//! The settings of a provider.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use shedlock_store::{Result, TimeMode, invalid};
 use crate::identifier::{Fold, Identifier, Table};
 use crate::zone;
 
-// Columns of ours: part of the wire format, the same in every table.
+// Our own columns. They are part of the wire format and have the same names in every table.
 pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
 pub(crate) const SLOT_COLUMN: &str = "shedlock_slot";
 pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
 pub(crate) const COLUMNS: [&str; 4] = [TOKEN_COLUMN, SLOT_COLUMN, DONE_COLUMN, ATTEMPTS_COLUMN];
 
-/// How long a call may take, unless set: as long as the runtime waits for one.
+/// The default limit of a call: as long as the runtime waits for one.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) table: Table,
-    /// ShedLock's columns: of the name, the end of the lease, the acquisition and the owner.
+    /// ShedLock's columns: name, end of the lease, acquisition, owner.
     pub(crate) columns: [Identifier; 4],
     settings: Settings,
 }
@@ -36,7 +36,7 @@ impl Deref for Options {
     }
 }
 
-/// What the user set, not yet checked.
+/// The user's settings, not yet checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) table: String,
@@ -49,11 +49,12 @@ pub(crate) struct Settings {
     pub(crate) defaults: LockDefaults,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) prepared: bool,
-    /// Whether an unlock waits until it is on disk, where the server waits for its disk at all.
+    /// Whether an unlock waits until it is on disk, if the server waits for its disk at all.
     pub(crate) durable_unlock: bool,
     pub(crate) server_skew: Duration,
     pub(crate) timeout: Option<Duration>,
-    /// MySQL's: the time zone of the sessions that share the table; once it is checked, as the server spells it.
+    /// MySQL only: the time zone of the sessions that share the table. After the check, it is spelled as the server
+    /// spells it.
     pub(crate) shared_session_zone: Option<String>,
 }
 
@@ -87,7 +88,8 @@ impl Settings {
         self.shared_session_zone.as_deref().unwrap_or("+00:00")
     }
 
-    /// `InvalidInput` that names the setting that cannot be. `fold` and `longest` are what the database does to names.
+    /// Checks the settings; `fold` and `longest` describe the database's names. Returns `InvalidInput` with the name of
+    /// the invalid setting.
     pub(crate) fn check(mut self, fold: Fold, longest: usize) -> Result<Options> {
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;

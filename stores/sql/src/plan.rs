@@ -1,4 +1,4 @@
-//! The table's shape and the statements for it, found at first contact and again when they fail.
+//! The table's shape and the statements for it, read on first contact and again after they fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ pub(crate) struct Plan {
     found_at: Moment,
 }
 
-/// The plan that is in use. It describes the table, never its rows (law 7).
+/// The plan in use. It describes the table, never its rows (law 7).
 #[derive(Debug)]
 pub(crate) struct Plans {
     plan: watch::Sender<Option<Arc<Plan>>>,
-    /// The server's, as it was last seen.
+    /// The server's clock, as last observed.
     pub(crate) clock: StoreClock,
 }
 
-/// A table that lacks columns of ours is looked at again after this long, so that a `migrate` by
-/// another process takes effect here without a restart.
+/// How long a shape that lacks some of our columns is used before it is read again. After that time
+/// a `migrate` by another process takes effect here without a restart.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Plans {
@@ -41,14 +41,15 @@ impl Plans {
         self.plan.borrow().clone()
     }
 
-    /// The plan that is known, unless columns may have been added by now that the table lacked.
+    /// The known plan, unless it lacks columns and is old enough that they may have been added
+    /// since.
     pub(crate) fn fresh(&self, now: Moment) -> Option<Arc<Plan>> {
         self.known().filter(|plan| {
             plan.shape.is_complete() || now.saturating_since(plan.found_at) < LOOK_AGAIN
         })
     }
 
-    /// There is no table.
+    /// Discards the plan: there is no table.
     pub(crate) fn forget(&self) {
         self.plan.send_replace(None);
     }

@@ -12,47 +12,43 @@ use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
 use crate::url::{Address, Remote, refused_by_driver, set};
 
-/// Locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
+/// Stores locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
-/// Clones share everything. Cheap to make over a pool: nothing is asked of the server before the
-/// first use.
+/// Clones share all state. Construction over a pool is cheap: nothing is sent to the server before the first use.
 ///
 /// ```no_run
 /// # async fn example(pool: sqlx::PgPool) -> Result<(), shedlock::Error> {
 /// use shedlock::PostgresProvider;
 ///
-/// // The user's own pool, another table:
+/// // Your own pool, and another table:
 /// let provider = PostgresProvider::builder(pool).table("jobs.shedlock").build()?;
 ///
-/// // Connections of its own, through PgBouncer in transaction pooling:
+/// // Connections that the provider opens itself, through PgBouncer in transaction pooling:
 /// let url = "postgres://app:secret@pgbouncer:6432/app?prepared=false";
 /// let provider = PostgresProvider::connect(url).await?;
 /// # Ok(()) }
 /// ```
 ///
-/// `timestamp` columns hold UTC wall time, as ShedLock's db-time mode has it, and `timestamptz`
-/// columns instants; the session's time zone changes neither. ShedLock itself writes `timestamptz`
-/// columns rightly only from sessions in UTC.
+/// `timestamp` columns contain UTC wall-clock time, as in ShedLock's db-time mode, and `timestamptz` columns contain
+/// instants. The session's time zone affects neither. ShedLock itself writes `timestamptz` columns correctly only from
+/// sessions in UTC.
 ///
-/// An attempt that meets a record which another transaction keeps locked waits for it, at most as
-/// long as `lock_timeout` lets it: connections of its own set that to 5 s unless something else is
-/// set; for a pool it is the user's to set.
+/// If another transaction has locked the record, an attempt waits for it, at most until `lock_timeout` expires. The
+/// provider's own connections set `lock_timeout` to 5 s unless you configure another value. For a pool, you set it.
 ///
-/// An acquisition, an extension and the mark of a slot that must not be lost are answered when they
-/// are on the server's disk, also in sessions whose `synchronous_commit` is off: the statement raises
-/// it to `local` for its own transaction, and leaves the session as it was. What the session waits for
-/// beyond that (standbys) it waits for.
+/// Acquisitions, extensions and the mark of a slot that must not be lost return only after they are on the server's
+/// disk, even in sessions whose `synchronous_commit` is off: the statement raises it to `local` for its own transaction
+/// and leaves the session unchanged. If the session also waits for standbys, that remains so.
 ///
 /// # The URL
 ///
-/// `connect` keeps connections of its own, which are made when they are needed.
+/// `connect` opens its own connections, each when it is first needed.
 ///
-/// `postgres://user:password@host:5432/database?table=…`: beside the driver's options
-/// (`sslmode`, `sslrootcert`, `application_name`, …) the URL takes `table`, `schema`,
-/// `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store`
-/// or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections`
-/// (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `durable_unlock` (false) and `server_skew`
-/// (0s); what they do is said at the methods of [`Builder`](crate::Builder).
+/// `postgres://user:password@host:5432/database?table=…`: in addition to the driver's options (`sslmode`,
+/// `sslrootcert`, `application_name`, …) the URL accepts `table`, `schema`, `name_column`, `lock_until_column`,
+/// `locked_at_column`, `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`,
+/// `owner_prefix`, `max_connections` (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `durable_unlock`
+/// (false) and `server_skew` (0s). The methods of [`Builder`](crate::Builder) describe them.
 pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
@@ -65,14 +61,14 @@ impl Remote for Postgres {
         if address.settings.prepared {
             return Ok(connect);
         }
-        // PgBouncer knows few parameters of a session and turns away those it does not know.
+        // PgBouncer rejects session parameters that it does not support, and it supports few.
         Ok(connect.extra_float_digits(None).statement_cache_capacity(0))
     }
 }
 
 impl crate::url::Postgres for Postgres {}
 
-/// What sqlx reads from a URL of PostgreSQL.
+/// The options that sqlx reads from a URL of PostgreSQL.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslrootcert ssl-root-cert ssl-ca sslcert ssl-cert sslkey ssl-key \
      statement-cache-capacity host hostaddr port dbname user password application_name \
      options options[";
@@ -110,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server says.
+    /// An error that a server returns.
     #[derive(Debug)]
     struct Told(&'static str);
 
@@ -155,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_server_that_ends_while_it_lets_us_in_is_asked_again() {
-        // Shut down, crashed, dropped while idle, starting, without connections to spare.
+        // Shut down, crashed, dropped while idle, starting, out of connections.
         for code in ["57P01", "57P02", "57P05", "57P03", "53300"] {
             assert_eq!(connecting(code), Class::NotSent, "{code}");
         }

@@ -1,4 +1,4 @@
-//! The provider over PostgreSQL by tokio-postgres.
+//! The provider over PostgreSQL with tokio-postgres.
 
 use std::time::Duration;
 
@@ -11,18 +11,19 @@ use crate::call::SqlStore;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
 use crate::url::{Address, Remote, refused_by_driver, set};
 
-/// Locks in a table of PostgreSQL by tokio-postgres: the statements, guarantees and tables of the provider over
-/// sqlx, without sqlx.
+/// Stores locks in a table of PostgreSQL through tokio-postgres. Statements, guarantees and tables are those of the
+/// provider over sqlx, without the dependency on sqlx.
 ///
 /// `builder` takes any [`ClientSource`](crate::ClientSource): a pool of deadpool or bb8, in a few lines. Each statement
-/// is then one round trip, of an unnamed statement, so that it also runs through PgBouncer in transaction pooling.
+/// is then one round trip of an unnamed statement, so it also works through PgBouncer in transaction pooling.
 ///
 /// # The URL
 ///
-/// `postgres://user:password@host:5432/database?table=…`, with the options of the provider over sqlx; of the driver's,
-/// those of [`tokio_postgres::Config`] but `connect_timeout`, which is ours. `sslmode=disable` and `prefer` (the
-/// default) are as in libpq. `require`, `verify-ca` and `verify-full` all verify the server's certificate, its host
-/// name included, against `sslrootcert` or the system's authorities; `sslcert` and `sslkey` are the client's own.
+/// `postgres://user:password@host:5432/database?table=…`, with the options of the provider over sqlx. The driver's own
+/// options are those of [`tokio_postgres::Config`] except `connect_timeout`, which this crate defines.
+/// `sslmode=disable` and `prefer` (the default) work as in libpq. `require`, `verify-ca` and `verify-full` all verify
+/// the server's certificate, including its host name, against `sslrootcert` or the system's authorities. `sslcert` and
+/// `sslkey` are the client's own.
 pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
@@ -52,7 +53,7 @@ impl Remote for TokioPostgres {
             }
         };
         let url = address.for_driver(DRIVER_OPTIONS)?;
-        // The driver would take any other text for a list of settings.
+        // The driver would treat any other text as a list of settings.
         if !["postgres", "postgresql"].contains(&url.scheme()) {
             return Err(invalid(
                 "this is no URL of PostgreSQL: write postgres://user:password@host/database",
@@ -71,7 +72,7 @@ impl Remote for TokioPostgres {
 
 impl crate::url::Postgres for TokioPostgres {}
 
-/// What tokio-postgres reads from a URL.
+/// The options that tokio-postgres reads from a URL.
 const DRIVER_OPTIONS: &str = "user password passfile dbname options application_name sslnegotiation host hostaddr port \
      tcp_user_timeout keepalives keepalives_idle keepalives_interval keepalives_retries \
      target_session_attrs channel_binding load_balance_hosts";

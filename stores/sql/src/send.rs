@@ -1,4 +1,4 @@
-//! Sending single statements: what is tried again at once, and what a failure means.
+//! Sends single statements: what is retried at once, and what a failure means.
 
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{Result, internal};
@@ -11,12 +11,12 @@ use crate::plan::Plan;
 use crate::statement::{Reply, Row, Values};
 use crate::verdict::instant;
 
-/// How often a statement is sent again because another transaction was in the way. Nothing waits
-/// in between: whoever was in the way has committed by then.
+/// How often a statement is sent again after a conflict with another transaction. There is no pause
+/// in between: the other transaction has committed.
 const COLLISIONS: usize = 10;
 
 impl<B: Driver> Call<'_, B> {
-    /// The record as the server has it that takes writes.
+    /// The record, read from the server that accepts writes.
     pub(crate) async fn read(&self, values: &Values<'_>) -> Result<Row> {
         let row = self.row(Step::ReadToDecide, values).await?;
         if let Some(server_time) = row.server_time() {
@@ -30,16 +30,19 @@ impl<B: Driver> Call<'_, B> {
         row.ok_or_else(|| internal("the statement that always gives a row gave none"))
     }
 
-    /// Sends a statement: again at once where another transaction was in the way, once more on a
-    /// proven connection where one broke, once more on a new one where a session no longer serves,
-    /// and once more after a look at the table where that is no longer what it was.
+    /// Sends a statement, and sends it again:
+    ///
+    /// - at once, after a conflict with another transaction;
+    /// - once, on a proven connection, if the connection broke;
+    /// - once, on a new connection, if the session is no longer usable;
+    /// - once, after reading the table's shape again, if the table has changed.
     pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply> {
         let explained = |failure| self.explained(failure, step.writes());
         let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
         let mut looked = false;
-        // Once a reply was lost the outcome is unknown whatever happens to the second try.
+        // Once a reply is lost, the outcome is unknown whatever the second try returns.
         let mut lost = None;
         loop {
             let statement = plan.statements.get(step).ok_or_else(|| self.no_column())?;
@@ -47,7 +50,7 @@ impl<B: Driver> Call<'_, B> {
             tracing::debug!(step = step.word(), lock, sql, "statement");
             let answer = self.send(statement, values, wanted).await;
             let answer = match step {
-                // It goes on past records that cannot be read.
+                // A listing continues past records that cannot be read.
                 Step::List { .. } => answer,
                 _ => answer.and_then(Reply::readable),
             };
@@ -73,7 +76,7 @@ impl<B: Driver> Call<'_, B> {
                         Ok(now) => now,
                         Err(error) => return Err(lost.map_or(error, explained)),
                     };
-                    // The table is as it was: the reason is another one.
+                    // The table has not changed, so the failure has another cause.
                     if *class != Class::Shape && now.shape == plan.shape {
                         return Err(explained(lost.unwrap_or(failure)));
                     }
@@ -91,7 +94,7 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// That the table has the columns for this step.
+    /// Checks that the table has the columns for this step.
     pub(crate) fn check_step(&self, step: Step, plan: &Plan) -> Result<()> {
         match step.is_possible(plan.shape.extras) {
             true => Ok(()),

@@ -1,22 +1,22 @@
-//! What the lock table looks like now.
+//! The current shape of the lock table.
 
 use crate::options::COLUMNS;
 
-/// The shape of the table as far as statements depend on it. Nothing of its rows is kept.
+/// The shape of the table, as far as statements depend on it. It contains nothing from the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) name: TextColumn,
     pub(crate) locked_by: TextColumn,
     pub(crate) lock_until: TimeColumn,
     pub(crate) locked_at: TimeColumn,
-    /// Which of our columns are there.
+    /// Which of our own columns exist.
     pub(crate) extras: Extras,
-    /// What the dialect's probe said of the server: its version, then what in its settings matters, in
-    /// the dialect's own words.
+    /// What the dialect's probe returned about the server: its version, then the settings that matter, in the dialect's
+    /// own format.
     pub(crate) server: String,
 }
 
-/// Which of the columns are there that are ours, in the order of [`COLUMNS`].
+/// Which of our own columns exist, in the order of [`COLUMNS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extras(pub(crate) [bool; 4]);
 
@@ -36,7 +36,7 @@ impl Extras {
         self.0[1..] == [true; 3]
     }
 
-    /// All columns that `migrate` adds, with whether they are there.
+    /// All columns that `migrate` adds, and whether they exist.
     pub(crate) fn columns(self) -> impl Iterator<Item = (bool, &'static str)> {
         self.0.into_iter().zip(COLUMNS)
     }
@@ -44,22 +44,22 @@ impl Extras {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextColumn {
-    /// How many characters it holds at most: `usize::MAX` where there is no limit.
+    /// The maximum number of characters; `usize::MAX` if there is no limit.
     pub(crate) length: usize,
-    /// True where the column compares byte for byte; otherwise statements must see to it.
+    /// True if the column compares byte for byte. Otherwise the statements must do so.
     pub(crate) exact: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeColumn {
     pub(crate) kind: TimeKind,
-    /// Digits of a second that it keeps: 0 to 6.
+    /// Number of digits of a second that the column stores: 0 to 6.
     pub(crate) digits: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeKind {
-    /// The digits of a wall clock, without a zone: UTC by our rule and by ShedLock's db-time.
+    /// Wall-clock time without a zone: UTC by our rule and by ShedLock's db-time.
     Wall,
     /// An instant that the server shows in the session's zone.
     Instant,
@@ -75,15 +75,15 @@ pub(crate) struct Column {
     pub(crate) type_name: String,
     /// Digits of a second, for types that have them.
     pub(crate) digits: Option<i64>,
-    /// Characters, for types that have a limit.
+    /// Maximum number of characters, for types that have a limit.
     pub(crate) length: Option<i64>,
-    /// The collation's name; whether it is exact is the dialect's to know.
+    /// The collation's name. The dialect decides whether it is exact.
     pub(crate) collation: Option<String>,
-    /// Alone under a primary key or a unique index that holds for all rows.
+    /// The only column of a primary key, or of a unique index that covers all rows.
     pub(crate) unique: bool,
-    /// Whether an insert must give it a value: not nullable, no default.
+    /// Whether an insert must provide a value: not nullable, no default.
     pub(crate) required: bool,
-    /// What the dialect wants to know of the server beside the table; the same in every row.
+    /// What the dialect needs from the server in addition to the table; the same in every row.
     pub(crate) server: String,
     /// The server's time in microseconds since 1970 (UTC); the same in every row.
     pub(crate) server_time: i64,
@@ -108,8 +108,8 @@ impl Column {
         })
     }
 
-    /// Databases differ in how they compare the names of columns; two that differ in case only would
-    /// be a trap in any of them.
+    /// Compares names without case. Databases differ in how they compare the names of columns, so two names that differ
+    /// only in case would be a trap in any of them.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
@@ -123,7 +123,7 @@ impl TimeColumn {
 }
 
 impl Shape {
-    /// The table that `migrate` makes, with such columns for the times.
+    /// The table that `migrate` creates, with this type of time columns.
     pub(crate) const fn assumed(kind: TimeKind, digits: u8) -> Self {
         let time = TimeColumn { kind, digits };
         let name = TextColumn {
@@ -142,7 +142,7 @@ impl Shape {
         }
     }
 
-    /// The unit in which leases are counted: the coarser of the two time columns', in microseconds.
+    /// The unit in which leases are counted, in microseconds: the coarser of the two time columns' units.
     pub(crate) fn unit(&self) -> i64 {
         self.lock_until.unit().max(self.locked_at.unit())
     }

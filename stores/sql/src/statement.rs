@@ -1,4 +1,4 @@
-//! Statements as data: text, what is bound to it, what comes back.
+//! Statements as data: their text, what is bound to it, and what they return.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use crate::shape::Column;
 
 /// A statement that can be read, compared and tested without a database.
 ///
-/// Its text is built once for a table's [`Shape`](crate::shape::Shape), never for a call.
+/// Its text is built once per [`Shape`](crate::shape::Shape) of a table, never per call.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     template: String,
-    /// The text with placeholders. Identifiers in it were checked and quoted; values never are.
+    /// The text with placeholders. Identifiers in it were checked and quoted. Values are never part of it.
     pub(crate) text: Arc<str>,
-    /// The words of what is bound, in the order in which it is sent.
+    /// The names of the bound values, in the order in which they are sent.
     pub(crate) binds: Vec<String>,
-    /// What the columns of the answer mean, in their order; empty where no rows come back.
+    /// The meaning of the reply's columns, in their order; empty if no rows are returned.
     pub(crate) fields: &'static [Field],
-    /// Whether the server prepares it, once for each session.
+    /// Whether the server prepares it, once per session.
     pub(crate) prepared: bool,
 }
 
-/// What a column of the answer means. Instants come as microseconds since 1970 (UTC) in a 64-bit
-/// integer, whatever the table keeps, so that no driver's time types are needed.
+/// The meaning of a column of the reply. Instants are microseconds since 1970 (UTC) in a 64-bit integer, whatever the
+/// table stores, so that no driver's time types are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     Name,
@@ -38,32 +38,32 @@ pub(crate) enum Field {
     /// The attempts at the last slot.
     Attempts,
     Now,
-    /// The server's time, where [`Now`](Self::Now) is the client's.
+    /// The server's time, if [`Now`](Self::Now) is the client's.
     ServerTime,
-    /// A column of the table; all of the answer's tell of it.
+    /// A column of the table; all columns of the reply describe it.
     Column,
 }
 
-/// The columns that tell everything of a record, in the order in which all dialects select them; then,
-/// where the clients' clocks rule, the time of the server's, which judges how late an attempt comes.
+/// All columns of a record, in the order in which every dialect selects them, followed by the server's time. The latter
+/// is selected only if the clients' clocks decide; it shows how late an attempt arrives.
 pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
     Name, Owner, LockedAt, LockUntil, Token, Slot, Done, Attempts, Now, ServerTime,
 ];
 
-/// The same without the latter.
+/// The columns of a record without the server's time.
 pub(crate) const RECORD: &[Field] = RECORD_AND_SERVER_TIME.split_at(9).0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placeholders {
     /// `$1`, and the same number again for the same value.
     Numbered,
-    /// `?`, once for each use.
+    /// `?`, once per use.
     Positional,
 }
 
 impl Statement {
-    /// Reads a template in which `:name`, `:at_most` and so on (the words of [`Values`]) stand for
-    /// values. Any other colon is left alone, so `::bigint` is no placeholder.
+    /// Parses a template in which `:name`, `:at_most` and so on (the fields of [`Values`]) stand for values. Any other
+    /// colon is left alone, so `::bigint` is not a placeholder.
     pub(crate) fn new(
         placeholders: Placeholders,
         template: &str,
@@ -103,8 +103,8 @@ impl Statement {
         self.binds.iter().filter_map(|word| values.get(word))
     }
 
-    /// The text with the values written into it as literals, for servers that are reached through
-    /// something that cannot keep prepared statements.
+    /// The text with the values written into it as literals, for servers behind a proxy that cannot keep prepared
+    /// statements.
     pub(crate) fn inlined(&self, values: &Values<'_>, quote: fn(&str) -> String) -> String {
         replaced(&self.template, values, |text, _, value| match value {
             Value::Text(value) => text.push_str(&quote(value)),
@@ -113,7 +113,7 @@ impl Statement {
     }
 }
 
-/// The template with its placeholders replaced: by what is done for each word and its value.
+/// Replaces the placeholders of a template: `replace` is called with each name and its value.
 fn replaced(
     template: &str,
     values: &Values<'_>,
@@ -141,28 +141,29 @@ fn replaced(
     text
 }
 
-/// The values of one call; each statement takes those it names. Durations are in microseconds, at-most and at-least
-/// multiples of the dialect's unit; instants and slots in microseconds since 1970 (UTC).
+/// The values of one call; each statement uses those that it names. Durations are in microseconds, and at-most and
+/// at-least are multiples of the dialect's unit. Instants and slots are in microseconds since 1970 (UTC).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Values<'a> {
     pub(crate) name: &'a str,
-    /// The owner that asks, or that the record must name.
+    /// The owner that makes the call, or that the record must contain.
     pub(crate) owner: &'a str,
-    /// What the record shall name as owner once the lease is over.
+    /// The owner text that the record gets when the lease ends.
     pub(crate) released: &'a str,
     pub(crate) at_most: i64,
     pub(crate) at_least: i64,
     pub(crate) slot: i64,
-    /// How far ahead of now a slot may lie.
+    /// How far ahead of now a slot may be.
     pub(crate) tolerance: i64,
     pub(crate) most_attempts: i64,
-    /// The slot that must have been taken, or passed, before; or the last one, where it is to be set.
+    /// The slot that must have been taken, or passed, before this one. When slots are reset: the
+    /// last slot that was read. When a slot is given back: the last slot that the record gets.
     pub(crate) previous: i64,
-    /// The client's time; only where the client's clock rules.
+    /// The client's time; used only if the client's clock decides.
     pub(crate) now: i64,
     /// The last instant of the server's clock at which an attempt may be granted.
     pub(crate) not_after: i64,
-    /// The name that a page starts behind, empty for the first page.
+    /// The name after which a page starts; empty for the first page.
     pub(crate) after: &'a str,
     pub(crate) limit: i64,
 }
@@ -174,13 +175,13 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Adds the slot of a lease that ends, with what the last slot is where it is given back.
+    /// Adds the slot of a lease that ends, and the last slot that the record gets if the slot is given back.
     pub(crate) fn end_of(&mut self, slot: Option<shedlock_core::Slot>) {
         self.slot = slot.map_or(0, shedlock_core::Slot::as_micros);
         self.previous = slot.map_or(0, |slot| slot.just_before().as_micros());
     }
 
-    /// The value for this word of a template.
+    /// The value for this name of a template.
     fn get(&self, word: &str) -> Option<Value<'a>> {
         Some(match word {
             "name" => Value::Text(self.name),
@@ -203,22 +204,21 @@ impl<'a> Values<'a> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// How many rows were changed (or found, on MySQL), as the server counts them for the last
-    /// statement of the text.
+    /// The number of rows changed (or found, on MySQL), as the server counts them for the last statement of the text.
     pub(crate) affected: u64,
-    /// What `LAST_INSERT_ID(…)` was set to; MySQL and MariaDB only.
+    /// The value that `LAST_INSERT_ID(…)` was set to; MySQL and MariaDB only.
     pub(crate) last_insert_id: Option<u64>,
-    /// True where the reply of a first try was lost, which may have taken effect.
+    /// True if the reply of a first try was lost. That try may have taken effect.
     pub(crate) repeated: bool,
     pub(crate) rows: Vec<Row>,
-    /// Rows that hold other things than they should: their names, where these can be read, and why.
+    /// Rows with unexpected content: their names, if readable, and the reasons.
     pub(crate) unreadable: Vec<(Option<String>, BoxError)>,
-    /// The unique key that stood in the way of an insert.
+    /// The violation of a unique key that rejected an insert.
     pub(crate) duplicate: Option<Failure>,
 }
 
 impl Reply {
-    /// Adds a row, which is read by the two types that its columns have.
+    /// Adds a row. `text` and `number` read the two types that its columns have.
     pub(crate) fn add<E: Into<BoxError>>(
         &mut self,
         fields: &[Field],
@@ -231,7 +231,7 @@ impl Reply {
         }
     }
 
-    /// The reply, if all of it can be read.
+    /// The reply, if all of it is readable.
     pub(crate) fn readable(mut self) -> Result<Self, Failure> {
         match self.unreadable.pop() {
             None => Ok(self),
@@ -243,20 +243,20 @@ impl Reply {
         self.rows.first()
     }
 
-    /// The last name of a page, in the order of bytes.
+    /// The last name of a page, in byte order.
     pub(crate) fn last_name(&self) -> Option<&str> {
         let read = self.rows.last().and_then(|row| row.name.as_deref());
         let unread = self.unreadable.last().and_then(|(name, _)| name.as_deref());
         read.max(unread)
     }
 
-    /// The fencing token, from the row or as last insert id.
+    /// The fencing token, from the row or from the last insert ID.
     pub(crate) fn token(&self) -> Option<u64> {
         self.last_insert_id.or(self.row().and_then(Row::token))
     }
 }
 
-/// A row of an answer; what its statement does not select is `None`.
+/// A row of a reply. Columns that the statement does not select are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: Option<String>,
@@ -301,7 +301,7 @@ impl Row {
         u64::try_from(self.token?).ok()
     }
 
-    /// The time of the server's clock, whoever's clock rules.
+    /// The time of the server's clock, whichever clock decides.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.server_time.or(self.now)
     }

@@ -1,4 +1,4 @@
-//! The protocol, once for all dialects: which statement when, and what its answer means.
+//! The protocol, common to all dialects: which statement is sent, and what its reply means.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::failure::{Class, Failure};
 use crate::statement::Values;
 use crate::verdict::{instant, mark, record};
 
-/// What a record has to be for a change by an operator.
+/// The state that a record must still have when an operator changes it.
 #[derive(Clone, Debug)]
 pub struct Stored {
     owner: String,
@@ -29,8 +29,7 @@ impl<B: Driver> Store for SqlStore<B> {
         B::STORE
     }
 
-    /// What the table can do as it was last seen; before the first contact, what a migrated one
-    /// can.
+    /// What the table supported when its shape was last read. Before the first contact: what a migrated table supports.
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(self.options.time.source());
         let plan = self.plans.known();
@@ -41,8 +40,7 @@ impl<B: Driver> Store for SqlStore<B> {
         capabilities.completion = shape.extras.completion();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
-        // Certain in bytes: names of ASCII take one for each character, and every other name has fewer
-        // characters than bytes.
+        // A length in bytes that always fits: a name never has more characters than bytes.
         capabilities.longest_name = shape.name.length;
         capabilities.durable = dialect.is_durable(shape);
         if !self.options.time.is_client() {
@@ -59,12 +57,12 @@ impl<B: Driver> Store for SqlStore<B> {
         &*self.options.clock
     }
 
-    /// What a table can hold depends on its columns.
+    /// The limit depends on the table's columns.
     fn check_name(&self, _: &LockName) -> Result<()> {
         Ok(())
     }
 
-    /// What it can express does, too.
+    /// The limit depends on the table's columns.
     fn check_duration(&self, _: &str, _: Duration) -> Result<()> {
         Ok(())
     }
@@ -92,20 +90,20 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(Extension::Extended(extended))
     }
 
-    /// Of an unlock: what a withdrawal needs is more.
+    /// Ends a lease by an unlock only. A withdrawal needs more.
     async fn end(&self, end: &End<'_>) -> Result<Ended> {
         let call = self.call();
         let plan = call.plan().await?;
         let released = end.owner.released();
         let mark = match end.slot {
             Some((_, SlotEnd::Done { durable, .. })) => SlotMark::Done { durable },
-            // Without a pause nothing is kept, and nothing is to be rounded up.
+            // Without a pause nothing is stored, and no duration is rounded up.
             Some((_, SlotEnd::Failed { .. })) if !end.retry_after().is_zero() => SlotMark::Failed,
             Some((_, SlotEnd::NotStarted)) => SlotMark::NotStarted,
             Some((_, SlotEnd::Cut)) => SlotMark::Cut,
             _ => SlotMark::Nothing,
         };
-        // Only a slot that is used up by now can have been taken from a table without the columns.
+        // From a table without the columns, only a slot that is used up by now can have been taken.
         let step = Some(Step::Unlock(mark)).filter(|step| step.is_possible(plan.shape.extras));
         let step = step.unwrap_or(Step::Unlock(SlotMark::Nothing));
         let mut values = self.values_of(end.name, end.owner.as_str(), &released);
@@ -140,7 +138,7 @@ impl<B: Driver> Store for SqlStore<B> {
         }))
     }
 
-    /// The exact text that was read is the condition.
+    /// Frees the lock only if the record still contains the exact owner that was read.
     async fn free(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed> {
         let call = self.call();
         let released = mark(&seen.version.owner, &call.plan().await?.shape);
@@ -149,7 +147,7 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(Changed::done(is_freed))
     }
 
-    /// The last slot that was read is the condition.
+    /// Sets the last slot only if the record still contains the one that was read.
     async fn set_slots(
         &self,
         name: &LockName,
@@ -166,7 +164,7 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(Changed::done(reply.affected > 0 || reply.repeated))
     }
 
-    /// By a statement that a proxy may send to a replica.
+    /// Uses a statement that a proxy may send to a replica.
     async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
         let row = self
             .call()
@@ -175,7 +173,7 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(record(&row).filter(|record| record.name == *name))
     }
 
-    /// A page of records. Those that no lock can have are reported and left out, and do not count.
+    /// Returns a page of records. Records that cannot belong to a lock are reported and left out, and do not count.
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let step = Step::List {
             held_only: request.is_held_only(),
@@ -220,8 +218,8 @@ impl<B: Driver> Store for SqlStore<B> {
         self.call().check().await
     }
 
-    /// Makes what is missing. Two processes that do so at once both succeed; each reports what it
-    /// changed itself.
+    /// Creates what is missing. If two processes migrate at the same time, both succeed, and each reports its own
+    /// changes.
     async fn migrate(&self) -> Result<Migration> {
         let call = self.call();
         let mut changes = Vec::new();
@@ -229,7 +227,7 @@ impl<B: Driver> Store for SqlStore<B> {
         if call.create_if_missing().await? {
             changes.push(format!("created table {table}"));
         }
-        // Also after the table was made: by another process of an older release, perhaps.
+        // Also needed if the table was just created: another process with an older release may have created it.
         let plan = call.look().await?;
         let columns = plan.shape.extras.columns();
         for (_, column) in columns.filter(|(there, _)| !there) {
@@ -246,8 +244,8 @@ impl<B: Driver> Store for SqlStore<B> {
 }
 
 impl<B: Driver> Call<'_, B> {
-    /// Ends the lease of these values' owner at once, by this step; true also where a first try, whose
-    /// reply was lost, had done so.
+    /// Ends the lease of the owner in `values` at once, by this step. Also returns true if a first try whose reply was
+    /// lost had done so.
     pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool> {
         let reply = self.run(step, values).await?;
         if reply.affected > 0 || !reply.repeated {

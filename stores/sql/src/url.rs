@@ -1,4 +1,4 @@
-//! URLs: what is ours of their options is taken out and checked, the rest is the driver's.
+//! URLs: our own options are taken out and checked, and the driver reads the rest.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::driver::{Connections, Driver};
 use crate::failure::BoxError;
 use crate::options::Settings;
 
-/// A database behind a server, with a driver that reads URLs.
+/// A database that runs as a server, with a driver that reads URLs.
 pub(crate) trait Remote: Driver {
-    /// Takes what is the database's of the URL's options, and has the driver read the rest. No I/O but for files that
+    /// Takes the database's own options from the URL and lets the driver read the rest. No I/O except for files that
     /// the URL names.
     fn read(address: &mut Address) -> Result<Self::Options>;
 }
@@ -30,7 +30,7 @@ impl<B: Remote> FromUrl for SqlStore<B> {
         described(url)
     }
 
-    /// What is found of the table is kept; a missing table is no error yet.
+    /// Reads the table's shape and keeps it. A missing table is not an error yet.
     async fn reach(store: &Self) -> Result<()> {
         let call = store.call();
         match call.columns().await?.is_empty() {
@@ -50,30 +50,30 @@ pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
 }
 
-/// Sets what the URL sets.
+/// Applies a setting that the URL contains.
 pub(crate) fn set<T>(setting: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *setting = value;
     }
 }
 
-/// A URL, read as far as all dialects are alike.
+/// A URL, parsed as far as all dialects are alike.
 pub(crate) struct Address {
     url: Url,
     pub(crate) settings: Settings,
     max_connections: Option<usize>,
-    /// How long a call waits for a connection of our own.
+    /// How long a call waits for one of our own connections.
     pub(crate) connect_timeout: Duration,
     pub(crate) options: UrlOptions,
 }
 
-/// Connections of our own to a server at most, unless set. Each is made only when it is needed: one
-/// is enough for a program with one job at a time.
+/// The default maximum of our own connections to a server. Each is opened only when it is needed: one is enough for a
+/// program with one job at a time.
 const MAX_CONNECTIONS: usize = 4;
 
 impl Address {
     /// # Errors
-    /// `InvalidInput`; it never shows the URL, which may hold a password.
+    /// `InvalidInput`. The error never contains the URL, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (place, mut options) = UrlOptions::split(text);
         let url = Url::parse(place).map_err(|error| {
@@ -111,8 +111,8 @@ impl Address {
         })
     }
 
-    /// What is left for the driver, which knows these options, with blanks between them (`options[` stands for all
-    /// that begin so).
+    /// Returns the URL with the options left for the driver. `known` lists the names that the driver accepts, separated
+    /// by spaces (`options[` stands for all names with this prefix).
     ///
     /// # Errors
     /// `InvalidInput` for any other.
@@ -126,7 +126,7 @@ impl Address {
         Ok(url)
     }
 
-    /// The store with connections of its own, `usual` many at most unless the URL sets it.
+    /// The store with its own connections, at most `usual` unless the URL sets the number.
     pub(crate) fn store<B: Driver>(self, connect: B::Options, usual: usize) -> Result<SqlStore<B>> {
         let options = B::DIALECT.options(self.settings)?;
         let size = self.max_connections.unwrap_or(usual);
@@ -135,7 +135,7 @@ impl Address {
     }
 }
 
-/// The error of an option that a driver knows, with a value that it does not.
+/// The error for an option that the driver accepts with a value that it rejects.
 pub(crate) fn refused_by_driver(error: impl Into<BoxError>) -> Error {
     let message =
         "the store's URL has an option that the driver cannot use; its reason is the source";
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// With what is left for the driver.
+    /// Also returns what is left for the driver.
     fn parse(text: &str) -> Result<(Address, Url), Error> {
         let mut address = Address::parse(text)?;
         address.options.flag("prepared")?;

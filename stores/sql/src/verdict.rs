@@ -14,18 +14,18 @@ use crate::statement::Row;
 #[derive(Debug)]
 pub(crate) enum State {
     Absent,
-    /// Nothing stands in the way.
+    /// The lock can be taken.
     Free,
     Answered(Attempt),
 }
 
 impl State {
-    /// Judges an attempt by the row that was read for it, in the order in which reasons count: our own lease, a slot
-    /// that cannot be claimed, a lease that runs.
+    /// Judges an attempt by the row that was read for it. The reasons are checked in this order: our own lease, a slot
+    /// that cannot be claimed, a lease that is still running.
     ///
     /// # Errors
-    /// `Conflict` for a record of another name, without times or with a slot that is none, `SlotAhead`,
-    /// `Lost` where this attempt has ended before, `Internal` where the row lacks the store's time.
+    /// `Conflict` for a record of another name, without times or with an invalid slot; `SlotAhead`; `Lost` if this
+    /// attempt has already ended; `Internal` if the row lacks the store's time.
     pub(crate) fn of(request: &AttemptRequest, row: &Row) -> Result<Self> {
         let Some(now) = row.now else {
             return Err(internal("the row that was read lacks the store's time"));
@@ -33,7 +33,7 @@ impl State {
         let is_held = row.lock_until.is_some_and(|until| until > now);
         if let Some(stored) = &row.name {
             let asked = request.name().as_str();
-            // Some collations take `Job` and `job ` for the same; the record is then another lock's.
+            // Some collations treat `Job` and `job ` as equal. The record then belongs to another lock.
             if stored != asked {
                 return Err(conflict(format!(
                     "the table takes the names {asked:?} and {stored:?} for the same: rename one of the locks, \
@@ -62,7 +62,7 @@ impl State {
                  delete it or give it one",
             ));
         }
-        // As an unlock of this very owner has left it.
+        // An unlock of this owner left the record like this.
         if row.owner.as_deref() == Some(&request.owner().released()) {
             return Err(Error::attempt_ended());
         }
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-/// What nobody writes there would keep every slot from being taken, and be taken for no slot.
+/// Rejects values that shedlock never writes: they would block every slot, or be treated as no slot.
 fn check_slots(row: &Row) -> Result<()> {
     let is_slot = |micros: i64| Slot::from_micros(micros).is_ok();
     let (column, value) = match (row.slot, row.slot_attempts) {
@@ -94,7 +94,7 @@ fn check_slots(row: &Row) -> Result<()> {
 const LAST_SLOT: i64 = 253_402_300_799_999_999;
 
 fn slots(row: &Row) -> SlotState {
-    // Of what is no slot the nearest one, so that an operator sees that there is one, and can reset it.
+    // An invalid slot is shown as the nearest valid one, so that an operator sees it and can reset it.
     let slot = |micros: Option<i64>| Slot::from_micros(micros?.clamp(0, LAST_SLOT)).ok();
     SlotState::new(slot(row.slot), slot(row.slot_done), attempts(row))
 }
@@ -115,7 +115,7 @@ pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
     maybe(lease, row.lock_until.map(instant), Lease::with_locked_until)
 }
 
-/// The record that this row shows; `None` where it shows none, or one of a name that no lock has.
+/// The record in this row; `None` if the row has none, or has a name that no lock can have.
 pub(crate) fn record(row: &Row) -> Option<LockRecord> {
     let name = LockName::new(row.name.as_deref()?).ok()?;
     let is_locked = row.lock_until > row.now;
@@ -128,15 +128,15 @@ pub(crate) fn record(row: &Row) -> Option<LockRecord> {
     Some(record.with_slots(slots(row)))
 }
 
-/// What a record names as owner after a forced unlock: the same with the mark, or without it where
-/// the column has no room for it.
+/// The owner text that a record gets after a forced unlock: the stored owner with the mark, or without it if the column
+/// is too short.
 pub(crate) fn mark(stored: &str, shape: &Shape) -> String {
     let marked = Owner::released_text(Owner::without_mark(stored));
     let fits = marked.chars().count() <= shape.locked_by.length;
     if fits { marked } else { stored.to_owned() }
 }
 
-/// Microseconds since 1970 as an instant. Rows may hold anything, also what is before 1970.
+/// Microseconds since 1970 as an instant. Rows may contain anything, including times before 1970.
 pub(crate) fn instant(micros: i64) -> SystemTime {
     let distance = Duration::from_micros(micros.unsigned_abs());
     let instant = match micros {

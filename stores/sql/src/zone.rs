@@ -2,12 +2,12 @@
 
 use shedlock_store::{Result, invalid};
 
-/// Reads a time zone as a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
-/// name that the server knows from its tables. Returns it as the server shows it, so that the two
-/// can be compared; whether a server knows the name, it says itself.
+/// Parses a time zone that a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
+/// name from the server's tables. Returns it as the server shows it, so that the two can be
+/// compared. Whether the name exists is checked by the server.
 ///
 /// # Errors
-/// `InvalidInput` for anything else; what is accepted needs no escaping in a statement.
+/// `InvalidInput` for anything else. An accepted zone needs no escaping in a statement.
 pub(crate) fn parse(text: &str) -> Result<String> {
     let text = text.trim();
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -16,7 +16,7 @@ pub(crate) fn parse(text: &str) -> Result<String> {
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"/_-+".contains(&b));
     match text.to_ascii_uppercase().as_str() {
-        // Servers know these by name only if their tables of zones were filled.
+        // Servers accept these names only if their time zone tables are loaded; an offset always works.
         "UTC" | "GMT" | "Z" | "ETC/UTC" => Ok("+00:00".to_owned()),
         "SYSTEM" => Ok("SYSTEM".to_owned()),
         _ if is_name => Ok(text.to_owned()),
