@@ -1,4 +1,4 @@
-//! The shape of a table, from its columns.
+//! Derives the shape of a table from its columns.
 
 use shedlock_core::Error;
 use shedlock_store::{Result, configuration};
@@ -9,10 +9,10 @@ use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN
 use crate::shape::{Column, Extras, Shape, TextColumn, TimeColumn};
 
 impl Dialect {
-    /// The shape that these columns show.
+    /// The shape of the table with these columns.
     ///
     /// # Errors
-    /// `Configuration` where the table cannot serve as it is.
+    /// `Configuration` if the table cannot be used as it is.
     pub(crate) fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape> {
         let found = Columns {
             dialect: self,
@@ -38,7 +38,7 @@ impl Dialect {
     }
 }
 
-/// The columns of a table that exists, looked up by name, with errors that say what is wrong.
+/// The columns of an existing table, looked up by name, with errors that describe what is wrong.
 struct Columns<'a> {
     dialect: &'a Dialect,
     options: &'a Options,
@@ -46,8 +46,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// What holds for every dialect: the four columns are there, the name is unique, and nothing else must
-    /// be filled.
+    /// The checks of every dialect: the four columns exist, the name is unique, and no other column requires a value.
     fn check(&self) -> Result<()> {
         let (names, table) = (&self.options.columns, &self.options.table);
         for name in names {
@@ -116,7 +115,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Whether one of our columns is there; all are integers of 64 bits.
+    /// Whether one of our own columns exists; all are 64-bit integers.
     fn has(&self, name: &str) -> Result<bool> {
         match self.find(name) {
             None => Ok(false),

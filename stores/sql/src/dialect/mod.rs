@@ -1,4 +1,4 @@
-//! The statements of each dialect, apart from any driver.
+//! The statements of each dialect, independent of any driver.
 
 mod columns;
 #[cfg(feature = "mysql")]
@@ -20,51 +20,49 @@ use crate::options::{Options, Settings};
 use crate::shape::{Column, Extras, Shape, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
-/// What a dialect knows: how to ask for the table's shape, and which statements fit it.
+/// A dialect: how to query the table's shape, and which statements fit it.
 pub(crate) struct Dialect {
-    /// What the database does to names without quotes.
+    /// How the database changes the case of unquoted names.
     fold: Fold,
     longest_name: usize,
     quotation_mark: char,
     placeholders: Placeholders,
     returns_rows: bool,
-    /// Selects one row for each column of the table, none where there is no table, in the order
-    /// of the fields of [`Column`]: name text, type text, digits bigint null, length bigint null,
-    /// collation text null, unique bigint 0 or 1, required bigint 0 or 1, server text, the server's
-    /// time bigint.
+    /// Selects one row per column of the table, or none if there is no table, in the order of the fields of [`Column`]:
+    /// name text, type text, digits bigint null, length bigint null, collation text null, unique bigint 0 or 1,
+    /// required bigint 0 or 1, server text, the server's time bigint.
     probe: fn(&Options) -> String,
-    /// Whether a column of this type holds the lock's name (`true`) or its owner, and then whether it compares byte for
-    /// byte; otherwise which types do.
+    /// Checks whether a column of this type can store the lock's name (`true`) or its owner. Returns whether it
+    /// compares byte for byte; the error contains the types that are possible.
     text: fn(&Column, bool) -> Result<bool, &'static str>,
-    /// What a column of this type holds of an instant; otherwise which types do.
+    /// How a column of this type stores an instant; the error contains the types that are possible.
     time: fn(&str) -> Result<TimeKind, &'static str>,
     is_integer: fn(&str) -> bool,
-    /// The table that `migrate` makes.
+    /// The table that `migrate` creates.
     pub(crate) assumed: Shape,
-    /// What durations are rounded up to before they are sent, in microseconds: nothing where the statements round the
-    /// instant, for columns that are coarse.
+    /// The unit, in microseconds, to which durations are rounded up before they are sent. It is not coarser than a
+    /// microsecond if the statements themselves round the instant for coarse columns.
     pub(crate) unit: i64,
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     pub(crate) quote: fn(&str) -> String,
     pub(crate) session_init: Option<&'static str>,
-    /// What a failure means here, where that is not what it means elsewhere.
+    /// What a failure means here, if that differs from its usual meaning.
     pub(crate) explain: Explain,
-    /// What the probe says of a server that forgets in a crash what was committed, as it stands in [`Shape::server`],
-    /// and the warning of it.
+    /// Server properties under which a crash can lose committed data, as they appear in [`Shape::server`], each with
+    /// its warning.
     forgets: &'static [(&'static str, &'static str)],
     other_warnings: fn(&Options, &Shape) -> Vec<String>,
-    /// Sets the words that are the dialect's own ([`Pieces`]), that of the step among them, unless the server needs no
-    /// such step.
+    /// Sets the dialect's own words ([`Pieces`]), including the step's own, unless the server needs no such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
     create_table: &'static str,
-    /// Adds `{column}`, one of those: of 64 bits and nullable.
+    /// Adds `{column}`, one of our own: 64 bits and nullable.
     add_column: &'static str,
 }
 
 const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
 
 impl Dialect {
-    /// `InvalidInput` that names the setting that cannot be.
+    /// Checks the settings. Returns `InvalidInput` with the name of the invalid setting.
     pub(crate) fn options(&self, settings: Settings) -> Result<Options> {
         settings.check(self.fold, self.longest_name)
     }
@@ -84,14 +82,13 @@ impl Dialect {
         Statement::plain(&pieces.expand(self.add_column))
     }
 
-    /// Whether what this server answers outlives a crash of it, as far as its settings tell.
+    /// Whether a confirmed write survives a crash of this server, according to the server's settings.
     pub(crate) fn is_durable(&self, shape: &Shape) -> bool {
         let mut facts = self.forgets.iter();
         !facts.any(|(fact, _)| shape.server.contains(fact))
     }
 
-    /// Warnings about a table or a server that works, but not as its users may think; each is logged
-    /// once.
+    /// Warnings about a table or server that works, but not as its users may expect. Each is logged once.
     pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
         let facts = self.forgets.iter();
         let found = facts.filter(|(fact, _)| shape.server.contains(fact));
@@ -115,57 +112,53 @@ impl Dialect {
     }
 }
 
-/// The statements of one provider. Each names the [`Values`](crate::statement::Values) it needs; all
-/// act on one record.
+/// The statements of one provider. Each names the [`Values`](crate::statement::Values) that it needs. All act on one
+/// record.
 #[derive(Clone, Debug)]
 pub(crate) struct Statements(Vec<(Step, Statement)>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Takes the lock, and the slot, if its record is free, was not released by this owner and its
-    /// slots allow it, and if the server's clock has not passed the not-after when the record is in
-    /// hand. Changes one row, or none, or fails with the class [`Held`](crate::failure::Class::Held).
-    /// Tells, in its row or (MySQL) as last insert id, the fencing token.
+    /// Takes the lock, and the slot. Conditions: the record is free and was not released by this owner, its slots allow
+    /// it, and the server's clock has not passed the not-after when the row has been locked. Changes one row, or none,
+    /// or fails with the class [`Held`](crate::failure::Class::Held). Returns the fencing token, in its row or (MySQL)
+    /// as the last insert ID.
     Attempt(Claim),
-    /// Makes the record, taken, if the slot is not ahead of now + tolerance, and not past the
-    /// not-after either. Where it exists: changes nothing, or fails with the class
-    /// [`Duplicate`](crate::failure::Class::Duplicate).
+    /// Creates the record as taken, if the slot is not ahead of now + tolerance and the not-after has not passed. If
+    /// the record exists: changes nothing, or fails with the class [`Duplicate`](crate::failure::Class::Duplicate).
     Insert(Claim),
-    /// Exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one with only
-    /// `now` in it. A replica may answer: for what is only shown.
+    /// Returns exactly one row of [`RECORD`](crate::statement::RECORD): the record's, or one that contains only `now`.
+    /// For display only, because it may run on a replica.
     Read,
-    /// The same as the server has it that takes writes: for what is decided by it. To a proxy that
-    /// sends reads to replicas it looks like a write; it locks no row and writes nothing.
+    /// Like [`Read`](Self::Read), but runs on the server that accepts writes, because decisions depend on it. To a
+    /// proxy that sends reads to replicas it looks like a write. It locks no row and writes nothing.
     ReadToDecide,
-    /// Sets the end to the later of the end there is and now + at-most, if the owner holds a running
-    /// lease.
+    /// Sets the end to the later of the current end and now + at-most, if the owner holds a running lease.
     Extend,
-    /// Sets the end to the later of now and acquisition + at-least and the owner to the released
-    /// text, if the owner holds a running lease; and what is said of the slot. A task that never started ends
-    /// an expired lease as well.
+    /// Sets the end to the later of now and acquisition + at-least, the owner to the released text, and the slot's
+    /// columns, if the owner holds a running lease. A task that never started also ends an expired lease.
     Unlock(End),
-    /// Sets the end to now and the owner to the released text, if the owner (any text, not only
-    /// ours) holds a running lease.
+    /// Sets the end to now and the owner to the released text, if the owner (any text, not only ours) holds a running
+    /// lease.
     Withdraw,
-    /// Waits for a write of the record that is under way. Changes one row if the record is absent
-    /// after that (it is made, released) or, on PostgreSQL, free (its end is set to now); otherwise
-    /// none, or fails with the class [`Duplicate`](crate::failure::Class::Duplicate). For servers whose
-    /// [`Withdraw`](Self::Withdraw) does not wait for every write.
+    /// Waits for a write of the record that is in flight. After that, changes one row if the record is absent (creates
+    /// it as released) or, on PostgreSQL, free (sets its end to now). Otherwise it changes none, or fails with the
+    /// class [`Duplicate`](crate::failure::Class::Duplicate). For servers whose [`Withdraw`](Self::Withdraw) does not
+    /// wait for every write.
     Settle,
-    /// A page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
+    /// Returns a page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
-    /// Sets the last slot, of which no attempt is open then, if it is the previous one.
+    /// Sets the last slot, with no open attempt, if the stored one is the previous one.
     ResetSlot,
 }
 
-/// What an attempt claims beside the lock. The rules are those of
-/// [`SlotState`](shedlock_core::SlotState).
+/// What an attempt claims in addition to the lock. The rules are those of [`SlotState`](shedlock_core::SlotState).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     Nothing,
     /// A slot that is used up when it is taken.
     Slot,
-    /// A slot that is open until it is done.
+    /// A slot that stays open until it is done.
     OpenSlot,
 }
 
@@ -173,15 +166,14 @@ pub(crate) enum Claim {
 pub(crate) enum End {
     Nothing,
     Done {
-        /// The mark must outlive a crash of the server.
+        /// The mark must survive a crash of the server.
         durable: bool,
     },
-    /// It failed: the lock is kept until now + at-most, at the least.
+    /// The task failed: the lock is kept at least until now + at-most.
     Failed,
-    /// Its task never started: the attempt is given back, or the slot; the last one is then the
-    /// previous one.
+    /// The task never started: the attempt is given back, or the slot; the last slot is then the previous one.
     NotStarted,
-    /// A shutdown cut its run: the attempt is given back.
+    /// A shutdown interrupted the run: the attempt is given back.
     Cut,
 }
 
@@ -209,12 +201,12 @@ impl Step {
         Self::ResetSlot,
     ];
 
-    /// True where a lost reply leaves open whether something was written.
+    /// True if a lost reply leaves it unknown whether something was written.
     pub(crate) fn writes(self) -> bool {
         !matches!(self, Self::Read | Self::ReadToDecide | Self::List { .. })
     }
 
-    /// It takes or makes the record, unless that stands in the way.
+    /// The step takes or creates the record, unless the record's state prevents it.
     pub(crate) fn takes(self) -> bool {
         matches!(self, Self::Attempt(_) | Self::Insert(_) | Self::Settle)
     }
@@ -234,7 +226,8 @@ impl Step {
         }
     }
 
-    /// What comes back, where the clients' clocks rule or not, and from a server that returns rows of writes or not.
+    /// The columns of the reply, depending on whether the clients' clocks decide and whether the server returns rows
+    /// from writes.
     fn fields(self, is_client: bool, returns_rows: bool) -> &'static [Field] {
         use Field::{Attempts, LockUntil, LockedAt, Token};
         match self {
@@ -265,8 +258,7 @@ impl Step {
 }
 
 impl Statements {
-    /// The statement for this step; `None` where the table lacks a column for it, or the server needs
-    /// none.
+    /// The statement for this step; `None` if the table lacks a column for it, or the server does not need it.
     pub(crate) fn get(&self, step: Step) -> Option<&Statement> {
         let found = self.0.iter().find(|(known, _)| *known == step);
         found.map(|(_, statement)| statement)

@@ -6,10 +6,10 @@ use super::{Claim, Dialect, End, Step};
 use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Shape;
 
-/// Texts by the words that stand for them in templates, and in each other: `{until}`.
+/// The texts for the words in templates and in other texts: `{until}`.
 pub(crate) struct Pieces(Vec<(&'static str, Cow<'static, str>)>);
 
-/// Says what words stand for, from now on.
+/// Defines the texts of words; a later definition replaces an earlier one.
 macro_rules! words {
     ($pieces:ident: $($word:ident = $text:expr;)*) => {
         $($pieces.set(stringify!($word), $text);)*
@@ -36,7 +36,8 @@ impl Pieces {
         pieces
     }
 
-    /// Those, and what all dialects have in common of this step. They refer to words of the dialect's.
+    /// The dialect's words and those that all dialects share for this step. The shared texts refer to the dialect's
+    /// words.
     pub(super) fn of_step(dialect: &Dialect, options: &Options, shape: &Shape, step: Step) -> Self {
         let mut pieces = Self::of_table(dialect, options);
         // In the order of `RECORD`.
@@ -48,7 +49,7 @@ impl Pieces {
             own = "{named} AND {by} = :owner";
             held = "{own} AND {until} > {now}";
             ended = if step == Step::Unlock(End::NotStarted) { "{own}" } else { "{held}" };
-            // The attempt does not come too late, whoever's clock rules: by the server's, read at this place.
+            // The attempt is not too late by the server's clock, whichever clock decides, evaluated at this place.
             in_time = "{server_micros} <= :not_after";
             held_only = if step == (Step::List { held_only: true }) { " AND {until} > {now}" } else { "" };
             server_time = if options.time.is_client() { ", {server_micros}" } else { "" };
@@ -92,8 +93,8 @@ impl Pieces {
             claimable = if claim == Claim::OpenSlot { "{claimable_open}" } else { "{claimable_once}" };
             claimable_once = "COALESCE({slot} < :slot, {true})";
             claimable_open = "{open_slot_is_free}";
-            // There is no slot yet, it is this one and has attempts left, or it is an earlier one that is over: done,
-            // given up, or run by ShedLock since the record was `{acquired}`.
+            // One of these holds: there is no slot yet; the slot is this one and has attempts left; or the slot is an
+            // earlier one that is closed: done, given up, or run by ShedLock since the record was `{acquired}`.
             open_slot_is_free = "({slot} IS NULL \
                  OR ({slot} = :slot AND {attempts} < :most_attempts) \
                  OR ({slot} < :slot AND {slot} >= :previous \
@@ -102,8 +103,8 @@ impl Pieces {
         }
     }
 
-    /// What an unlock sets of the slot's columns. The slot comes first: MySQL sets one after the other, and a slot that
-    /// is given back has no attempts.
+    /// Sets the slot's columns on unlock. The slot comes first: MySQL assigns one after the other, and a slot that is
+    /// given back has no attempts.
     fn end(&mut self, end: End, shape: &Shape) {
         words! { self:
             pause = if end == End::Failed { ", {end}" } else { "" };
@@ -131,7 +132,7 @@ impl Pieces {
         found.map(|(_, text)| &**text)
     }
 
-    /// The template with each `{word}` replaced, also in what replaces it.
+    /// Replaces each `{word}` of the template, including those in the replacements.
     pub(super) fn expand(&self, template: &str) -> String {
         let mut text = String::with_capacity(template.len());
         let mut rest = template;

@@ -3,7 +3,7 @@ use std::ops::Index;
 use super::*;
 
 impl Statements {
-    /// Each of them.
+    /// All statements.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Statement> {
         self.0.iter().map(|(_, statement)| statement)
     }
@@ -33,7 +33,7 @@ mod words {
         dialect.options(settings).expect("valid settings")
     }
 
-    /// A word without a text would stop the first call of a provider, on the one table that needs it.
+    /// A word without a text would panic on the first call of a provider, on the one table that needs it.
     #[test]
     fn no_table_is_met_with_a_word_that_has_no_text() {
         let times = [TimeMode::Store, TimeMode::client()];

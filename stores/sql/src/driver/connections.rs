@@ -1,4 +1,4 @@
-//! Where connections come from, which of them may be used again, and how long a call waits for them.
+//! The connections of a provider: where they come from, when they may be reused, and how long a call waits for one.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -14,12 +14,11 @@ use crate::failure::Failure;
 use crate::options::Options;
 use crate::statement::{Statement, Values};
 
-/// The user's own pool, or connections of ours where the provider was made from a URL.
+/// The user's own pool, or our own connections if the provider was created from a URL.
 ///
-/// Ours are a short stack rather than another pool of sqlx's, since that one asks the server after
-/// each use whether the connection still lives, which would double the round trips of a lock. Here
-/// only a connection whose reply was read to its end goes back; every other one is closed. So an
-/// abandoned statement can never be in the way of the next one.
+/// Our own connections are a short stack, not another sqlx pool. sqlx's pool pings the server after each use, which
+/// would double the round trips of a lock. Here a connection goes back only if its reply was read to the end; any other
+/// is closed. So an abandoned statement can never block the next one.
 pub(crate) enum Connections<B: Driver> {
     Pool(B::Pool),
     Own(Arc<OwnConnections<B>>),
@@ -27,37 +26,36 @@ pub(crate) enum Connections<B: Driver> {
 
 pub(crate) struct OwnConnections<B: Driver> {
     options: B::Options,
-    /// Those that are not in use, since when.
+    /// Idle connections, each with the time of its last use.
     parked: Mutex<Vec<(Moment, B::Connection)>>,
     permits: Arc<Semaphore>,
     timeout: Duration,
-    /// Whether a session is ours for as long as its connection, so that it can be set up.
+    /// Whether a session belongs to us for the lifetime of its connection, so that it can be initialized.
     is_set_up: bool,
     clock: Arc<dyn Clock>,
 }
 
-/// A connection that was unused for longer than this is asked whether it still lives before it is
-/// used: firewalls and servers cut idle ones.
+/// A connection that was idle for longer than this is pinged before it is used: firewalls and servers close idle ones.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// One that was unused for longer than this is closed: firewalls forget idle connections after a few
-/// minutes, often without a word to either side.
+/// A connection that was idle for longer than this is closed: firewalls drop idle connections after a few minutes,
+/// often without notifying either side.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// How long a connection may take to answer that it lives. One that was cut silently never does.
+/// How long a connection may take to reply to a ping. One that was dropped silently never replies.
 const PING: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Any,
-    /// One that has just answered: after another one of the same age broke.
+    /// One that has just replied to a ping. Used after another connection of the same age broke.
     Proven,
-    /// One to the server that the address leads to now, where they are ours: after a session that no
-    /// longer serves, perhaps since its server is no longer the primary.
+    /// A new connection to the server that the address currently leads to; from a user's pool, any connection. Used
+    /// after a session became unusable, possibly because its server is no longer the primary.
     New,
 }
 
-/// A connection in use. One that is not [`finished`](Self::finished) is closed.
+/// A connection in use. It is closed unless [`finished`](Self::finished) is called.
 pub(crate) enum InUse<B: Driver> {
     Lent(Lent<B>),
     Own(Held<B>),
@@ -77,7 +75,7 @@ pub(crate) struct Lent<B: Driver> {
 }
 
 impl<B: Driver> Connections<B> {
-    /// At most `size` connections of ours, made when they are needed, each within `timeout`.
+    /// At most `size` connections of our own, opened when they are needed, each within `timeout`.
     pub(crate) fn own(options: B::Options, size: usize, timeout: Duration, told: &Options) -> Self {
         Self::Own(Arc::new(OwnConnections {
             options,
@@ -105,25 +103,25 @@ impl<B: Driver> Connections<B> {
             Self::Pool(pool) => Box::pin(lent(pool, wanted, deadline)).await,
             Self::Own(own) => match own.ready(wanted) {
                 Some(held) => Ok(held),
-                // Rarely, and its future is large.
+                // This is rare, and its future is large.
                 None => Box::pin(own.acquire(wanted, deadline)).await,
             },
         }
     }
 }
 
-/// From the user's pool, within the time of the call: the pool's own time-out may be longer.
+/// Gets a connection from the user's pool, within the call's time limit. The pool's own timeout may be longer.
 async fn lent<B: Driver>(
     pool: &B::Pool,
     wanted: Wanted,
     deadline: &Deadline<'_>,
 ) -> Result<InUse<B>, Failure> {
-    // Each connection that is found broken leaves the pool, so that in the end a new one is made.
+    // Each broken connection leaves the pool, so the pool eventually opens a new one.
     let (size, _) = B::pooled(pool);
     let mut tries = size + 1;
     while tries > 0 && !deadline.is_too_late_to_connect() {
-        // An idle connection is there at once, unless the pool waits for one to answer that was cut
-        // silently; given up, that one leaves the pool.
+        // An idle connection is available at once, unless the pool waits for a reply on one that was dropped silently.
+        // When we stop waiting, that one leaves the pool.
         let (_, has_idle) = B::pooled(pool);
         let patience = if has_idle { PING } else { Duration::MAX };
         let Some(acquired) = deadline.connect(patience, pin!(B::acquire(pool))).await else {
@@ -148,7 +146,7 @@ async fn lent<B: Driver>(
 }
 
 impl<B: Driver> OwnConnections<B> {
-    /// The connection that was used last, if it may be used at once: what happens almost always.
+    /// The most recently used connection, if it may be used at once. This is by far the most frequent case.
     fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<InUse<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let is_ready =
@@ -180,7 +178,7 @@ impl<B: Driver> OwnConnections<B> {
             let (since, mut connection) = self.lock().pop()?;
             let idle = self.idle(since);
             if wanted == Wanted::New || idle > IDLE {
-                // Those below have been unused for longer, and lead to the same server.
+                // The ones below have been idle for longer, and lead to the same server.
                 let mut others = std::mem::take(&mut *self.lock());
                 others.push((since, connection));
                 close::<B>(others);
@@ -193,7 +191,7 @@ impl<B: Driver> OwnConnections<B> {
             match answer {
                 Some(true) => return Some(connection),
                 Some(false) => {}
-                // It was cut silently, and so were those that have been unused for longer.
+                // It was dropped silently, and so were the ones that have been idle for longer.
                 None => self.lock().clear(),
             }
         }
@@ -240,12 +238,12 @@ impl<B: Driver> InUse<B> {
         }
     }
 
-    /// Whether it was made for this statement; never where the pool made it.
+    /// Whether it was opened for this statement; always false for a pool's connection.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self, Self::Own(held) if held.is_new)
     }
 
-    /// Says that the last reply was read to its end: the connection may be used again.
+    /// Marks the last reply as read to its end: the connection may be used again.
     pub(crate) fn finished(self) {
         match self {
             Self::Lent(mut lent) => lent.is_fit = true,
@@ -271,8 +269,7 @@ impl<B: Driver> Drop for OwnConnections<B> {
     }
 }
 
-/// Says goodbye to the server in the background, if there is a runtime to do it: servers log
-/// connections that just vanish.
+/// Closes the sessions cleanly in the background, if there is a runtime: servers log connections that just disappear.
 fn close<B: Driver>(parked: Vec<(Moment, B::Connection)>) {
     if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
         runtime.spawn(async move {
@@ -283,7 +280,7 @@ fn close<B: Driver>(parked: Vec<(Moment, B::Connection)>) {
     }
 }
 
-/// Shows no options: they hold the password.
+/// Omits the options, which contain the password.
 impl<B: Driver> fmt::Debug for Connections<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -293,10 +290,10 @@ impl<B: Driver> fmt::Debug for Connections<B> {
     }
 }
 
-/// When one call has returned, whatever the server does.
+/// The instants by which one call must have a connection and must have returned, whatever the server does.
 ///
-/// It gives up on a connection earlier than on an answer, so that a call which sent nothing can
-/// still report that, before whoever made it calls the outcome unknown.
+/// The limit for a connection is earlier. So a call that sent nothing can still report this before its caller treats
+/// the outcome as unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline<'a> {
     clock: &'a dyn Clock,
@@ -305,7 +302,7 @@ pub(crate) struct Deadline<'a> {
 }
 
 impl<'a> Deadline<'a> {
-    /// For a call that returns within `limit`, made by someone who waits for `patience`.
+    /// For a call that returns within `limit` and whose caller waits for `patience`.
     pub(crate) fn new(clock: &'a dyn Clock, limit: Duration, patience: Duration) -> Self {
         let now = clock.now();
         Self {
@@ -315,10 +312,10 @@ impl<'a> Deadline<'a> {
         }
     }
 
-    /// The output, unless the time for a connection is over first: three quarters of the caller's
-    /// patience. And no more than `limit` from now.
+    /// Returns the output, unless the time for a connection (three quarters of the caller's patience) or `limit` from
+    /// now passes first.
     ///
-    /// The future is pinned by its caller, since each function that it is passed through would double its size.
+    /// The caller pins the future, because each function that takes it by value would double its size.
     pub(crate) async fn connect<T>(
         &self,
         limit: Duration,

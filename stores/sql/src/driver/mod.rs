@@ -1,4 +1,4 @@
-//! What a client library has to do for a provider, and the connections that it makes.
+//! What a provider needs from a client library, and the connections that it opens.
 
 mod connections;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
@@ -14,15 +14,15 @@ use crate::failure::Failure;
 use crate::statement::{Reply, Statement, Values};
 pub(crate) use connections::{Connections, Deadline, Wanted};
 
-/// A database through one client library: what of it users see.
+/// A database through one client library: the public part.
 pub trait Database: Sized + Send + Sync + 'static {
-    /// Where the user's sessions come from.
+    /// The source of the user's sessions.
     type Pool: Clone + Send + Sync + 'static;
 }
 
-/// A database through one client library: how sessions are had, and how statements run on them.
+/// A database through one client library: how to get sessions, and how to run statements on them.
 ///
-/// The statements themselves are the [`Dialect`]'s and know nothing of it.
+/// The statements themselves belong to the [`Dialect`] and do not depend on the driver.
 pub(crate) trait Driver: Database {
     const STORE: &'static str;
 
@@ -30,18 +30,17 @@ pub(crate) trait Driver: Database {
 
     type Options: Send + Sync + 'static;
 
-    /// A session of the user's; it goes back when it is dropped.
+    /// A session of the user's pool; it goes back when it is dropped.
     type Pooled: DerefMut<Target = Self::Connection> + Send + 'static;
 
     const DIALECT: &'static Dialect;
 
-    /// A warning where connections with these options do not check who answers them, and leave this
-    /// machine.
+    /// A warning if connections with these options leave this machine without verifying the server.
     fn unverified(_options: &Self::Options) -> Option<String> {
         None
     }
 
-    /// The same of the user's.
+    /// The same warning for the user's pool.
     fn unverified_pool(_pool: &Self::Pool) -> Option<String> {
         None
     }
@@ -50,19 +49,19 @@ pub(crate) trait Driver: Database {
         options: &Self::Options,
     ) -> impl Future<Output = Result<Self::Connection, Failure>> + Send;
 
-    /// Whether the server answers.
+    /// Whether the server responds.
     fn ping(connection: &mut Self::Connection) -> impl Future<Output = bool> + Send;
 
-    /// Ends a session politely: servers log those that just vanish.
+    /// Ends a session cleanly: servers log those that just disappear.
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
     fn acquire(pool: &Self::Pool) -> impl Future<Output = Result<Self::Pooled, Failure>> + Send;
 
-    /// Has a session of the user's end when it is dropped: it may be broken.
+    /// Makes a session of the user's pool end when it is dropped, because it may be broken.
     fn discard(pooled: &mut Self::Pooled);
 
-    /// How many sessions the pool has, and whether one of them is idle. Each that is found broken
-    /// leaves the pool.
+    /// How many sessions the pool has, and whether one of them is idle. A session that is found
+    /// broken leaves the pool.
     fn pooled(pool: &Self::Pool) -> (u32, bool);
 
     fn run<'a>(

@@ -11,7 +11,7 @@ impl<D: sqlx::Database + Sync> super::Database for D {
 
 type Classify = fn(&dyn DatabaseError) -> Class;
 
-/// What an error means that came while a connection was sought: nothing was sent.
+/// Classifies an error that occurred while a connection was being acquired: nothing was sent.
 pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     match &error {
         Error::Configuration(_) | Error::Tls(_) => Failure::new(Class::Refused, error),
@@ -20,7 +20,7 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     }
 }
 
-/// A warning where connections to this host do not verify the server, and leave this machine.
+/// A warning if connections to this host leave this machine without verifying the server.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn unverified(host: &str, is_socket: bool, mode: &str, remedy: &str) -> Option<String> {
     if is_socket || shedlock_core::is_this_machine(host) {
@@ -32,20 +32,20 @@ pub(crate) fn unverified(host: &str, is_socket: bool, mode: &str, remedy: &str) 
     ))
 }
 
-/// What an error means that came while a statement ran.
+/// Classifies an error that occurred while a statement was running.
 pub(crate) fn running(error: Error, classify: Classify) -> Failure {
     let class = match &error {
         Error::Database(error) => classify(&**error),
         Error::ColumnDecode { .. } | Error::Decode(_) => Class::Foreign,
         Error::Encode(_) | Error::InvalidArgument(_) => Class::Other,
-        // I/O, protocol, a crashed worker: how far the statement came is not known.
+        // I/O, protocol, a crashed worker: how far the statement got is unknown.
         _ => Class::ReplyLost,
     };
     Failure::new(class, error)
 }
 
-/// The methods of [`Driver`](super::Driver) that are alike for all of sqlx's databases; its own bounds do not carry
-/// over to generic code. `$last_insert_id` is what a reply has of that.
+/// The methods of [`Driver`](super::Driver) that are alike for all of sqlx's databases. It is a macro because sqlx's
+/// own trait bounds do not carry over to generic code. `$last_insert_id` returns the reply's last insert ID.
 macro_rules! execution {
     ($database:ty, $last_insert_id:expr) => {
         type Connection = <$database as sqlx::Database>::Connection;
@@ -68,7 +68,7 @@ macro_rules! execution {
         }
 
         async fn close(connection: Self::Connection) {
-            // Who cannot say goodbye is gone all the same.
+            // A session that cannot be closed cleanly has ended anyway.
             let _ = sqlx::Connection::close(connection).await;
         }
 
@@ -112,8 +112,8 @@ macro_rules! execution {
             while let Some(result) = results.try_next().await? {
                 match result {
                     sqlx::Either::Left(done) => {
-                        // Of several statements in one text the last one counts; SQLite repeats the
-                        // number of the one before for each that only reads.
+                        // If a text contains several statements, the last one counts. For each statement that only
+                        // reads, SQLite repeats the number of the previous one.
                         reply.affected = done.rows_affected();
                         reply.last_insert_id = $last_insert_id(&done);
                     }

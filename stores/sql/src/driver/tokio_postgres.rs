@@ -23,7 +23,7 @@ use crate::statement::{Reply, Statement, Value, Values};
 #[derive(Debug)]
 pub enum TokioPostgres {}
 
-/// Where clients of tokio-postgres come from: a pool of your application's, or a client that it shares.
+/// A source of tokio-postgres clients: your application's pool, or a client that it shares.
 ///
 /// ```
 /// use shedlock::TokioPostgresProvider;
@@ -44,7 +44,7 @@ pub enum TokioPostgres {}
 ///         lent
 ///     }
 ///
-///     /// Taken out of the pool, it ends when it is dropped.
+///     /// Takes the client out of the pool, so that its session ends here.
 ///     fn discard(lent: Self::Lent) {
 ///         drop(deadpool_postgres::Object::take(lent));
 ///     }
@@ -62,10 +62,10 @@ pub trait ClientSource: fmt::Debug + Send + Sync + 'static {
     /// Lends a client. Statements run outside of any transaction of yours.
     fn lend(&self) -> impl Future<Output = Result<Self::Lent, BoxError>> + Send;
 
-    /// The client itself.
+    /// Returns the client itself.
     fn client(lent: &Self::Lent) -> &Client;
 
-    /// Ends a session that may be broken, or whose last answer was not read: it must not be lent again.
+    /// Ends a session that may be broken, or whose last reply was not read. It must not be lent again.
     fn discard(lent: Self::Lent);
 }
 
@@ -116,13 +116,13 @@ impl fmt::Debug for Clients {
     }
 }
 
-/// How sessions of our own are made.
+/// How our own sessions are opened.
 pub(crate) struct Connect {
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
 }
 
-/// A session, with what is prepared in it where it is our own.
+/// A session, with its prepared statements if it is our own.
 pub(crate) struct Session {
     kind: Kind,
     prepared: HashMap<Arc<str>, Prepared>,
@@ -133,8 +133,8 @@ enum Kind {
     Lent(Box<dyn Lent>),
 }
 
-/// A session of our own. Dropped, its connection is closed at once: the task would wait for the answer to a statement
-/// that was given up, for as long as a silent server likes.
+/// A session of our own. Dropping it closes its connection at once. Otherwise the task would wait for the reply to an
+/// abandoned statement, for as long as a silent server keeps the connection open.
 struct OwnSession {
     client: Option<Client>,
     connection: JoinHandle<()>,
@@ -145,7 +145,7 @@ impl OwnSession {
         self.client.as_ref().expect(TAKEN)
     }
 
-    /// Lets the task say goodbye, once its client is gone.
+    /// Drops the client and lets the task end the session cleanly.
     async fn close(mut self) {
         drop(self.client.take());
         within(&SystemClock, GOODBYE, &mut self.connection).await;
@@ -158,17 +158,17 @@ impl Drop for OwnSession {
     }
 }
 
-/// How long a goodbye may take.
+/// How long a clean end may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// A session of the user's.
 pub(crate) struct Pooled {
-    /// Taken out on drop alone.
+    /// `None` only during drop.
     session: Option<Session>,
     is_broken: bool,
 }
 
-/// As many sessions of a pool may be broken before a new one is made: no more are tried.
+/// The assumed size of a pool: up to this many broken sessions are tried before the pool opens a new one.
 const BROKEN: u32 = 16;
 
 impl Session {
@@ -186,7 +186,7 @@ impl Session {
         }
     }
 
-    /// Prepares the statement once for each session of our own.
+    /// Prepares the statement, once per session of our own.
     async fn prepared(&mut self, statement: &Statement) -> Result<Prepared, BoxError> {
         if let Some(prepared) = self.prepared.get(statement.text()) {
             return Ok(prepared.clone());
@@ -205,8 +205,8 @@ impl Session {
         Ok(prepared)
     }
 
-    /// On sessions that are not ours, and without `prepared`, as an unnamed statement in one round trip, which
-    /// leaves nothing behind: a session may be another one for each statement behind PgBouncer.
+    /// On sessions that are not ours, and without `prepared`, the statement runs unnamed in one round trip, which
+    /// leaves nothing in the session. Behind PgBouncer each statement may run in another session.
     async fn run(&mut self, statement: &Statement, values: &Values<'_>) -> Result<Reply, BoxError> {
         let values: Vec<Value<'_>> = statement.bound(values).collect();
         let rows = if statement.prepared && matches!(self.kind, Kind::Own(_)) {
@@ -266,7 +266,7 @@ impl Driver for TokioPostgres {
     async fn connect(options: &Connect) -> Result<Session, Failure> {
         let connected = options.config.connect(options.tls.clone()).await;
         let (client, connection) = connected.map_err(|error| connecting(error.into()))?;
-        // What ends it early, the next statement reports.
+        // If the connection ends early, the next statement reports the reason.
         let connection = tokio::spawn(async move {
             let _ = connection.await;
         });
@@ -312,7 +312,7 @@ impl Driver for TokioPostgres {
     }
 }
 
-/// What an error means that came while a connection was sought: nothing was sent.
+/// Classifies an error that occurred while a connection was being acquired: nothing was sent.
 fn connecting(error: BoxError) -> Failure {
     match reported(&error) {
         Some(class) => Failure::new(class, error).while_connecting(),
@@ -323,13 +323,13 @@ fn connecting(error: BoxError) -> Failure {
     }
 }
 
-/// What an error means that came while a statement ran.
+/// Classifies an error that occurred while a statement was running.
 fn running(error: BoxError) -> Failure {
     let class = match reported(&error) {
         Some(class) => class,
         None if is_about(&error, "deserializing") => Class::Foreign,
         None if is_about(&error, "serializing") => Class::Other,
-        // How far the statement came is not known.
+        // How far the statement got is unknown.
         None => Class::ReplyLost,
     };
     Failure::new(class, error)
@@ -349,7 +349,7 @@ fn type_of(value: &Value<'_>) -> Type {
     }
 }
 
-/// What the server reports, also inside an error of a pool.
+/// The error that the server reported, even inside an error of a pool.
 fn reported(error: &BoxError) -> Option<Class> {
     let report =
         causes(error).find_map(|cause| cause.downcast_ref::<tokio_postgres::error::DbError>())?;
@@ -360,7 +360,7 @@ fn reported(error: &BoxError) -> Option<Class> {
     ))
 }
 
-/// The client has no public kinds of errors; its texts begin alike.
+/// The client has no public error kinds, but its error texts start alike.
 fn is_about(error: &BoxError, what: &str) -> bool {
     causes(error)
         .any(|cause| cause.is::<tokio_postgres::Error>() && cause.to_string().contains(what))

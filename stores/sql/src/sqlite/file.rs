@@ -1,4 +1,4 @@
-//! The file: made where it is missing, refused where it cannot serve.
+//! The file: created if it is missing, refused if it is unsuitable.
 
 use std::fs;
 use std::io;
@@ -13,16 +13,16 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::{Place, filesystem, primary_code};
 
-/// Makes the file and its folder where they are missing, and checks that they can serve.
+/// Creates the file and its folder if they are missing, and checks that they are suitable.
 ///
 /// # Errors
-/// `Configuration` that names the path.
+/// `Configuration` that contains the path.
 pub(super) async fn prepare(
     place: Place,
     connect: &SqliteConnectOptions,
     clock: &Arc<dyn Clock>,
 ) -> Result<()> {
-    // File systems block, some of them for long.
+    // File systems block, sometimes for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
     let is_new =
         made.map_err(|error| internal("looking at the database file failed").with_source(error))?;
@@ -32,7 +32,7 @@ pub(super) async fn prepare(
     Ok(())
 }
 
-/// True where the file is new, or empty as one that another process has just made.
+/// Returns true if the file is new, or is empty because another process has just created it.
 fn make(place: &Place) -> Result<bool> {
     let path = &place.path;
     let folder = match path.parent() {
@@ -71,7 +71,7 @@ fn make(place: &Place) -> Result<bool> {
         }
         _ => cannot("file", path, "opened for writing")(error),
     })?;
-    // The journal lies beside the file: the folder must take new files.
+    // The journal is next to the file, so the folder must accept new files.
     #[cfg(unix)]
     {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -83,8 +83,8 @@ fn make(place: &Place) -> Result<bool> {
     Ok(found.len() == 0)
 }
 
-/// Puts a new file into WAL mode, which stays with the file. SQLite does not wait for others here,
-/// so that waiting is ours.
+/// Puts a new file into WAL mode, which is stored in the file. SQLite does not wait for other
+/// processes here, so this function does.
 async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> Result<()> {
     const TRIES: usize = 200;
     let mut connection = connect.connect().await.map_err(not_a_database)?;
@@ -92,11 +92,11 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
         let mode = sqlx::query_scalar::<_, String>("PRAGMA journal_mode = WAL");
         match mode.fetch_one(&mut connection).await {
             Ok(mode) if mode.eq_ignore_ascii_case("wal") => {
-                // A connection that does not say goodbye does no harm.
+                // A connection that is not closed cleanly does no harm.
                 let _ = connection.close().await;
                 return Ok(());
             }
-            // Busy, with or without words: another process has just made the same file.
+            // Busy, reported as an error or not: another process has just created the same file.
             Ok(_) => {}
             Err(sqlx::Error::Database(error)) if matches!(primary_code(&*error), 5 | 6) => {}
             Err(error) => return Err(not_a_database(error)),
@@ -104,7 +104,7 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
         let soon = clock.now() + Duration::from_millis(10);
         clock.sleep_until(soon).await;
     }
-    // The file serves without WAL too; readers and writers then wait for each other.
+    // The file works without WAL too, but readers and writers then wait for each other.
     tracing::warn!("the new SQLite file could not be put into WAL mode");
     Ok(())
 }

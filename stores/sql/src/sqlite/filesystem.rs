@@ -1,13 +1,13 @@
-//! Which file systems SQLite can keep processes apart on.
+//! The file systems on which SQLite's locks work between processes.
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 use std::fs;
 use std::path::Path;
 
-/// The name of the file system that a folder lies on, if it is one that several machines share, or that a program
-/// provides from elsewhere: file locks and shared memory do not reach across. Where the system cannot tell, the file
-/// system counts as local.
+/// Returns the name of the folder's file system if several machines share it, or if a program provides it from
+/// elsewhere: file locks and shared memory do not work across machines. If the system does not report the type, the
+/// file system counts as local.
 pub(super) fn network(folder: &Path) -> Option<String> {
     #[cfg(target_os = "linux")]
     {
@@ -20,7 +20,7 @@ pub(super) fn network(folder: &Path) -> Option<String> {
     None
 }
 
-/// Of `statfs(2)` and the kernel's headers.
+/// From `statfs(2)` and the kernel's headers.
 const NETWORK: &[(u64, &str)] = &[
     (0x6969, "nfs"),
     (0x517b, "smb"),
@@ -41,10 +41,11 @@ const NETWORK: &[(u64, &str)] = &[
     (0xbacb_acbc, "vmhgfs"),
 ];
 
-/// One magic number for all file systems that programs provide, and for virtiofs.
+/// The magic number shared by all file systems that programs provide, and by virtiofs.
 const FUSE: u64 = 0x6573_5546;
 
-/// Those of them that lie on this machine's disks. All but `fuseblk` begin with `fuse.`, which is left out here.
+/// The ones among them that store their data on this machine's disks. All but `fuseblk` begin with `fuse.`, which is
+/// left out here.
 const LOCAL: &str = "bindfs cryfs encfs ext2 exfat fuseblk fuse-overlayfs gocryptfs lxcfs mergerfs ntfs-3g \
      unionfs unionfs-fuse zfs-fuse";
 
@@ -59,7 +60,7 @@ fn network_of(magic: u64, mounted_type: impl FnOnce() -> Option<String>) -> Opti
     (!is_local).then_some(name)
 }
 
-/// The type of the mount that this folder lies on: the last one whose point leads to it.
+/// The type of the mount that contains this folder: the deepest one, or the last of several at that depth.
 fn mounted_type(folder: &Path) -> Option<String> {
     let folder = fs::canonicalize(folder).ok()?;
     type_in(&fs::read_to_string("/proc/self/mountinfo").ok()?, &folder)

@@ -20,7 +20,7 @@ use crate::failure::Class;
 use crate::options::TIMEOUT;
 use crate::url::Address;
 
-/// Locks in a table of a SQLite file: for the processes of one machine.
+/// Stores locks in a table of a SQLite file, for the processes of one machine.
 ///
 /// ```
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -36,35 +36,31 @@ use crate::url::Address;
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 ///
-/// Any number of processes may use one file. On a network file system the locks of files, or the
-/// shared memory that SQLite needs, cannot be relied on, so `connect` refuses
-/// those it recognizes.
+/// Any number of processes may use one file. On a network file system, file locks and the shared memory that SQLite needs
+/// are not reliable, so `connect` refuses the network file systems that it recognizes.
 ///
-/// An attempt takes two statements, sent together, instead of the one that servers need: it looks
-/// first, since any write takes the one write lock of the file, also a write that changes nothing.
-/// Who finds the lock held has written nothing and stood in nobody's way.
+/// An attempt takes two statements, sent together, instead of the one that servers need. The first only reads, because any
+/// write, even one that changes nothing, takes the file's only write lock. So an attempt that finds the lock held writes
+/// nothing and blocks no other process.
 ///
 /// # The URL
 ///
 /// `sqlite:locks.db` or `sqlite:///var/lib/app/locks.db?table=…`.
 ///
-/// A file that is missing is made, in WAL mode and readable by its user alone, with the folder
-/// it lies in; a table that is missing is made too. A file that is there keeps its journal
-/// mode, a table that is there its columns
-/// ([`migrate`](shedlock_core::LockProvider::migrate) adds what it may lack).
+/// A missing file is created, with its folder, in WAL mode and readable only by its user. A missing table is created too.
+/// An existing file keeps its journal mode, and an existing table keeps its columns
+/// ([`migrate`](shedlock_core::LockProvider::migrate) adds missing ones).
 ///
-/// The URL takes `table`, `schema`, `name_column`, `lock_until_column`, `locked_at_column`,
-/// `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`,
-/// `owner_prefix`, `max_connections` (1: writers of one process then take turns instead of
-/// polling for the file's lock), `connect_timeout` (10s), `timeout` (10s, or
-/// twice `busy_timeout` where that is longer: how long a call may take), `busy_timeout` (5s: how long a
-/// statement waits while another process writes; a day at the most), `create` (true) and `allow_network_fs`
-/// (false).
+/// The URL accepts `table`, `schema`, `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time`
+/// (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections` (1, so that the
+/// writers of one process queue instead of polling for the file's lock), `connect_timeout` (10s), `timeout` (how long a
+/// call may take: 10s, or twice `busy_timeout` if that is longer), `busy_timeout` (how long a statement waits while
+/// another process writes: 5s; at most one day), `create` (true) and `allow_network_fs` (false).
 pub type SqliteProvider = StoreProvider<SqlStore<Sqlite>>;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The driver panics for what does not fit 32 bits of milliseconds.
+/// The driver panics for values that exceed 32 bits of milliseconds.
 const LONGEST_BUSY_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 pub(crate) struct Place {
@@ -84,17 +80,16 @@ impl FromUrl for SqlStore<Sqlite> {
         Self::at(address, place).await
     }
 
-    /// The file was opened already.
+    /// The file is already open.
     async fn reach(_: &Self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Locks in the file at this path, as `SqliteProvider::connect` with no options.
+/// Opens the file at this path, like `SqliteProvider::connect` without options.
 ///
 /// # Errors
-/// `Configuration` where the folder or file cannot be made or written, and for a network file
-/// system.
+/// `Configuration` if the folder or file cannot be created or written, and for a network file system.
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
     let place = Place {
         path: path.as_ref().to_owned(),
@@ -106,7 +101,7 @@ pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
     opened.map_err(|error| error.with_store(Sqlite::STORE))
 }
 
-/// What a URL says. Nothing is opened.
+/// Parses a URL. Nothing is opened.
 pub(crate) fn described(url: &str) -> Result<(Address, Place)> {
     let mut address = Address::parse(url)?;
     let place = Place::read(url, &mut address.options)?;
@@ -116,7 +111,7 @@ pub(crate) fn described(url: &str) -> Result<(Address, Place)> {
 
 impl SqlStore<Sqlite> {
     async fn at(mut address: Address, place: Place) -> Result<SqliteProvider> {
-        // Whoever waits longer for other writers waits longer for an answer.
+        // If a statement may wait longer for other writers, a call may take longer.
         let timeout = TIMEOUT.max(place.busy_timeout * 2);
         address.settings.timeout.get_or_insert(timeout);
         let connect = SqliteConnectOptions::new()
@@ -136,7 +131,7 @@ impl SqlStore<Sqlite> {
 
 impl Place {
     fn read(url: &str, options: &mut UrlOptions) -> Result<Self> {
-        // A path is not what a URL's host and path make of it: `sqlite://locks.db` is a file here.
+        // A path must not be split into a URL's host and path: `sqlite://locks.db` is a file here.
         let path = url.split(['?', '#']).next().unwrap_or_default();
         let path = path.split_once(':').map_or(path, |(_, rest)| rest);
         let path = path.strip_prefix("//").unwrap_or(path);
@@ -173,8 +168,7 @@ impl Driver for Sqlite {
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
-    // SQLite has one code for all that is wrong with a statement; its texts have not changed in
-    // twenty years.
+    // SQLite has one code for everything that is wrong with a statement. Its texts have not changed in twenty years.
     let message = error.message();
     let is_about_shape = message.starts_with("no such table")
         || message.contains("no such column")
@@ -182,7 +176,7 @@ fn classify(error: &dyn DatabaseError) -> Class {
     let is_about_existing =
         message.contains(" already exists") || message.starts_with("duplicate column name");
     match primary_code(error) {
-        // All that is wrong with a statement.
+        // Anything that is wrong with a statement.
         1 if message == HELD => Class::Held,
         1 if is_about_shape => Class::Shape,
         1 if is_about_existing => Class::Exists,
@@ -191,7 +185,7 @@ fn classify(error: &dyn DatabaseError) -> Class {
         8 => Class::ReadOnly,
         // No permission, cannot be opened, not authorized.
         3 | 14 | 23 => Class::Privilege,
-        // How much of a write was done when the disk failed is not known.
+        // How much of a write was done when the disk failed is unknown.
         10 => Class::ReplyLost,
         17 => Class::Shape,
         18 => Class::TooLong,
@@ -200,11 +194,11 @@ fn classify(error: &dyn DatabaseError) -> Class {
     }
 }
 
-/// The low byte of a code; the rest says more.
+/// The low byte of a code; the other bytes add details.
 fn primary_code(error: &dyn DatabaseError) -> i32 {
     let code = error.code().unwrap_or_default();
     code.parse::<i32>().unwrap_or_default() & 0xff
 }
 
-/// How an attempt stops between its two statements.
+/// The error with which an attempt stops between its two statements.
 const HELD: &str = "integer overflow";

@@ -1,50 +1,46 @@
-//! MySQL and MariaDB, with one text for both.
+//! MySQL and MariaDB, with one statement text for both.
 //!
-//! Why the statements are as they are:
+//! Why the statements are written this way:
 //!
-//! - **Zone.** A `TIMESTAMP` column keeps an instant, but is written and read as the wall clock of
-//!   the session's time zone, and around a change of summer time not every instant can be written.
-//!   So each statement runs in a zone of its own, `+00:00` unless the table is shared with sessions
-//!   of another one: MariaDB reads `/*M! SET STATEMENT … FOR */`, MySQL the hint `SET_VAR`, each
-//!   skips the other's, and the session's own zone never matters. In that zone both kinds of
-//!   columns hold what ShedLock's db-time writes: the wall clock of UTC.
-//! - **Guard.** A server that knows neither (or a proxy that takes comments out) would run the
-//!   statement in the wrong zone. So the statement itself looks: one more than the largest integer
-//!   is an error of the server in every mode. With autocommit off nothing would ever be committed;
-//!   that is looked at in the same place.
-//! - **Names.** `name = …` finds the candidate by the index, in the column's collation, for which
-//!   `Job` and `job ` may be the same; the second condition compares bytes.
-//! - **Winner.** Told by the condition in WHERE and the number of rows found. The fencing token
-//!   comes back in the same reply, as what `LAST_INSERT_ID(…)` was set to.
-//! - **Rounding.** Columns that keep fewer digits than a microsecond are rounded in the statement,
-//!   always to the safe side: MySQL would round to the nearest and MariaDB cut.
-//! - **Both times are set in every UPDATE**, since the first `TIMESTAMP` column of a table may have
-//!   been made with `ON UPDATE CURRENT_TIMESTAMP` without anybody asking for it.
-//! - Assignments are made from left to right, and MySQL shows those behind the new values: the
-//!   attempts at a slot are counted before the slot is set.
-//! - **Now.** `UTC_TIMESTAMP` is the time at which the statement began. After waiting for a row lock
-//!   that is the past, in which leases only look longer than they are: right for an attempt. What
-//!   needs a running lease looks at `SYSDATE`, the time it has become, so that an extension that had
-//!   to wait revives no lease that ran out meanwhile; where a statement does not run in UTC there is
-//!   no such clock, and such an extension succeeds as long as nobody else has taken the lock.
-//! - **Too late.** How late an attempt comes is judged by `SYSDATE` as well, with the row in hand. The
-//!   condition of an insert is judged before it waits for another insert of the same name that is
-//!   rolled back at last; so a withdrawal that finds nothing makes the record itself, released, or
-//!   meets that insert.
-//! - **Splitting.** A read that decides ends with `FOR UPDATE`, so that a proxy which splits reads from
-//!   writes sends it to the primary. The clause holds for the tables of its own level; the record is
-//!   read one level below, where it locks nothing.
-//! - **Replicas.** Where the binary log holds statements, a replica runs them again, later, with the
-//!   logged time for `UTC_TIMESTAMP` and its own for `SYSDATE`: there a lease that was extended in
-//!   time looks over, and the extension or the mark of a slot changes nothing. So on such a server
-//!   every statement goes by `UTC_TIMESTAMP`. That is safe, since a statement begins after its
-//!   request was sent, which is where the runtime counts a lease from: after a wait for the row, an
-//!   attempt's lease ends earlier than it might, yet not before the runtime has stopped counting on
-//!   it, and an extension that waited past the end of its lease revives a lease that no other owner
-//!   has taken (the condition names the owner), whose holder has been stopped by its own deadline.
-//!   Inside triggers and after `SET timestamp`, `UTC_TIMESTAMP` is the time of the outer statement, or
-//!   the one that was set; no lock is taken in the one, and sessions of a pool must not do the other,
-//!   which would mislead attempts in every format.
+//! - **Zone.** A `TIMESTAMP` column stores an instant, but is written and read as wall-clock time of the session's time
+//!   zone, and around a daylight saving change not every instant can be written. So each statement sets its own zone:
+//!   `+00:00`, unless the table is shared with sessions in another one. MariaDB reads `/*M! SET STATEMENT … FOR */`,
+//!   MySQL reads the hint `SET_VAR`, each skips the other's, and the session's own zone never matters. In that zone
+//!   both kinds of columns contain what ShedLock's db-time writes: UTC wall-clock time.
+//! - **Guard.** A server that supports neither (or a proxy that strips comments) would run the statement in the wrong
+//!   zone. So the statement itself checks the zone and forces an error: adding one to the largest integer fails in
+//!   every SQL mode. With autocommit off nothing would ever be committed; the same guard checks that.
+//! - **Names.** `name = …` finds the candidate through the index, in the column's collation, which may treat `Job` and
+//!   `job ` as equal. The second condition compares bytes.
+//! - **Winner.** Determined by the condition in WHERE and the number of rows found. The same reply contains the fencing
+//!   token, as the value that `LAST_INSERT_ID(…)` was set to.
+//! - **Rounding.** For columns with less than microsecond precision the statement itself rounds, always to the safe
+//!   side: MySQL would round to the nearest value and MariaDB would truncate.
+//! - **Both times are set in every UPDATE**, because the first `TIMESTAMP` column of a table may have received `ON
+//!   UPDATE CURRENT_TIMESTAMP` implicitly.
+//! - **Order.** Assignments run from left to right, and in MySQL later assignments see the new values. So the attempts
+//!   at a slot are counted before the slot is set.
+//! - **Now.** `UTC_TIMESTAMP` is the time at which the statement began. After a wait for a row lock that time is in the
+//!   past, so leases only look longer than they are, which is right for an attempt. Steps that need a running lease use
+//!   `SYSDATE`, the current time, so that an extension that had to wait does not revive a lease that expired meanwhile.
+//!   If a statement does not run in UTC there is no such clock, and such an extension succeeds as long as no other
+//!   owner has taken the lock.
+//! - **Too late.** `SYSDATE`, evaluated once the row is locked, also decides whether an attempt arrives too late. The
+//!   condition of an insert is evaluated before the insert waits for another insert of the same name, which may finally
+//!   be rolled back. So a withdrawal that finds no record creates it itself, as released, or collides with that insert.
+//! - **Splitting.** A read that decides ends with `FOR UPDATE`, so that a proxy that splits reads from writes sends it
+//!   to the primary. The clause applies to the tables of its own query level. The record is read one level below, where
+//!   the clause locks nothing.
+//! - **Replicas.** With statement-based binary logging, a replica runs the statements again, later, with the logged
+//!   time for `UTC_TIMESTAMP` and its own for `SYSDATE`. There, a lease that was extended in time looks expired, and
+//!   the extension or the mark of a slot changes nothing. So on such a server every statement uses `UTC_TIMESTAMP`.
+//!   This is safe, because a statement begins after its request was sent, which is when the runtime starts to count a
+//!   lease. After a wait for the row, an attempt's lease ends earlier than it could, but not before the runtime has
+//!   stopped relying on it. An extension that waited past the end of its lease revives a lease that no other owner has
+//!   taken (the condition names the owner), and the holder's own deadline has stopped it. Inside triggers and after
+//!   `SET timestamp`, `UTC_TIMESTAMP` is the time of the outer statement, or the time that was set. No lock is taken
+//!   inside a trigger. Sessions of a pool must not use `SET timestamp`, which would mislead attempts in every log
+//!   format.
 
 mod statements;
 
@@ -57,27 +53,27 @@ use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
 use crate::statement::Placeholders;
 
-/// What the guard adds one to; also how its error is told from others of the same code.
+/// The number to which the guard adds one. It also distinguishes the guard's error from others with the same code.
 pub(crate) const LARGEST: &str = "18446744073709551615";
 
-/// The last second of `TIMESTAMP` less a day, so that no session's zone can push it over.
+/// The last second of `TIMESTAMP` less a day, so that no session's zone can exceed the limit.
 const TIMESTAMP_ENDS: Duration = Duration::from_secs(2_147_483_647 - 86_400);
 /// The end of the year 9998.
 const DATETIME_ENDS: Duration = Duration::from_secs(253_370_764_800);
 
-// What the probe says of a server.
+// Properties of a server that the probe reports.
 const NOT_UTC: &str = "which is not UTC";
 const UNFLUSHED_LOG: &str = "innodb_flush_log_at_trx_commit is not 1";
-/// Its binary log decides after a crash what was committed, and may be behind.
+/// After a crash the server's binary log decides what was committed, and it may lack the last commits.
 const UNFLUSHED_BINLOG: &str = "sync_binlog is not 1";
-/// Its replicas run the statements again.
+/// The server's replicas run the statements again.
 const LOGS_STATEMENTS: &str = "binlog_format is STATEMENT";
 const GALERA: &str = "wsrep_on is ON";
 const GROUP: &str = "group_replication_group_name is set";
 
-/// The settings that the probe looks at, in one row. Not as `@@name`: a server that lacks a setting
-/// would refuse the statement. MariaDB reads the first comment, MySQL the second; both have what is
-/// global in the session's list too.
+/// The settings that the probe reads, in one row. It does not use `@@name`, because a server without that setting would
+/// reject the statement. MariaDB reads the first comment, MySQL the second. On both, the session's list also contains
+/// the global settings.
 const SETTINGS: &str = "SELECT \
      MAX(IF(LOWER(VARIABLE_NAME) = 'innodb_flush_log_at_trx_commit', VARIABLE_VALUE, NULL)) AS flush, \
      MAX(IF(LOWER(VARIABLE_NAME) = 'sync_binlog', VARIABLE_VALUE, NULL)) AS flush_binlog, \
@@ -89,7 +85,7 @@ const SETTINGS: &str = "SELECT \
      FROM /*M! information_schema.SESSION_VARIABLES */ \
      /*!50700 performance_schema.session_variables */";
 
-/// The conditions under which the probe says something of the server, with what it says.
+/// The conditions under which the probe reports a property of the server, each with its text.
 const FACTS: [(&str, &str); 5] = [
     ("v.flush NOT IN ('1', '3')", UNFLUSHED_LOG),
     (
@@ -109,7 +105,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     longest_name: 64,
     quotation_mark: '`',
     placeholders: Placeholders::Positional,
-    // What is told of an attempt is told by its last insert id.
+    // The reply of an attempt is its last insert ID.
     returns_rows: false,
     probe,
     text,
@@ -123,9 +119,9 @@ pub(crate) static MYSQL: Dialect = Dialect {
     unit: 1,
     longest_lease,
     quote,
-    // A limit for waits on row locks, unless a shorter one is set: no attempt waits long (50 s) for a
-    // transaction that keeps its row locked, and a statement whose sender has gone does not wait on, to win
-    // the lock for an owner that has ended.
+    // Limits waits for row locks to 5 s, unless a shorter limit is set. With the default (50 s) an attempt would wait
+    // long for a transaction that keeps its row locked. A statement whose sender has gone would also keep waiting, and
+    // could win the lock for an owner that has ended.
     session_init: Some(
         "SET SESSION innodb_lock_wait_timeout = \
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
@@ -157,11 +153,11 @@ fn probe(options: &Options) -> String {
         None => "DATABASE()".to_owned(),
     };
     let table = options.table.name.as_str();
-    // In January or in July: a zone with summer time is not UTC in both.
+    // Checked in January and in July: a zone with daylight saving time is not UTC in both.
     let is_utc = |date: &str| {
         format!("COALESCE(CONVERT_TZ('{date}', '+00:00', @@global.time_zone) = '{date}', 0)")
     };
-    // On servers that tell names by case, the views of the schema do not.
+    // The schema's views ignore case even on servers whose names are case-sensitive.
     let is_table = |of: &str| {
         format!(
             "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' \
@@ -200,7 +196,7 @@ fn text(column: &Column, is_name: bool) -> Result<bool, &'static str> {
     let is_exact = collation == "utf8mb4_0900_bin" || collation.ends_with("_nopad_bin");
     match &*column.type_name {
         "varchar" => Ok(is_exact),
-        // CHAR drops trailing blanks, VARBINARY counts bytes, TEXT has no full unique key.
+        // CHAR drops trailing spaces, VARBINARY counts bytes, TEXT cannot have a unique key over its full length.
         _ if is_name => Err("varchar"),
         "char" | "tinytext" | "text" | "mediumtext" | "longtext" => Ok(is_exact),
         _ => Err("varchar or text"),
@@ -214,7 +210,7 @@ fn longest_lease(options: &Options, shape: &Shape) -> Duration {
     };
     let now = options.clock.system_time().duration_since(UNIX_EPOCH);
     let left = ends.saturating_sub(now.unwrap_or_default());
-    // In whole days, so that what is declared is still true when it is asked for.
+    // Rounded down to whole days, so that the declared value is still true when it is used.
     Duration::from_secs(left.as_secs() / 86_400 * 86_400)
 }
 
@@ -252,7 +248,7 @@ fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
     warnings
 }
 
-/// In hexadecimal, which means the same in every `sql_mode` and character set of a session.
+/// Writes the text in hexadecimal, which means the same in every `sql_mode` and character set of a session.
 fn quote(text: &str) -> String {
     let bytes: String = text.bytes().map(|byte| format!("{byte:02X}")).collect();
     format!("_utf8mb4 X'{bytes}'")

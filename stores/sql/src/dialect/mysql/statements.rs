@@ -1,4 +1,4 @@
-//! The statements of MySQL and MariaDB; why they are so is said in the module above.
+//! The statements of MySQL and MariaDB. The documentation of the parent module explains them.
 
 use super::{LARGEST, LOGS_STATEMENTS, has_instants};
 use crate::dialect::pieces::words;
@@ -6,16 +6,16 @@ use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::{Shape, TimeColumn, TimeKind};
 
-/// The last second of `TIMESTAMP` less a day, as the module above has it.
+/// The last second of `TIMESTAMP` less a day, as in the parent module.
 const TIMESTAMP_LIMIT: &str = "TIMESTAMP'2038-01-18 03:14:07'";
 
-/// The server's time, whoever's clock rules: what fencing tokens start from.
+/// The server's time, whichever clock decides. Fencing tokens start from it.
 pub(super) const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
 const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
 
-/// Collations that compare every byte, also trailing blanks, have another name in each server. Both times have a
-/// default, or an old server would make one of its own.
+/// Collations that compare every byte, including trailing spaces, have different names on the two servers. Both times
+/// have a default, or an old server would add one of its own.
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) CHARACTER SET utf8mb4 \
      /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
      NOT NULL PRIMARY KEY, \
@@ -35,7 +35,7 @@ fn steps(pieces: &mut Pieces) {
              {if_named} AND {in_time}{is_not_ahead}";
         read = "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
              LEFT JOIN {table} ON {name} = :name WHERE {guarded}";
-        // `FOR UPDATE` is what proxies look for. It locks the rows that its own level reads from tables: none.
+        // Proxies look for `FOR UPDATE`. It locks the rows that its own level reads from tables: none.
         read_to_decide = "{select} {record}, {now_micros}{server_time} FROM (SELECT 1 AS one) AS n \
              LEFT JOIN (SELECT {columns}{our_columns} FROM {table} WHERE {name} = :name LIMIT 1) AS r \
              ON {name} = :name WHERE {guarded} FOR UPDATE";
@@ -61,8 +61,8 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     words! { pieces:
         now_down = cut("{now}", until);
         now_at = cut("{now}", at);
-        // What is longer was refused before; the limit is for clients whose clock is years behind,
-        // since without strict mode a server stores the year 0 for what it cannot hold.
+        // Longer leases were rejected before. The limit is for clients whose clock is years behind: without strict mode
+        // a server stores the year 0 for values out of range.
         end = match until.kind {
             TimeKind::Instant => format!("LEAST({}, {TIMESTAMP_LIMIT})", up("{now}", ":at_most", until)),
             _ => up("{now}", ":at_most", until),
@@ -111,7 +111,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
 
 fn frame(options: &Options, shape: &Shape, pieces: &mut Pieces) {
     words! { pieces:
-        // Before the statement and behind its verb: what sets the zone, for MariaDB and for MySQL.
+        // The parts that set the zone: before the statement for MariaDB, after its verb for MySQL.
         update = "{zone}UPDATE{hint} {table} SET";
         insert_into = "{zone}INSERT{hint} INTO {table}";
         select = "{zone}SELECT{hint}";
@@ -121,8 +121,8 @@ fn frame(options: &Options, shape: &Shape, pieces: &mut Pieces) {
         largest = LARGEST;
         guard = "{largest} + ({zone_differs}@@autocommit = 0";
         guarded = "{guard}) > 0";
-        // A session of another character set would store another name than it was given. The comparison stands
-        // aside, so that an error of the guard does not quote the name in that character set.
+        // In a session with another character set the stored name would differ from the given one. The comparison has
+        // its own subquery, so that an error of the guard does not quote the name in that character set.
         if_named = "FROM (SELECT CAST(CONVERT(:name USING utf8mb4) AS BINARY) \
              <> CAST(:name AS BINARY) AS differs) AS n WHERE {guard} OR n.differs) > 0";
     }
@@ -145,16 +145,15 @@ fn clocks(options: &Options, shape: &Shape, pieces: &mut Pieces) {
         server_micros = SERVER_MICROS;
         now = "UTC_TIMESTAMP(6)";
         now_micros = "{server_micros}";
-        // Now, read when the row is in hand, where the server has such a clock in UTC, and no replica reads its own
-        // later.
+        // The time once the row is locked, if the server has such a clock in UTC and no replica evaluates it later.
         now_by_then = if is_in_utc && !is_replayed { "SYSDATE(6)" } else { "{now}" };
-        // The attempt does not come too late, whoever's clock rules: by the server's, read when the row is in hand.
+        // The attempt is not too late by the server's clock, whichever clock decides, evaluated once the row is locked.
         in_time = "{micros_by_then} <= :not_after";
         micros_by_then = match (is_replayed, is_in_utc) {
-            // A replica that runs the statement again, later, must not find that it came late.
+            // When a replica runs the statement again, later, it must not come to the result that the attempt was late.
             (true, _) => "{server_micros}".to_owned(),
             (false, true) => micros("SYSDATE(6)"),
-            // There is no such clock in UTC, but how long the statement has waited is the same in every zone.
+            // There is no such clock in UTC, but the time that the statement has waited is the same in every zone.
             (false, false) => "{server_micros} + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))".to_owned(),
         };
     }
@@ -167,8 +166,8 @@ fn clocks(options: &Options, shape: &Shape, pieces: &mut Pieces) {
     }
 }
 
-/// Until when at-least keeps the lock. A coarse column tells the acquisition to a unit only; the
-/// fencing token tells it to the microsecond, unless it had to go on from an older one.
+/// The end up to which at-least keeps the lock. A coarse column stores the acquisition to one unit only. The fencing
+/// token contains it to the microsecond, unless it had to continue from an older token.
 fn kept(options: &Options, shape: &Shape) -> String {
     let (until, unit) = (shape.lock_until, shape.locked_at.unit());
     if unit == 1 {
@@ -181,17 +180,17 @@ fn kept(options: &Options, shape: &Shape) -> String {
     up("{epoch}", &format!("{acquired} + :at_least"), until)
 }
 
-/// A text column byte for byte, whatever its character set.
+/// Compares a text column byte for byte, whatever its character set.
 fn bytes(column: &str) -> String {
     format!("CAST(CONVERT({column} USING utf8mb4) AS BINARY)")
 }
 
-/// Microseconds since 1970 of a UTC wall clock; null for null and for the year 0.
+/// Microseconds since 1970 of UTC wall-clock time; null for null and for the year 0.
 fn micros(instant: &str) -> String {
     format!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {instant})")
 }
 
-/// An instant to the microsecond, cut to what the column can hold: never later.
+/// An instant with microseconds, truncated to the column's precision: never later.
 fn cut(instant: &str, column: TimeColumn) -> String {
     match column.digits {
         6.. => instant.to_owned(),
@@ -203,7 +202,7 @@ fn cut(instant: &str, column: TimeColumn) -> String {
     }
 }
 
-/// An instant and a duration in microseconds, rounded up to what the column can hold.
+/// An instant plus a duration in microseconds, rounded up to the column's precision.
 fn up(instant: &str, duration: &str, column: TimeColumn) -> String {
     let duration = match column.unit() - 1 {
         0 => duration.to_owned(),

@@ -121,7 +121,7 @@ fn every_statement_runs_in_its_zone_or_not_at_all() {
             "{text}"
         );
     }
-    // Columns without a zone need none.
+    // Columns without a zone need no zone.
     for statement in all(&statements(datetimes)) {
         let text = statement.text();
         assert!(!text.contains("time_zone"), "{text}");
@@ -166,7 +166,7 @@ fn names_are_compared_byte_for_byte_where_the_collation_does_not() {
     ] {
         assert!(statement.text().contains(exact), "{}", statement.text());
     }
-    // A read finds what is in the way.
+    // A read finds the conflicting record.
     assert!(
         loose[Step::Read].text().contains("ON `name` = ? WHERE"),
         "{}",
@@ -198,7 +198,8 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
     assert!(seconds[Step::Extend].text().contains(
         "CAST(LEFT(UTC_TIMESTAMP(6) + INTERVAL ? + 999999 MICROSECOND, 19) AS DATETIME)"
     ));
-    // Free at once without at-least; else from the acquisition, which the token tells best.
+    // Without at-least the lock is free at once. Otherwise the acquisition counts, and the token
+    // contains it most precisely.
     let now = "CAST(LEFT(UTC_TIMESTAMP(6), 19) AS DATETIME)";
     assert!(
         seconds[Step::Unlock(End::Nothing)]
@@ -234,7 +235,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
         "SET `lock_until` = GREATEST(`lock_until`, \
                  UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND), "
     ));
-    // Outside UTC a wait is measured, since there is no clock that goes on during one.
+    // Outside UTC the wait is measured, since no clock advances during a statement.
     assert!(micros[Step::Attempt(Claim::Nothing)].text().contains(
         " AND TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) \
          + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) <= ? AND "
@@ -337,13 +338,13 @@ fn all(statements: &Statements) -> Vec<Statement> {
     statements.all().cloned().collect()
 }
 
-/// MaxScale and ProxySQL send a `SELECT` to a replica that may lag, unless it ends like this.
+/// MaxScale and ProxySQL send a `SELECT` to a replica, which may lag, unless it ends like this.
 #[test]
 fn a_read_that_decides_looks_like_a_write_to_a_proxy_that_splits_reads_off() {
     let statements = statements(|shape| shape.extras.0[2] = false);
     let text = statements[Step::ReadToDecide].text();
     assert!(text.ends_with(" FOR UPDATE"), "{text}");
-    // Its own level reads no table, so that it locks no row.
+    // Its own level reads no table, so it locks no row.
     assert!(
         text.contains(
             " FROM (SELECT 1 AS one) AS n LEFT JOIN (SELECT `name`, `lock_until`, `locked_at`, \

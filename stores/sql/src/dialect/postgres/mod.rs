@@ -1,34 +1,30 @@
 //! PostgreSQL.
 //!
-//! Why the statements are as they are:
+//! Why the statements are written this way:
 //!
-//! - An attempt goes by `CURRENT_TIMESTAMP`, the time at which it arrived: one instant for all
-//!   columns. Where it had to wait for somebody else's row lock that instant is past, which can
-//!   only refuse a lock that has just come free, or shorten a lease; it never grants one early.
-//! - How late an attempt comes is judged by `clock_timestamp()`: in its condition, which is checked
-//!   again where another transaction has changed the record meanwhile, and in what it returns, since
-//!   after a wait for a transaction that only locked the record, or that was rolled back, nothing is
-//!   checked again. There an attempt that comes too late fails, which undoes it.
-//! - A withdrawal must not overlook an attempt whose commit is under way (on a disk that stalls),
-//!   and an `UPDATE` does: it goes by the last record that was committed, sees that this is not its
-//!   owner's, and does not wait. `ON CONFLICT DO UPDATE` does wait.
-//! - Whatever needs a running lease goes by `clock_timestamp()`. An extension that had to wait for a
-//!   change checks its condition again, and must then judge by the time it has become, or it could
-//!   revive a lease that ran out meanwhile.
-//! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL.
-//!   `ON CONFLICT … DO UPDATE … WHERE` does both.
-//! - `timestamp` columns hold UTC wall time, as ShedLock's db-time does; `timestamptz` columns hold
-//!   instants. Neither depends on the session's zone.
-//! - What promises something to the one who asked (an acquisition, an extension, the mark of a slot
-//!   that must not be lost) waits for the server's disk, also in a session whose
-//!   `synchronous_commit` is off. The statement itself looks and raises it to `local`, for its own
-//!   transaction. What waits for standbys stays as it is.
-//! - A read that decides carries an update that can change nothing, so that a proxy which splits reads
-//!   from writes sends it to the primary, and a standby refuses it. It takes no row lock, no transaction
-//!   id and no WAL.
-//! - A column may hold `infinity`, which no integer does: records are read as if it were the year 9999.
-//! - Parameters need no casts: they are sent with their types, and as literals their types are
-//!   plain too.
+//! - An attempt uses `CURRENT_TIMESTAMP`, the time at which it arrived: one instant for all columns. If it had to wait
+//!   for another transaction's row lock, that instant is in the past. This can only refuse a lock that has just become
+//!   free, or shorten a lease. It never grants a lease early.
+//! - `clock_timestamp()` decides whether an attempt arrives too late. It is evaluated in the condition, which is
+//!   checked again if another transaction has changed the record meanwhile. It is also evaluated in the returned
+//!   values, because after a wait for a transaction that only locked the record, or that was rolled back, the condition
+//!   is not checked again. In that case an attempt that is too late fails, which rolls it back.
+//! - A withdrawal must not miss an attempt whose commit is in flight (on a disk that stalls). An `UPDATE` does miss it:
+//!   it reads the last committed record, finds another owner, and does not wait. `ON CONFLICT DO UPDATE` does wait.
+//! - Steps that need a running lease use `clock_timestamp()`. An extension that had to wait for a change checks its
+//!   condition again and must then use the current time. Otherwise it could revive a lease that expired meanwhile.
+//! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL. `ON CONFLICT … DO
+//!   UPDATE … WHERE` does both.
+//! - `timestamp` columns contain UTC wall-clock time, as in ShedLock's db-time; `timestamptz` columns contain instants.
+//!   Neither depends on the session's zone.
+//! - Steps whose result the caller relies on (an acquisition, an extension, the mark of a slot that must not be lost)
+//!   wait for the server's disk, even in a session whose `synchronous_commit` is off. The statement itself checks the
+//!   setting and raises it to `local` for its own transaction. A setting that waits for standbys stays unchanged.
+//! - A read that decides contains an update that can change nothing. So a proxy that splits reads from writes sends it
+//!   to the primary, and a standby rejects it. It takes no row lock and no transaction ID, and writes no WAL.
+//! - A column may contain `infinity`, which no integer can represent: such records are read as if it were the year
+//!   9999.
+//! - Parameters need no casts: they are sent with their types, and as literals their types are unambiguous too.
 
 mod statements;
 
@@ -42,14 +38,14 @@ use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
 use crate::statement::Placeholders;
 
-// What the probe says of a server, and of the table.
+// Properties of a server and of the table that the probe reports.
 const WAITS_FOR_DISK: &str = ", waits for its disk";
 const FSYNC_OFF: &str = ", fsync is off";
 const UNLOGGED: &str = ", the table is unlogged";
 
 pub(crate) static POSTGRES: Dialect = Dialect {
     fold: Fold::Lower,
-    // Longer ones are cut by the server.
+    // The server truncates longer ones.
     longest_name: 63,
     quotation_mark: '"',
     placeholders: Placeholders::Numbered,
@@ -67,9 +63,9 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     // `bigint * interval` is computed in floating point: exact up to 285 years.
     longest_lease: |_, _| HUNDRED_YEARS,
     quote,
-    // A limit for waits on row locks, unless one is set: no attempt waits long for a transaction that
-    // keeps its row locked, and a statement whose sender has gone does not wait on, to win the lock for an
-    // owner that has ended.
+    // Limits waits for row locks, unless a limit is set: no attempt waits long for a transaction that keeps its row
+    // locked. A statement whose sender has gone does not keep waiting either, so it cannot win the lock for an owner
+    // that has ended.
     session_init: Some(
         "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
     ),
@@ -93,7 +89,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
 };
 
 fn probe(_: &Options) -> String {
-    // to_regclass reads the name as a statement would: quoted, and by the search path.
+    // to_regclass resolves the name as a statement would: quoted, and by the search path.
     format!(
         "SELECT a.attname::text, t.typname::text, \
          CASE WHEN t.typname IN ('timestamp', 'timestamptz') \
@@ -124,12 +120,12 @@ fn text(column: &Column, _: bool) -> Result<bool, &'static str> {
     match &*column.type_name {
         "varchar" | "text" => Ok(column.collation.is_none()),
         "citext" => Ok(false),
-        // char(n) ignores trailing blanks, and cuts or pads what is put into it.
+        // char(n) ignores trailing spaces, and truncates or pads its values.
         _ => Err("varchar or text"),
     }
 }
 
-/// The form with `E` is right whatever `standard_conforming_strings` is set to.
+/// The `E` form is correct whatever the value of `standard_conforming_strings`.
 fn quote(text: &str) -> String {
     let doubled = text.replace('\'', "''");
     if doubled.contains('\\') {
@@ -139,7 +135,7 @@ fn quote(text: &str) -> String {
     }
 }
 
-/// What the codes of the server mean.
+/// Classifies the server's error codes.
 pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> Class {
     match code {
         // Undefined table, column, schema; wrong type; a prepared plan that no longer fits.
@@ -148,20 +144,19 @@ pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> C
         "25006" => Class::ReadOnly,
         // Serialization failure, deadlock.
         "40001" | "40P01" => Class::Contention,
-        // The time for a row lock, or for the statement, is over.
+        // The time limit for a row lock, or for the statement, has passed.
         "55P03" | "57014" => Class::Waited,
         "53300" | "57P03" | "53400" => Class::Busy,
-        // The server shut down or dropped us: how far the statement came is not known.
+        // The server shut down or closed the connection: how far the statement got is unknown.
         "57P01" | "57P02" | "57P05" => Class::ReplyLost,
         "22P02" if message.contains(TOO_LATE) => Class::Held,
         "22001" => Class::TooLong,
         "22008" => Class::OutOfRange,
         "42P07" | "42701" | "42710" => Class::Exists,
-        // No such prepared statement, or one of this name already; a transaction that was
-        // left open has failed.
+        // No such prepared statement, or one of this name already exists; a transaction that was left open has failed.
         "26000" | "42P05" | "25P02" => Class::Prepared,
-        // Two that make the table at once meet in the catalogue. The lock's own key never
-        // comes here: an insert that meets it does nothing.
+        // Two processes that create the table at the same time collide in the catalog. The lock's own key never appears
+        // here: an insert that collides with it does nothing.
         "23505" if constraint.is_some_and(|name| name.starts_with("pg_")) => Class::Exists,
         code if code.starts_with("23") => Class::Constraint(constraint.map(str::to_owned)),
         code if code.starts_with("53") => Class::Busy,

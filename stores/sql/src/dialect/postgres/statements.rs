@@ -1,4 +1,4 @@
-//! The statements of PostgreSQL; why they are so is said in the module above.
+//! The statements of PostgreSQL. The documentation of the parent module explains them.
 
 use super::WAITS_FOR_DISK;
 use crate::dialect::pieces::words;
@@ -6,20 +6,19 @@ use crate::dialect::{End, Pieces, Step};
 use crate::options::Options;
 use crate::shape::{Shape, TimeColumn, TimeKind};
 
-/// How the error begins with which an attempt fails that comes too late.
+/// The start of the error with which an attempt that is too late fails.
 pub(crate) const TOO_LATE: &str = "the attempt came after its not-after: ";
 
-/// A condition that is always true. Where the session would be answered before the commit is on the
-/// server's disk, this one waits for it: `local`, since `on` would wait for standbys that nobody asked
-/// for. What waits for more stays as it is.
+/// A condition that is always true. If the session would return before the commit is on the server's disk, this one
+/// makes it wait: `local`, because `on` would also wait for standbys. A setting that waits for more stays unchanged.
 ///
-/// In the statement, since nothing else says what is so in the session that runs it: a pool's sessions
-/// may differ, behind PgBouncer each transaction may meet another one, and a server that reads its
-/// settings again changes the sessions that are open.
+/// This is part of the statement, because only the session that runs it has the current setting: a pool's sessions may
+/// differ, behind PgBouncer each transaction may run in another session, and a server that reloads its configuration
+/// changes open sessions.
 pub(super) const FLUSHED: &str = "CASE current_setting('synchronous_commit') WHEN 'off' \
      THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END";
 
-/// A condition that is always true, by which the commit is answered before it is on the disk.
+/// A condition that is always true. It makes the commit return before it is on the disk.
 pub(super) const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
@@ -36,11 +35,11 @@ fn steps(pieces: &mut Pieces) {
              SELECT :name, {end}, {now_at}, :owner{token_value}{slot_value}{attempts_value} \
              WHERE {in_time} AND {flushed}{is_not_ahead} \
              ON CONFLICT ({name}) DO NOTHING RETURNING {granted}";
-        // By the column's own collation, so that a record of a name that it takes for the same is found, and reported.
+        // Uses the column's own collation, so that a record whose name it treats as equal is found and reported.
         read = "SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
              LEFT JOIN {table} ON {name} = :name";
-        // An update that can change nothing makes it a write to the server and to every proxy that reads statements;
-        // pgpool also goes by the comment.
+        // An update that can change nothing makes this a write for the server and for every proxy that parses
+        // statements. pgpool also reads the comment.
         read_to_decide = "/*NO LOAD BALANCE*/ WITH \"a write\" AS (UPDATE {table} SET {until} = {until} \
              WHERE false) {read}";
         extend = "UPDATE {table} SET {until} = GREATEST({until}, {end}) \
@@ -66,8 +65,8 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     let must_wait = options.durable_unlock || step == Step::Unlock(End::Done { durable: true });
     let hurries = shape.server.contains(WAITS_FOR_DISK);
     words! { pieces:
-        // See the module above for why there are two clocks of the server's: one shows when the statement arrived,
-        // the same in all of it, the other the time it has become, at each place.
+        // The parent module explains why there are two clocks: one returns when the statement arrived, the same value
+        // throughout the statement; the other returns the current time at each place.
         clock = match step {
             Step::Attempt(_) | Step::Insert(_) => "CURRENT_TIMESTAMP",
             _ => "clock_timestamp()",
@@ -76,7 +75,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         now_micros = if is_client { ":now".to_owned() } else { micros("{clock}") };
         now_down = now_down(until, is_client);
         now_at = now_down(at, is_client);
-        // Rounded up to what the column can hold.
+        // Rounded up to the column's precision.
         end = match until.unit() {
             1 => later(&now(until, is_client), ":at_most"),
             _ => up(until, "{now_micros} + :at_most"),
@@ -92,15 +91,15 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
              {granted_token}{granted_attempts}";
         granted_at = micros("{at}");
         granted_until = micros("{until}");
-        // It names a column, or it would be computed, and fail, when the statement is planned.
+        // It refers to a column. Otherwise it would be computed, and fail, when the statement is planned.
         fail = format!("('{TOO_LATE}' || {{name}})::bigint");
         next_token = "GREATEST(COALESCE({token}, 0) + 1, {now_micros})";
         next_attempt = "CASE WHEN {slot} = :slot THEN COALESCE({attempts}, 0) + 1 ELSE 1 END";
         kept = kept(shape);
         flushed = FLUSHED;
         unflushed = UNFLUSHED;
-        // Losing an unlock in a crash of the server is safe: the lease then runs to its end. Losing the mark of a
-        // slot that must not be lost would run it again.
+        // It is safe to lose an unlock in a crash of the server: the lease then runs to its end. A slot that must not
+        // be lost would run again if its mark were lost.
         flush_unlock = match (must_wait, hurries) {
             (true, _) => " AND {flushed}",
             (false, true) => " AND {unflushed}",
@@ -108,8 +107,8 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         };
     }
     if !shape.name.exact {
-        // A collation that takes different names for the same finds the candidates (by the index), and the second
-        // condition tells them apart, byte for byte.
+        // A collation that treats different names as equal finds the candidates (through the index). The second
+        // condition distinguishes them byte for byte.
         words! { pieces:
             named = "{name} = :name AND {name}::text COLLATE \"C\" = :name";
             is_found = " AND found.{name}::text COLLATE \"C\" = :name";
@@ -121,8 +120,8 @@ fn kept(shape: &Shape) -> String {
     let (until, at) = (shape.lock_until, shape.locked_at);
     let unit = at.unit();
     if unit > 1 {
-        // The acquisition was up to a unit later than its column says. Without an at-least the
-        // lock is free at once nevertheless.
+        // The acquisition was up to one unit later than its column shows. Without an at-least the lock is free at once
+        // nevertheless.
         let kept = up(until, &format!("{{at_micros}} + {unit} + :at_least"));
         return format!("CASE WHEN :at_least > 0 THEN {kept} ELSE {{now_down}} END");
     }
@@ -132,26 +131,26 @@ fn kept(shape: &Shape) -> String {
     up(until, "{at_micros} + :at_least")
 }
 
-/// Microseconds since 1970 (UTC), of an instant or of UTC wall time.
+/// Microseconds since 1970 (UTC) of an instant or of UTC wall-clock time.
 fn micros(instant: &str) -> String {
     format!("(extract(epoch FROM {instant}) * 1000000)::bigint")
 }
 
-/// The same of a column, which may hold `infinity` or what no integer of 64 bits can count: cut to
-/// the years from 1 to 9999. The literals take the column's type, an instant that of the session's
-/// zone, which makes no difference so far from any lease.
+/// Microseconds since 1970 (UTC) of a column, limited to the years from 1 to 9999, because it may contain `infinity` or
+/// a time that no 64-bit integer can represent. The literals take the column's type. For instants they are in the
+/// session's zone, which makes no difference so far from any lease.
 pub(super) fn micros_of(column: &str) -> String {
     micros(&format!(
         "LEAST(GREATEST({column}, '0001-01-02 00:00:00'), '9999-12-30 00:00:00')"
     ))
 }
 
-/// So many microseconds after an instant, or after UTC wall time.
+/// An instant, or UTC wall-clock time, plus so many microseconds.
 fn later(instant: &str, duration: &str) -> String {
     format!("{instant} + {duration} * interval '1 microsecond'")
 }
 
-/// Now, as a column of this kind holds it, to its last digit.
+/// The current time in the type of this column, with full precision.
 fn now(column: TimeColumn, is_client: bool) -> String {
     match column.kind {
         kind if is_client => at(kind, "{now_micros}"),
@@ -160,7 +159,7 @@ fn now(column: TimeColumn, is_client: bool) -> String {
     }
 }
 
-/// Now, rounded down to what the column can hold: never later.
+/// The current time, rounded down to the column's precision: never later.
 fn now_down(column: TimeColumn, is_client: bool) -> String {
     match column.unit() {
         1 => now(column, is_client),
@@ -168,8 +167,8 @@ fn now_down(column: TimeColumn, is_client: bool) -> String {
     }
 }
 
-/// Microseconds since 1970 (UTC) as this column holds them, rounded up: the server itself would
-/// round to the nearest, and so could end a lease early.
+/// Microseconds since 1970 (UTC) as a value of this column, rounded up. The server itself would round to the nearest
+/// value, and could so end a lease early.
 fn up(column: TimeColumn, micros: &str) -> String {
     match column.unit() {
         1 => at(column.kind, &format!("({micros})")),
@@ -180,7 +179,7 @@ fn up(column: TimeColumn, micros: &str) -> String {
     }
 }
 
-/// The instant, or the UTC wall time, of so many microseconds since 1970 (UTC).
+/// The instant, or the UTC wall-clock time, of so many microseconds since 1970 (UTC).
 fn at(kind: TimeKind, micros: &str) -> String {
     let epoch = match kind {
         TimeKind::Instant => "timestamptz '1970-01-01 00:00:00+00'",

@@ -159,7 +159,8 @@ fn instants_that_no_integer_counts_are_cut() {
     );
 }
 
-/// pgpool sends a `SELECT` to a standby that may lag, unless it changes data or says so itself.
+/// pgpool sends a `SELECT` to a standby, which may lag, unless it changes data or contains this
+/// comment.
 #[test]
 fn a_read_that_decides_looks_like_a_write_to_a_proxy_that_splits_reads_off() {
     let statements = statements(|_| {});
@@ -280,7 +281,7 @@ fn the_clients_time_is_sent_along() {
         );
         assert!(!statement.text().contains("CURRENT_TIMESTAMP"));
     }
-    // How late an attempt comes is for the server's clock.
+    // The server's clock decides whether an attempt is too late.
     let servers = |step| statements[step].text().matches("clock_timestamp").count();
     assert_eq!(servers(Step::Attempt(Claim::Nothing)), 2);
     assert_eq!(servers(Step::Insert(Claim::Nothing)), 2);

@@ -1,19 +1,17 @@
 //! SQLite.
 //!
-//! Why the statements are as they are:
+//! Why the statements are written this way:
 //!
-//! - Instants are integers: milliseconds since 1970, which is what sqlite-jdbc writes for a
-//!   `java.sql.Timestamp` unless told otherwise, so that a Java service with ShedLock in its
-//!   client-time mode reads and writes the same. A record that holds text instead (sqlite-jdbc
-//!   with `date_class=text`) is reported, never compared.
-//! - An attempt reads first. Any `UPDATE`, also one that changes nothing, takes the one write lock
-//!   of the file; a read takes none in WAL mode, so that those who find the lock held never stand
-//!   in the holder's way. Reading and writing are two statements of one text, since what costs
-//!   here is not the statement but the way to the connection's thread and back; the first fails
-//!   where the second must not run, which is SQLite's only way to stop between two statements.
-//! - `'now'` is the machine's clock, and the same throughout a statement. It is first looked at
-//!   when the statement has the write lock, so that waiting for it makes no lease longer, and an
-//!   attempt that waited too long is refused.
+//! - Instants are integers: milliseconds since 1970, which is what sqlite-jdbc writes for a `java.sql.Timestamp` by
+//!   default. So a Java service with ShedLock in its client-time mode reads and writes the same values. A record that
+//!   contains text instead (sqlite-jdbc with `date_class=text`) is reported, never compared.
+//! - An attempt reads first. Any `UPDATE`, even one that changes nothing, takes the file's only write lock. A read
+//!   takes none in WAL mode, so processes that find the lock held never block the holder. The read and the write are
+//!   two statements in one text, because the cost here is not the statement but the way to the connection's thread and
+//!   back. The first statement fails if the second must not run, which is SQLite's only way to stop between two
+//!   statements.
+//! - `'now'` is the machine's clock, and constant throughout a statement. It is first evaluated when the statement has
+//!   the write lock. So a wait for that lock makes no lease longer, and an attempt that waited too long is refused.
 
 use shedlock_core::ErrorKind;
 use shedlock_store::HUNDRED_YEARS;
@@ -26,21 +24,20 @@ use crate::options::Options;
 use crate::shape::{Shape, TextColumn, TimeKind};
 use crate::statement::Placeholders;
 
-/// The machine's clock in milliseconds. The fraction of `unixepoch('subsec')` is unknown to releases
-/// before 3.42.
+/// The machine's clock in milliseconds. Releases before 3.42 do not support `unixepoch('subsec')`.
 const CLOCK: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
 const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} integer NOT NULL, \
      {at} integer NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
      {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)";
 
-/// What the probe says of a file that a crash can leave without what was committed, or damaged.
+/// What the probe reports for a file that a crash can damage, or whose committed data it can lose.
 const FORGETS: &str = "synchronous or journal_mode is off or in memory";
 
-/// What it says of a file from which a crash of the machine can take the last commits.
+/// What the probe reports for a file that can lose its last commits if the machine crashes.
 const LAGS: &str = "synchronous is NORMAL in WAL mode";
 
-/// SQLite holds no text to its declared length.
+/// SQLite does not enforce the declared length of a text.
 const UNLIMITED: TextColumn = TextColumn {
     length: usize::MAX,
     exact: false,
@@ -50,13 +47,13 @@ const UNLIMITED: TextColumn = TextColumn {
 pub(crate) static SQLITE: Dialect = Dialect {
     fold: Fold::Keep,
     longest_name: 255,
-    // Not the double quote: a name in those that no column has is a text to SQLite, so that a column
-    // that was renamed would never be missed.
+    // Not the double quote: SQLite treats a double-quoted name that matches no column as a text, so a renamed column
+    // would go unnoticed.
     quotation_mark: '`',
     placeholders: Placeholders::Positional,
     returns_rows: true,
     probe,
-    // The collation cannot be asked for; the statements compare byte for byte in any case.
+    // The collation cannot be queried. The statements always compare byte for byte.
     text: |column, _| match Affinity::of(&column.type_name) {
         Affinity::Text => Ok(false),
         _ => Err("varchar or text"),
@@ -156,18 +153,18 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     Some((kind, message))
 }
 
-/// What SQLite makes of a declared type.
+/// The affinity that SQLite derives from a declared type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Affinity {
     Integer,
     Text,
     Numeric,
-    /// Real or blob: neither text nor whole numbers stay what they are.
+    /// Real or blob: neither text nor integers are stored unchanged.
     Other,
 }
 
 impl Affinity {
-    /// By SQLite's own rules, in their order.
+    /// SQLite's own rules, in their order.
     fn of(type_name: &str) -> Self {
         let has = |part: &str| type_name.contains(part);
         if has("int") {
@@ -185,19 +182,19 @@ impl Affinity {
 /// The statement of each step.
 fn steps(pieces: &mut Pieces) {
     words! { pieces:
-        // Two statements in one request: the first fails if the lock cannot be had, so that the second, which takes the
-        // write lock, is not reached. The least integer has no absolute value; the column is in it only so that this is
-        // not computed where there is no row.
+        // Two statements in one request. The first fails if the lock cannot be acquired, so that the second, which
+        // takes the write lock, does not run. The smallest integer has no absolute value. The column is part of the
+        // expression only so that it is not computed if there is no row.
         attempt = "SELECT abs(min({until}, 0) - 9223372036854775807 - 1) FROM {table} \
              WHERE {named} AND NOT ({free}); \
              UPDATE {table} SET {until} = {end}, {at} = {now}, {by} = :owner{set_token}{set_slot} \
              WHERE {named} AND {free} RETURNING {granted}";
-        // Without any condition the grammar would take the conflict clause for a join's.
+        // Without any condition the parser would treat the conflict clause as a join's.
         insert = "INSERT INTO {table} ({name}, {until}, {at}, {by}\
              {token_column}{slot_column}{attempts_column}) \
              SELECT :name, {end}, {now}, :owner{token_value}{slot_value}{attempts_value} \
              WHERE {in_time}{is_not_ahead} ON CONFLICT ({name}) DO NOTHING RETURNING {granted}";
-        // By the column's own collation, so that a record of a name that it takes for the same is found, and reported.
+        // Uses the column's own collation, so that a record whose name it treats as equal is found and reported.
         read = "SELECT {record}, n.now * 1000{server_time} FROM (SELECT {now} AS now) n \
              LEFT JOIN {table} ON {name} = :name";
         read_to_decide = "{read}";
@@ -222,21 +219,21 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         end = "{now} + :at_most / 1000";
         clock = CLOCK;
         server_micros = "{clock} * 1000";
-        // What is no integer stays as it is, and then cannot be read as one.
+        // Values that are not integers stay unchanged, and reading them then fails.
         at_micros = "CASE typeof({at}) WHEN 'integer' THEN {at} * 1000 ELSE {at} END";
         until_micros = "CASE typeof({until}) WHEN 'integer' THEN {until} * 1000 ELSE {until} END";
         null = "NULL";
-        // Found by the column's collation, which has the index, and compared byte for byte.
+        // Found through the column's collation, which has the index, and compared byte for byte.
         named = "{name} = :name AND {name} COLLATE BINARY = :name";
         free = "{until} <= {now} AND {by} IS NOT :released AND {in_time}{slot_is_free}{token_grows}";
         token_grows = if shape.extras.token() { "{token_can_grow}" } else { "" };
-        // One more than the largest integer is a real to SQLite.
+        // One more than the largest integer is a real in SQLite.
         token_can_grow = " AND coalesce({token}, 0) < 9223372036854775807";
         granted = "{at_micros}, {until_micros}, {granted_token}{granted_attempts}";
         next_token = "max(coalesce({token}, 0) + 1, {now_micros})";
         next_attempt = "CASE WHEN {slot} = :slot THEN coalesce({attempts}, 0) + 1 ELSE 1 END";
         acquired = "{at} * 1000";
-        // Never null, or the look before the write would pass.
+        // Never null, or the check before the write would pass.
         claimable_once = "coalesce({slot} < :slot, 1)";
         claimable_open = "coalesce({open_slot_is_free}, 0)";
     }

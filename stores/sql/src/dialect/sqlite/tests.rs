@@ -112,7 +112,7 @@ fn the_clients_time_is_sent_along() {
     ] {
         assert!(statement.binds.iter().any(|word| word == "now"));
     }
-    // How late an attempt comes is for the machine's clock.
+    // The machine's clock decides whether an attempt is too late.
     let machines = |step| statements[step].text().matches("julianday").count();
     assert_eq!(machines(Step::Attempt(Claim::Nothing)), 2);
     assert_eq!(machines(Step::Insert(Claim::Nothing)), 1);

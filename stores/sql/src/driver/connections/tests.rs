@@ -1,4 +1,4 @@
-//! Idle connections: over PostgreSQL through the fault proxy, on a clock that is put forward.
+//! Idle connections over PostgreSQL, through the fault proxy, with a clock that can be advanced.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -45,7 +45,7 @@ struct Line {
 }
 
 impl Line {
-    /// None where the run was narrowed to other stores.
+    /// Returns `None` if the run is limited to other stores.
     async fn new() -> Option<Self> {
         let url = std::env::var("SHEDLOCK_TEST_POSTGRES_URL").ok()?;
         let proxy = Proxy::start(address(&url, 5432)?).await.ok()?;
@@ -74,7 +74,7 @@ impl Line {
         acquired.expect("the server answers new connections")
     }
 
-    /// One connection that has been unused for this long.
+    /// Leaves one connection that has been idle for this long.
     async fn idle_for(&self, seconds: u64) {
         let held = self.acquire().await;
         assert!(held.is_new());
