@@ -1,5 +1,5 @@
-//! Bare commands on Redis and Valkey: the lock of the textbook, `SET NX PX` and a script that deletes
-//! the key if its value is still the own one.
+//! Bare commands on Redis and Valkey: the textbook lock, which is `SET NX PX` and a script that deletes the key if it
+//! still contains the caller's own value.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 en
 pub(crate) struct Redis {
     connection: MultiplexedConnection,
     release: String,
-    /// Who holds what.
+    /// The owner of each lock.
     owners: HashMap<String, String>,
 }
 
@@ -43,7 +43,7 @@ impl Redis {
 }
 
 impl Client for Redis {
-    /// There is none for a free lock.
+    /// A free lock has no key, so this deletes the key.
     fn create<'a>(&'a mut self, values: &'a Values<'a>) -> Written<'a> {
         Box::pin(async {
             let mut delete = cmd("DEL");

@@ -1,4 +1,4 @@
-//! What is known of the servers' clocks: each lock is judged by that of the server that it lies on.
+//! The observed clocks of the servers. Each lock is judged by the clock of the server that has its key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +10,8 @@ use shedlock_core::StoreClock;
 #[derive(Debug)]
 pub(crate) struct Clocks {
     is_cluster: bool,
-    /// In a cluster by the hash slots that were asked for: a slot lies on one server, and which one it is may
-    /// change. There are 16,384 at most.
+    /// In a cluster, one clock per hash slot that was used. A slot is on one server, which may change. There are at
+    /// most 16,384.
     seen: Mutex<HashMap<Option<Slot>, Arc<StoreClock>>>,
 }
 
@@ -25,7 +25,7 @@ impl Clocks {
         self.at(self.is_cluster.then(|| Slot::for_key(key)))
     }
 
-    /// Takes down what the server, if there is one, has reported.
+    /// Records the time that a single server has reported. In a cluster it does nothing.
     pub(crate) fn observe_only(&self, time: Option<SystemTime>) {
         if let (false, Some(time)) = (self.is_cluster, time) {
             self.at(None).observe(time);

@@ -1,4 +1,4 @@
-//! What is read of a lock: what a script answers, the value of the lock's own key, and the record beside it.
+//! Reads the state of a lock: the reply of a script, the value of the lock's own key, and the record next to it.
 
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,30 +7,30 @@ use redis::{FromRedisValue, Value as Reply};
 use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
 use shedlock_store::{Added, Result, conflict, internal, maybe};
 
-/// What a script returns of a lock: its own key as it was found, the record beside it as it is now.
+/// What a script returns about a lock: its own key as it was found, and the record next to it as it is now.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) word: String,
-    /// The server's clock; 1970 where there is the word alone.
+    /// The server's clock; 1970 if the reply is only a word.
     pub(crate) now: SystemTime,
-    /// The value of the lock's own key, if there is one.
+    /// The value of the lock's own key, if the key exists.
     pub(crate) raw: Option<Vec<u8>>,
-    /// The same, read.
+    /// The parsed value of the lock's own key.
     pub(crate) value: Added,
-    /// What is left of the key's time in milliseconds; negative where it has no end.
+    /// The key's remaining time to live in milliseconds; negative if it does not expire.
     left: i64,
-    /// What the record said of slots before, where an attempt has taken one that may be taken back.
+    /// The slots in the record before the attempt, if the attempt took a slot that may be given back.
     pub(crate) before: Option<String>,
     kept: Kept,
 }
 
-/// The record beside a lock's own key, which lasts when that is gone: two lines of words, `-` for what is not known.
+/// The record next to a lock's own key. It outlasts the key. It has two lines of words, with `-` for unknown values.
 ///
-/// The first, `{token} {slot} {slot_done} {slot_attempts}`, is of all acquisitions, and may have more words some day;
-/// the second, `{at} {until} {owner}`, is of the last one. An unlock adds ` unlocked {until}` to it.
+/// The first, `{token} {slot} {slot_done} {slot_attempts}`, covers all acquisitions. Later versions may append words to
+/// it. The second, `{at} {until} {owner}`, describes the last acquisition. An unlock appends ` unlocked {until}` to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Kept {
-    /// Of the last acquisition of ours, with the mark of its unlock.
+    /// The owner of our last acquisition, with the mark if it was unlocked.
     owner: String,
     at: Option<SystemTime>,
     until: Option<SystemTime>,
@@ -39,21 +39,21 @@ struct Kept {
 }
 
 impl Found {
-    /// Reads the answer of a script: a text, or one with what is left of the lock's own key, and its value. The text is
-    /// a word, or a line `{word} {now}` and the record, if there is one.
-    /// `Conflict` where the record holds what we do not write.
+    /// Reads the reply of a script: a text, or a text with the remaining time of the lock's own key and its value. The
+    /// text is a word, or a line `{word} {now}` followed by the record, if there is one. Returns `Conflict` if the
+    /// record contains something that we do not write.
     pub(crate) fn parse(reply: Reply) -> Result<Self> {
         let (text, left, raw): (Vec<u8>, i64, Vec<u8>) = match reply {
             Reply::BulkString(text) => (text, 0, Vec::new()),
             parts => FromRedisValue::from_redis_value(parts)
                 .map_err(|error| malformed().with_source(error))?,
         };
-        // A key that ends some day or never is there, though it may hold nothing.
+        // A key with or without a time to live exists, even if its value is empty.
         let raw = Some(raw).filter(|raw| !raw.is_empty() || left != 0);
         let text = std::str::from_utf8(&text).map_err(|error| foreign().with_source(error))?;
         let (head, record) = text.split_once('\n').unwrap_or((text, ""));
         let (word, now) = head.split_once(' ').unwrap_or((head, "0"));
-        // An attempt adds a line for what was before.
+        // A won attempt may append a line with the slots before it.
         let added = record.match_indices('\n').nth(1).map(|(at, _)| at);
         let (record, before) = match added.filter(|_| word == "won") {
             Some(at) => (&record[..at], Some(record[at..].trim_start().to_owned())),
@@ -74,12 +74,12 @@ impl Found {
         self.raw.is_some() || self.kept != Kept::default()
     }
 
-    /// Whether the lock's own key names this acquisition.
+    /// Whether the lock's own key contains this owner.
     pub(crate) fn is_held_by(&self, owner: &Owner) -> bool {
         self.value.owner == owner.as_str()
     }
 
-    /// Whether the lock's own key never ends, which no lock does.
+    /// Whether the lock's own key never expires, which is never true for a lock.
     pub(crate) fn is_endless(&self) -> bool {
         self.raw.is_some() && self.left == -1
     }
@@ -127,7 +127,7 @@ impl Found {
         self.now.checked_add(Duration::from_millis(left))
     }
 
-    /// The error of an answer that the script has no reason for.
+    /// The error for a reply that the script cannot return at this point.
     pub(crate) fn unexpected(&self) -> Error {
         internal(format!(
             "a script answered {:?} against its own rules",
@@ -136,7 +136,7 @@ impl Found {
     }
 }
 
-/// Reads the value of a lock's own key. ShedLock's owner ends with a random part of its own.
+/// Parses the value of a lock's own key. ShedLock's owner ends with a random part, which differs per acquisition.
 pub(crate) fn value(raw: &[u8]) -> Added {
     let mut value = Added::parse(raw);
     if !Owner::is_ours(&value.owner)
@@ -148,8 +148,7 @@ pub(crate) fn value(raw: &[u8]) -> Added {
 }
 
 impl Kept {
-    /// Reads a record; nothing where there is none.
-    /// `Conflict` for what we do not write.
+    /// Parses a record; the default if there is none. Returns `Conflict` for anything that we do not write.
     fn parse(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -166,7 +165,7 @@ impl Kept {
         let at = number(words.next())?;
         let mut until = number(words.next())?;
         let owner = words.next().ok_or_else(foreign)?;
-        // What is left is the mark.
+        // Any word that is left is the mark.
         let is_running = words.next().is_none();
         if let Some(ended) = words.next_back() {
             until = number(Some(ended))?;
@@ -189,7 +188,7 @@ pub(crate) fn instant(micros: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(micros)
 }
 
-/// A whole number; none where there is `-`.
+/// An integer; `None` for `-`.
 fn number<T: FromStr>(word: Option<&str>) -> Result<Option<T>> {
     match word {
         None => Err(foreign()),
@@ -210,7 +209,7 @@ fn foreign() -> Error {
     )
 }
 
-/// The server answered, with what is no answer to the question.
+/// The error for a server's reply that does not fit the request.
 pub(crate) fn malformed() -> Error {
     internal("the server's answer cannot be read: is it Redis or Valkey?")
 }

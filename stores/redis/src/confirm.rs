@@ -1,4 +1,4 @@
-//! Replicas that confirm what was written.
+//! Replicas that confirm writes.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use redis::{Cmd, FromRedisValue as _, RedisError, Value, cmd};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{Result, invalid, maybe};
 
-/// What is waited for after a lock was taken or extended, or a slot was done.
+/// The confirmation that is required after a lock was taken or extended, or a slot was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Confirmation {
     pub(crate) replicas: u32,
@@ -19,10 +19,10 @@ pub(crate) struct Shortfall {
     source: Option<RedisError>,
 }
 
-/// How long replicas are waited for, unless set.
+/// The default time to wait for replicas.
 pub(crate) const WAIT: Duration = Duration::from_secs(1);
 
-/// No call waits longer. To `WAIT`, no time is all time.
+/// The longest time to wait. `WAIT` treats a timeout of zero as no limit.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 impl Confirmation {
@@ -74,7 +74,7 @@ impl Confirmation {
 }
 
 impl Shortfall {
-    /// Of an attempt that was taken back.
+    /// The error for an attempt that was given back.
     pub(crate) fn taken_back(self) -> Error {
         self.error(
             ErrorKind::Unavailable,
@@ -82,7 +82,7 @@ impl Shortfall {
         )
     }
 
-    /// Of a call that stands where it was sent to.
+    /// The error for a call that took effect on the primary only.
     pub(crate) fn in_doubt(self) -> Error {
         self.error(
             ErrorKind::OutcomeUnknown,

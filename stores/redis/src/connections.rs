@@ -1,5 +1,5 @@
-//! How the servers are reached: by the user's own connection, or by one that is made when it is needed, and left when
-//! it is broken.
+//! How the servers are reached: over the user's own connection, or over one that is opened when it is needed and
+//! dropped when it is broken.
 
 use std::io;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use redis::sentinel::SentinelClient;
 use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
 use shedlock_store::{Call, Connect, Shared};
 
-/// How long a connection may take to be made, and an answer to come, unless set.
+/// The default limit for opening a connection, and for waiting for a reply.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a provider talks through; made from what the user has.
+/// The connections of a provider, created from a client or connection of yours.
 ///
 /// | from | what happens when the connection breaks |
 /// |---|---|
-/// | [`redis::Client`] | the next call makes a new one; also after a call whose answer did not come |
-/// | [`SentinelClient`] | the same, to the primary that the sentinels name by then; it has to lead to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)): a replica takes no locks |
-/// | [`ConnectionManager`] | the manager makes a new one; it stays with one that has only fallen silent until the operating system gives it up |
+/// | [`redis::Client`] | the next call opens a new one; also after a call that got no reply |
+/// | [`SentinelClient`] | the next call opens a new one to the primary that the sentinels name at that time; the client must be set to connect to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)), because a replica accepts no locks |
+/// | [`ConnectionManager`] | the manager opens a new one; it keeps a connection that only stops responding until the operating system closes it |
 /// | [`MultiplexedConnection`] | nothing: every later call fails |
-/// | [`ClusterClient`], [`ClusterConnection`] | the client connects again, and sends the call again by itself |
+/// | [`ClusterClient`], [`ClusterConnection`] | the client reconnects and sends the call again by itself |
 ///
-/// A call that has no answer after 10 s is given up; from a URL, after `connect_timeout` and `response_timeout`
-/// together. Behind sentinels `connect_timeout` counts for each of them.
+/// A call without a reply is given up after 10 s; with a provider from a URL, after `connect_timeout` and
+/// `response_timeout` together. Behind sentinels, `connect_timeout` applies to each of them.
 #[derive(Clone, Debug)]
 pub struct Connections {
     shared: Arc<Shared<Servers>>,
-    /// How long a connection may take to be made, all addresses that lead to it together.
+    /// How long opening a connection may take, over all addresses that are tried.
     connect: Duration,
     pub(crate) is_cluster: bool,
     pub(crate) longest_call: Duration,
 }
 
-/// Where connections lead to, and their limits of time.
+/// Where connections lead to, and their timeouts.
 struct Servers {
     source: Source,
     config: AsyncConnectionConfig,
@@ -45,7 +45,7 @@ struct Servers {
 
 pub(crate) enum Source {
     Server(Client),
-    /// Asked for each connection, so that it leads to the primary of that time.
+    /// Queried for each connection, so that it leads to the current primary.
     Sentinels(SentinelClient),
     Cluster(ClusterClient),
     Given(Line),
@@ -70,12 +70,12 @@ pub(crate) enum Sent {
     Never,
     /// Once, or not at all.
     Once,
-    /// The client has tried it again before it gave up: a refusal is that of the last time.
+    /// The client retried before it gave up. An error reply is the last one.
     Repeatedly,
 }
 
 impl Connections {
-    /// Where this leads to over so many addresses in turn, with these limits of time for each.
+    /// Connections to this source. It tries so many addresses one after another, with these timeouts for each.
     pub(crate) fn new(
         source: Source,
         addresses: usize,
@@ -91,15 +91,15 @@ impl Connections {
             .set_response_timeout(Some(response));
         Self {
             shared: Arc::new(Shared::new(Servers { source, config })),
-            // A cluster's client has servers to ask before it is connected, of which some may be silent.
+            // Before it is connected, a cluster's client queries several servers, and some of them may not respond.
             connect: if is_cluster { longest_call } else { all },
             is_cluster,
             longest_call,
         }
     }
 
-    /// Sends a command to the server that has its keys; in a cluster, to where `to` leads. Dropping the future is the
-    /// same as a lost answer.
+    /// Sends a command to the server that has its keys; in a cluster, to where `to` leads. Dropping the future has the
+    /// same effect as a lost reply.
     pub(crate) async fn send(
         &self,
         command: &Cmd,
@@ -118,8 +118,8 @@ impl Connections {
         settled(call, sent.and_then(Value::extract_error))
     }
 
-    /// Sends two commands at once, on one connection, to the server that has this key. An error of the second one
-    /// stands in its answer.
+    /// Sends two commands at once, on one connection, to the server that has this key. If the second one fails, its
+    /// error is in the second reply.
     pub(crate) async fn send_both(
         &self,
         key: &str,
@@ -148,7 +148,7 @@ impl Connections {
     }
 }
 
-/// Of a connection that was not made.
+/// The error for a connection that could not be opened.
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
         let sent = Sent::Never;
@@ -188,13 +188,13 @@ fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Fail
     let answer = answer.map_err(|error| Failure {
         sent: match &*call.connection {
             Line::Cluster(_) => Sent::Repeatedly,
-            // A manager that could not connect again says so by the refusal itself.
+            // If a manager could not reconnect, the error is a connection refusal.
             _ if error.is_connection_refusal() => Sent::Never,
             _ => Sent::Once,
         },
         error,
     });
-    // A replica is not written to: there may be another primary by now.
+    // A read-only server is a replica. Reconnect, because another server may now be the primary.
     let is_read_only = |error: &RedisError| error.to_string().contains("READONLY");
     call.settle_by(answer, |Failure { error, .. }| {
         error.code().is_some() && !is_read_only(error)
@@ -203,7 +203,7 @@ fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Fail
 
 impl From<Source> for Connections {
     fn from(source: Source) -> Self {
-        // The client does not reveal how many sentinels it has: three are usual. The primary comes after them.
+        // The client does not expose how many sentinels it has. Three are usual, and the primary comes after them.
         let addresses = match source {
             Source::Sentinels(_) => 3 + 1,
             _ => 1,

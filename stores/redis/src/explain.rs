@@ -7,7 +7,8 @@ use shedlock_store::{in_doubt, unanswered, untrusted};
 
 use crate::connections::{Failure, Sent};
 
-/// What a refusal of the settings begins with, or holds where a script met it, with what to do.
+/// Error replies caused by configuration, each with what to do. The text is the start of the reply, or occurs inside it
+/// if a script failed.
 const MISCONFIGURED: &[(&str, &str)] = &[
     (
         "NOAUTH",
@@ -17,14 +18,14 @@ const MISCONFIGURED: &[(&str, &str)] = &[
     ("Password authentication failed", LOGIN),
     ("invalid password", LOGIN),
     ("NOPERM", PERMISSION),
-    // Of a script, in the words of Redis 7.0 and of later ones.
+    // Inside scripts: the texts of Redis 7.0 and of later versions.
     ("user executing the script can't run", PERMISSION),
     ("ACL failure in script", PERMISSION),
     ("MOVED", CLUSTER),
     ("unknown command", TOO_OLD),
 ];
 
-/// The same of refusals that pass. A script is refused at its first write, so that nothing was written.
+/// Temporary error replies. A script is rejected at its first write, so nothing was written.
 const PASSING: &[(&str, &str)] = &[
     (
         "READONLY",
@@ -81,7 +82,7 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     explained.with_source(failure.error)
 }
 
-/// Of a refusal that is in no list, or of a connection that could not be made.
+/// The error for a reply that is in no list, or for a connection that could not be opened.
 fn unlisted(error: &RedisError) -> Error {
     let (kind, message) = match error.kind() {
         _ if error.code().is_some() => (
@@ -110,12 +111,12 @@ fn unlisted(error: &RedisError) -> Error {
     Error::new(kind, message)
 }
 
-/// What the server itself said, also where the client has made it into a failure of its own.
+/// The server's own error reply, even if the client has converted it into an error of its own.
 fn refusal(failure: &Failure) -> Option<(ErrorKind, String)> {
     let error = &failure.error;
     let is_said = error.code().is_some()
         || error.kind() == Kind::AuthenticationFailed
-        // A cluster's client reports the last server that it could not connect to.
+        // A cluster's client reports the last server to which it could not connect.
         || (failure.sent == Sent::Never && error.detail().is_some());
     let said = is_said.then(|| error.to_string())?;
     let known = |words: &[(&str, &'static str)]| {

@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for the code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -19,7 +19,7 @@ pub fn url(data: &[u8]) {
     promises::url_without_files(data, crate::url::read);
 }
 
-/// The value of a lock's own key, ours, ShedLock's and others'.
+/// The value of a lock's own key: ours, ShedLock's and others'.
 pub fn value(data: &[u8]) {
     let value = codec::value(data);
     let text = String::from_utf8_lossy(data);
@@ -30,7 +30,7 @@ pub fn value(data: &[u8]) {
     }
 }
 
-/// What a script answers: what is left of the lock's own key and its value, a line each, and the text.
+/// The reply of a script: the remaining time of the lock's own key, its value, and the text, one per line.
 pub fn answer(data: &[u8]) {
     let mut parts = data.splitn(3, |byte| *byte == b'\n').map(<[u8]>::to_vec);
     let mut part = || parts.next().unwrap_or_default();

@@ -7,7 +7,7 @@ use redis::cluster_routing::Slot;
 use shedlock_core::LockName;
 use shedlock_store::{COMPANION, Result, check_name_length, start_of_keys};
 
-/// The longest name that is accepted, in bytes. Redis would take longer ones; nobody reads them.
+/// The longest accepted name, in bytes. Redis would accept longer ones, which no one could read.
 pub(crate) const LONGEST_NAME: usize = 16 * 1024;
 
 #[derive(Clone, Debug)]
@@ -29,13 +29,13 @@ impl Keys {
     }
 
     pub(crate) fn of(&self, name: &LockName) -> Pair {
-        // Made for every call: `format!` takes several times as long.
+        // This runs on every call, and `format!` takes several times as long.
         let lock = [&*self.start, name.as_str()].concat();
         let companion = companion(&lock);
         Pair { lock, companion }
     }
 
-    /// What `SCAN` finds all keys by, and some others.
+    /// A `SCAN` pattern that matches all our keys, and some others.
     pub(crate) fn pattern(&self) -> String {
         let mut pattern = String::from("*");
         for c in self.start.chars() {
@@ -48,8 +48,8 @@ impl Keys {
         pattern
     }
 
-    /// The lock that a key belongs to, if it is one of the two that its name makes: others may have keys
-    /// that only look like ours.
+    /// The lock that a key belongs to, if it is one of the two keys that this name has. Other applications may have
+    /// keys that only look like ours.
     pub(crate) fn name_of(&self, key: &str) -> Option<LockName> {
         let lock = match key.strip_prefix(COMPANION) {
             Some(rest) => lock_of(rest)?,
@@ -62,12 +62,12 @@ impl Keys {
     }
 }
 
-/// `shedlock-rs:{…}…`, in the braces what brings it to the slot of the lock's own key in a cluster.
+/// `shedlock-rs:{…}…`. The part in braces maps it to the hash slot of the lock's own key in a cluster:
 ///
 /// - a key without `}` is hashed whole: `shedlock-rs:{key}`;
-/// - one with a hash tag by that: `shedlock-rs:{tag}key`;
-/// - one that has a `}` but no hash tag is hashed whole too, and a tag cannot hold it: a number
-///   that hashes to the same slot does, `shedlock-rs:{number}key`.
+/// - a key with a hash tag is hashed by the tag: `shedlock-rs:{tag}key`;
+/// - a key with a `}` but without a hash tag is hashed whole too, but cannot be written as a tag. A number that hashes
+///   to the same slot replaces it: `shedlock-rs:{number}key`.
 fn companion(lock: &str) -> String {
     match hash_tag(lock) {
         Some(tag) => format!("{COMPANION}{{{tag}}}{lock}"),
@@ -76,13 +76,13 @@ fn companion(lock: &str) -> String {
     }
 }
 
-/// Each slot has a number below this; a test looks.
+/// Each slot has a number below this; a test checks it.
 const END: u32 = 109_758;
 
-/// The smallest number that, written in decimal digits, hashes to the slot of this key.
+/// The smallest number whose decimal digits hash to the slot of this key.
 fn number_for(lock: &str) -> u32 {
     static NUMBERS: LazyLock<HashMap<Slot, u32>> = LazyLock::new(|| {
-        // The smallest comes last, and stays.
+        // The smallest number is inserted last and replaces the others.
         let numbers = (0..END).rev();
         numbers
             .map(|number| (Slot::for_key(number.to_string()), number))
@@ -92,14 +92,14 @@ fn number_for(lock: &str) -> u32 {
     number.copied().unwrap_or_default()
 }
 
-/// What stands between the first `{` and the first `}` behind it, if anything does.
+/// The text between the first `{` and the next `}`, unless it is empty.
 fn hash_tag(key: &str) -> Option<&str> {
     let (_, rest) = key.split_once('{')?;
     let (tag, _) = rest.split_once('}')?;
     (!tag.is_empty()).then_some(tag)
 }
 
-/// The lock's own key, from what stands behind [`COMPANION`].
+/// The lock's own key, from the text after [`COMPANION`].
 fn lock_of(rest: &str) -> Option<&str> {
     let (tag, behind) = rest.strip_prefix('{')?.split_once('}')?;
     Some(if behind.is_empty() { tag } else { behind })

@@ -15,14 +15,13 @@ mod store;
 mod url;
 
 pub use connections::Connections;
-/// The client, in the version that [`Connections`] are made from.
+/// The client, in the version from which [`Connections`] are created.
 pub use redis;
 use shedlock_store::StoreProvider;
 pub use store::{Builder, RedisStore};
 
-/// Locks in Redis or Valkey: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder)
-/// whatever [`Connections`] are made from.
+/// Stores locks in Redis or Valkey: [`connect`](StoreProvider::connect) takes a URL,
+/// [`builder`](StoreProvider::builder) any client or connection that converts into [`Connections`].
 ///
-/// The server's clock judges leases; whole milliseconds, rounded up. Any name up to 16 KiB is
-/// accepted.
+/// The server's clock judges leases, in whole milliseconds, rounded up. Names may have up to 16 KiB.
 pub type RedisProvider = StoreProvider<RedisStore>;

@@ -1,4 +1,4 @@
-//! The scripts: each is one call of the contract.
+//! The scripts. Each implements one call of the store's contract.
 
 use std::sync::LazyLock;
 
@@ -14,11 +14,11 @@ use crate::key::Pair;
 pub(crate) struct Script {
     text: &'static str,
     hash: String,
-    /// Whether it may have changed something when its answer is lost.
+    /// Whether the script may have changed something if its reply is lost.
     writes: bool,
 }
 
-/// Each is put together of these parts: what it does not need would cost it time.
+/// Each script is assembled from these parts only as needed, because unused parts would cost time.
 macro_rules! script {
     ($name:ident, $writes:literal, $($part:literal),+) => {
         pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
@@ -38,8 +38,8 @@ script!(RESET, true, "reset");
 script!(UNDO, true, "common", "undo");
 
 impl Script {
-    /// Runs it on the keys of one lock, by its hash; a server that does not have it is sent it whole, once. Then waits
-    /// for the replicas that are wanted, also where the script has changed nothing.
+    /// Runs the script on the keys of one lock, by its hash. If the server does not have the script, it is sent as a
+    /// whole, once. Then waits for the required replicas, even if the script has changed nothing.
     pub(crate) async fn run(
         &self,
         connections: &Connections,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use shedlock_core::Owner;
 
-    /// The scripts write it by themselves.
+    /// The scripts contain the mark as a literal.
     #[test]
     fn the_mark_of_an_unlock_is_the_cores() {
         let mark = format!("'{}'", Owner::released_text(""));

@@ -1,4 +1,4 @@
-//! What each server is asked for: whether it is one that locks can be kept in, and all their keys.
+//! Queries to the servers themselves: whether a server is suitable for locks, and all its keys.
 
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
@@ -17,11 +17,11 @@ use crate::store::RedisStore;
 
 const SCAN: &str = "1000";
 
-/// Where a server of a cluster is; none for the only one.
+/// The route to one server of a cluster; `None` for a single server.
 type Node = Option<RoutingInfo>;
 
 impl Connections {
-    /// Asks one server what names no key, and changes nothing.
+    /// Sends one server a command that has no key and changes nothing.
     async fn ask<T: FromRedisValue>(&self, node: &Node, command: &Cmd) -> Result<T> {
         let asked = async {
             let answer = self.send(command, node.as_ref()).await;
@@ -32,8 +32,8 @@ impl Connections {
         T::from_redis_value(answer).map_err(|error| malformed().with_source(error))
     }
 
-    /// All servers that keys lie on. An error where one of them does not answer: what it has must not be left out in
-    /// silence.
+    /// All servers that have keys. Returns an error if one of them does not respond, because its locks must not be
+    /// omitted silently.
     async fn nodes(&self) -> Result<Vec<Node>> {
         if !self.is_cluster {
             return Ok(vec![None]);
@@ -51,7 +51,7 @@ impl Connections {
         pongs.keys().map(|address| node(address)).collect()
     }
 
-    /// Whether each command is synced. A server that does not report it is taken not to.
+    /// Whether every command is synced to disk. False if the server does not report it.
     async fn syncs_always(&self, node: &Node) -> bool {
         let mut config = cmd("CONFIG");
         config.arg("GET").arg("appendfsync");
@@ -59,7 +59,7 @@ impl Connections {
         settings.is_ok_and(|settings| settings.iter().any(|value| value == "always"))
     }
 
-    /// The names of all locks, in their byte order, each once. Every key of the database is looked at.
+    /// The names of all locks, in byte order and without duplicates. This scans every key of the database.
     pub(crate) async fn names(&self, keys: &Keys) -> Result<BTreeSet<LockName>> {
         let pattern = keys.pattern();
         let mut names = BTreeSet::new();
@@ -82,13 +82,13 @@ impl Connections {
 }
 
 impl RedisStore {
-    /// Looks at the server, or at each of a cluster. Warns where it may evict or forget locks.
-    /// `Configuration` for a replica, for a server that is too old, and for one of a cluster.
+    /// Checks the server, or each server of a cluster. Logs a warning if it may evict or lose locks. Returns
+    /// `Configuration` for a replica, for a server that is too old, and for a member of a cluster.
     pub(crate) async fn check_servers(&self) -> Result<()> {
         let connections = &self.connections;
         let (mut is_durable, mut replicas) = (true, 0_u32);
         for node in connections.nodes().await? {
-            // A server that is still loading answers `INFO` all the same.
+            // A server replies to `INFO` even while it is loading.
             connections.ask::<String>(&node, &cmd("PING")).await?;
             let info: String = connections.ask(&node, &cmd("INFO")).await?;
             let info = Info(&info);
@@ -122,7 +122,7 @@ fn node(address: &str) -> Result<Node> {
     Ok(Some(RoutingInfo::SingleNode(server)))
 }
 
-/// How many servers keys lie on: each range of slots names its own first, by address and port.
+/// Counts the servers that have keys. Each range of slots lists its primary first, by address and port.
 fn primaries(ranges: Vec<Vec<Value>>) -> usize {
     let mut seen = Vec::new();
     for range in ranges {
@@ -172,7 +172,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// Valkey returns the version of the Redis that it was made from.
+/// Valkey also returns the Redis version with which it is compatible.
 fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {

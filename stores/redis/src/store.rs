@@ -1,4 +1,4 @@
-//! The calls of the contract, each by a script.
+//! The calls of the store's contract, one script each.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::scripts::{self, Script};
 
 const READ: usize = 100;
 
-/// The keys of one environment.
+/// The locks of one environment.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(crate) connections: Connections,
@@ -34,13 +34,13 @@ pub struct RedisStore {
     pub(crate) confirmation: Option<Confirmation>,
     server_skew: Duration,
     pub(crate) clocks: Clocks,
-    /// As the last check has found it.
+    /// Whether the server is durable, according to the last check.
     pub(crate) durable: AtomicBool,
-    /// Whether the replicas that are not waited for were warned of.
+    /// Whether the warning about unconfirmed replicas was logged.
     pub(crate) has_warned: AtomicBool,
 }
 
-/// Sets how a provider names its keys, and what it waits for; made by `RedisProvider::builder`.
+/// Configures how a provider names its keys, and what it waits for. Created by `RedisProvider::builder`.
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
@@ -72,39 +72,42 @@ impl FromClient for RedisStore {
 
 impl Builder {
     shedlock_store::setters! { []
-        /// The environment in the keys: `default` unless set, as in ShedLock. Locks of two environments are two.
+        /// Sets the environment in the keys. Default: `default`, as in ShedLock. Locks of different environments are
+        /// independent.
         environment(environment: impl Into<String>) = environment.into();
 
-        /// What the keys of locks begin with: `job-lock` unless set, as in ShedLock.
+        /// Sets the prefix of the locks' keys. Default: `job-lock`, as in ShedLock.
         key_prefix(prefix: impl Into<String>) = prefix.into();
 
-        /// Durations for locks that set none, and what owners start with.
+        /// Sets the durations for locks that set none, and the start of owners.
         defaults(defaults: LockDefaults) = defaults;
 
-        /// Grants a lock, extends it and calls a slot done only when so many replicas have confirmed it (`WAIT`), so that a
-        /// failover to one of them knows it. A lock that is not confirmed within [`wait_timeout`](Self::wait_timeout) is
-        /// given back, and the attempt is an error of the kind unavailable; an extension or an unlock that is not confirmed
-        /// is an error of the kind unknown.
+        /// Sets how many replicas must confirm (`WAIT`) a granted lock, an extension or a done slot. After a failover
+        /// to one of them these are not lost.
         ///
-        /// A replica that takes over judges leases by its own clock: keep the clocks of all servers synchronized, and set
-        /// [`server_skew`](Self::server_skew) to what is left.
+        /// A lock that is not confirmed within [`wait_timeout`](Self::wait_timeout) is given back, and the attempt
+        /// fails with `Unavailable`. An extension or an unlock that is not confirmed fails with `OutcomeUnknown`.
+        ///
+        /// A replica that takes over judges leases by its own clock. Keep the clocks of all servers synchronized, and
+        /// set [`server_skew`](Self::server_skew) to the remaining skew.
         wait_replicas(replicas: u32) = Some(replicas);
 
-        /// How long replicas are waited for; 1 s unless set. Calls share a connection, and each waits for those before it:
-        /// keep the time well below that for an answer.
+        /// Sets how long to wait for replicas. Default: 1 s. Calls share a connection, and each waits for the ones
+        /// before it, so keep this time well below the response timeout.
         wait_timeout(timeout: Duration) = Some(timeout);
 
-        /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
-        /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
-        /// must be longer.
+        /// Sets the maximum clock skew between servers that judge leases one after another. Default: zero. A server
+        /// that takes over judges by its own clock, so the runtime stops relying on a lease this much before its end,
+        /// and lock_at_most_for must be longer.
         server_skew(skew: Duration) = skew;
     }
 
-    /// Checks the settings; no I/O.
+    /// Checks the settings and builds the provider. No I/O.
     ///
     /// # Errors
     /// `InvalidInput` for replicas without a time to wait for them or a time without replicas, and for an environment
-    /// or a prefix that is empty, holds control characters, or would mix up the keys of locks with those beside them.
+    /// or a prefix that is empty, contains control characters, or would confuse the keys of locks with the records next
+    /// to them.
     pub fn build(self) -> Result<RedisProvider> {
         let keys = Keys::new(&self.key_prefix, &self.environment);
         let confirmation = Confirmation::new(self.wait_replicas, self.wait_timeout);
@@ -186,7 +189,7 @@ impl RedisStore {
         Ok(BoundedAttempt::Judged(attempt))
     }
 
-    /// Takes an attempt back that was won, and that too few replicas have confirmed.
+    /// Gives back a won attempt that too few replicas have confirmed.
     async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<()> {
         let before = won.before.as_deref().unwrap_or_default();
         let arguments = [request.owner().as_str(), before];
@@ -216,7 +219,7 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    /// The value of the lock's own key, which no two acquisitions share.
+    /// The value of the lock's own key, which is different for each acquisition.
     type Version = Option<Vec<u8>>;
 
     fn name(&self) -> &str {
@@ -279,7 +282,7 @@ impl Store for RedisStore {
             _ => {}
         }
         let pause = Some(end.retry_after()).filter(|pause| !pause.is_zero());
-        // A lock that a failover forgets to be free harms no one.
+        // It is safe if a failover loses the release of a lock.
         let wanted = self.confirmation.filter(|_| done.is_some());
         let arguments = [
             end.owner.as_str(),
@@ -353,7 +356,8 @@ impl Store for RedisStore {
 
 const CLOCK: &str = "the server's clock";
 
-/// The lock's own key is there, this request's own or in its way, or its slots refuse the request.
+/// Evaluates an attempt that was not granted: the lock's own key exists and belongs to this request or to another one,
+/// or the slots reject the request.
 pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> {
     if found.is_held_by(request.owner()) {
         return Ok(Attempt::Acquired(found.lease(request)));
@@ -376,12 +380,12 @@ fn micros(duration: Duration) -> String {
     duration.as_nanos().div_ceil(1_000).to_string()
 }
 
-/// As scripts take what may be missing.
+/// An optional value as scripts expect it: empty if there is none.
 fn shown(value: Option<impl fmt::Display>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Tells a script that replicas will be waited for.
+/// The argument by which a script learns whether replicas must confirm.
 fn flag(wanted: Option<Confirmation>) -> &'static str {
     if wanted.is_some() { "1" } else { "" }
 }

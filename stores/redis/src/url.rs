@@ -21,11 +21,11 @@ use crate::confirm::WAIT;
 use crate::connections::{Connections, Source, TIMEOUT};
 use crate::store::{Builder, RedisStore};
 
-/// The ports of servers and of sentinels, unless said.
+/// The default ports of servers and of sentinels.
 const PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
 
-/// The client's own word, at the end of a URL, for certificates that are not verified.
+/// The client's own suffix of a URL that turns off the verification of certificates.
 const INSECURE: &str = "#insecure";
 
 const PROTOCOLS: [(&str, ProtocolVersion); 2] = [
@@ -57,9 +57,9 @@ struct Address {
     tls: Option<TlsMode>,
     connect: Duration,
     response: Duration,
-    /// For the servers that keys lie on.
+    /// For the servers that have the keys.
     login: RedisConnectionInfo,
-    /// What the sentinels watch, and what they themselves ask for.
+    /// The primary's name at the sentinels; then the sentinels' own credentials.
     primary: String,
     sentinel_username: Option<String>,
     sentinel_password: Option<String>,
@@ -351,7 +351,7 @@ mod tests {
         }
     }
 
-    /// The choice is the program's. rustls makes it for one that has a single library built in, when the client connects.
+    /// The program chooses the library. If only one is built in, rustls chooses it when the client connects.
     #[test]
     fn a_url_installs_no_crypto_library_for_the_whole_process() {
         for url in ["rediss://h", "rediss-sentinel://h/m", "rediss-cluster://h"] {

@@ -1,4 +1,4 @@
-//! A cluster: names of all kinds, slots that move, servers that die.
+//! A cluster: names of all kinds, slots that move, servers that fail.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -41,7 +41,7 @@ async fn take(provider: &RedisProvider, text: &str) -> Lease {
     }
 }
 
-/// The first name whose lock lies in these slots.
+/// The first name whose lock is in these slots.
 fn name_in(slots: std::ops::Range<u16>, what: &str) -> String {
     let names = (0..).map(|number| format!("{what}-{number}"));
     let mut fitting = names.filter(|name| {
@@ -51,7 +51,7 @@ fn name_in(slots: std::ops::Range<u16>, what: &str) -> String {
     fitting.next().unwrap()
 }
 
-/// One start of four servers serves all of this.
+/// All cases share one start of four servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_a_store_like_another() {
     let cluster = start().await;
@@ -161,7 +161,7 @@ async fn replicas_confirm(cluster: &Clustered) {
     assert_eq!(record.state, LockState::Free, "{record:?}");
 }
 
-/// The client is told where the keys have gone, and goes there.
+/// The server redirects the client to where the keys have moved, and the client follows.
 async fn a_slot_that_moves(cluster: &Clustered, provider: &RedisProvider) {
     let text = name_in(0..5_461, "moves");
     let lease = take(provider, &text).await;
@@ -190,7 +190,7 @@ async fn a_slot_that_moves(cluster: &Clustered, provider: &RedisProvider) {
     migrate.arg(0).arg(5_000).arg("KEYS");
     migrate.arg(&lock).arg(format!("shedlock-rs:{{{lock}}}"));
     let () = migrate.query_async(&mut old).await.unwrap();
-    // Between the two: the old server sends on to the new one.
+    // During the move, the old server redirects to the new one.
     let longer = ExtendRequest::new(2 * MINUTE);
     let extended = provider.extend(&lease, &longer).await.unwrap();
     assert!(matches!(extended, Extension::Extended(_)), "{extended:?}");
@@ -237,7 +237,7 @@ async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &R
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 }
 
-/// What lies elsewhere goes on; what lay there is an error, also in a list.
+/// Locks on other servers keep working. Locks on this one, and lists, return an error.
 async fn a_primary_that_dies_alone(cluster: &Clustered, provider: &RedisProvider) {
     let (there, elsewhere) = (
         name_in(10_923..16_384, "away"),

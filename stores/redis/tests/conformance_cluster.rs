@@ -1,4 +1,4 @@
-//! The laws over a cluster of its own: three primaries and a replica.
+//! The laws over a cluster started for this test: three primaries and a replica.
 
 mod common;
 mod kit;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use kit::cluster::{OnCluster, Room};
 
 fn main() -> ExitCode {
-    // Its program is tested where that server is.
+    // The cluster runs the same program, so it is tested if that server is available.
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let harness = Arc::new(OnCluster::default());
     let code = shedlock_torture::main::<Room>([Arc::clone(&harness) as Arc<_>]);
-    // Whoever else still has the harness does not keep the servers.
+    // The servers stop even if another reference to the harness remains.
     if let Some(cluster) = harness.cluster.get() {
         for server in &cluster.servers {
             let _ = server.stop();

@@ -1,4 +1,4 @@
-//! The laws over Redis: from a URL, over the client's connection manager, and behind a wrapper.
+//! The laws over Redis: from a URL, over the client's connection manager, and inside a wrapper.
 
 mod common;
 mod kit;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
         straight,
-        // The same scripts on another connection.
+        // The same scripts on another kind of connection.
         variant(
             "redis-manager",
             Way::Manager,

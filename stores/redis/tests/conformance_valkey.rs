@@ -1,4 +1,4 @@
-//! The laws over Valkey, where one can be had.
+//! The laws over Valkey, if it is available.
 
 mod common;
 mod kit;
@@ -19,7 +19,8 @@ fn main() -> ExitCode {
         server: server.clone(),
         way: Way::Url,
         program: program("valkey-server"),
-        // The same scripts and client: what they do is the server's, how they come there is not.
+        // The scripts and the client are the same. Only what depends on the server is tested, not
+        // how scripts reach it.
         scope: Scope::About(&[
             Tag::Time,
             Tag::Fencing,

@@ -1,5 +1,5 @@
-//! Requests that were given up and reach the server later: an attempt takes the lock for no owner that
-//! has ended, and an extension shortens no lease.
+//! Requests that were given up and reach the server later: an attempt takes the lock for no owner that has ended, and
+//! an extension shortens no lease.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -22,12 +22,12 @@ use shedlock_redis::RedisProvider;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long an attempt may be on its way, when its copy is given up, and when that arrives.
+/// How long an attempt may take, when its copy is given up, and when the copy arrives.
 const TIMEOUT: Duration = Duration::from_millis(600);
 const GIVEN_UP: Duration = Duration::from_millis(150);
 const LATE: Duration = Duration::from_millis(1_500);
 
-/// One provider behind a proxy, and one before it.
+/// Two providers, one connected through a proxy and one directly.
 struct Line {
     proxy: Proxy,
     through: RedisProvider,
@@ -54,7 +54,7 @@ impl Line {
         }
     }
 
-    /// Sends a call whose request is held up, and gives it up. Says when it will have arrived.
+    /// Sends a call whose request is delayed, and gives it up. Returns the time by which it will have arrived.
     async fn held_up<T>(&self, owner: &Owner, call: impl Future<Output = T>) -> Moment {
         let arrives = SystemClock.now() + LATE + Duration::from_millis(300);
         let owner = contains(owner.as_str().as_bytes());
@@ -96,7 +96,7 @@ async fn give_back(provider: &RedisProvider, lease: &Lease) {
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 }
 
-/// Nobody would have unlocked it before its end.
+/// If the copy took the lock, no process would unlock it before its end.
 #[tokio::test]
 async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
     let line = Line::new().await;
@@ -108,7 +108,7 @@ async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
     line.is_free().await;
 }
 
-/// The record names the other owner by then, so that only its lateness gives the copy away.
+/// By then the record contains the other owner, so only the lateness reveals the copy.
 #[tokio::test]
 async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     let line = Line::new().await;
@@ -124,7 +124,7 @@ async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     assert!(next.fencing_token() > other.fencing_token());
 }
 
-/// Its slot is not used up either: no run would ever have been made for it.
+/// Its slot is not used up either. Otherwise no run would ever take place for it.
 #[tokio::test]
 async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_slot() {
     let line = Line::new().await;
@@ -141,7 +141,7 @@ async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_
     give_back(&line.direct, &lease).await;
 }
 
-/// Withdrawn for the last time once its timeout is over.
+/// The final withdrawal is sent after the attempt's timeout has passed.
 #[tokio::test]
 async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     let line = Line::new().await;
@@ -154,7 +154,7 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     line.is_free().await;
 }
 
-/// Also while it is in time.
+/// Even if it arrives in time.
 #[tokio::test]
 async fn an_attempt_that_was_unlocked_is_not_granted_again() {
     let line = Line::new().await;
@@ -171,7 +171,7 @@ async fn an_attempt_that_was_unlocked_is_not_granted_again() {
     assert_eq!(error.kind(), ErrorKind::Lost, "{error:?}");
 }
 
-/// A held lock is skipped as ever, and no attempt of a provider that has seen no time yet is lost.
+/// A held lock is still skipped, and no attempt of a provider that has not observed the server's time yet is lost.
 #[tokio::test]
 async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
     let client = Client::open(common::server("SHEDLOCK_TEST_REDIS_URL")).unwrap();
@@ -205,7 +205,7 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
     assert!(matches!(other, Attempt::Skipped(_)), "{other:?}");
 }
 
-/// By the key itself, to the millisecond, and also where the record beside it was deleted.
+/// By the key itself, to the millisecond, and also if the record next to it was deleted.
 #[tokio::test]
 async fn the_key_never_ends_earlier_than_it_did() {
     let line = Line::new().await;

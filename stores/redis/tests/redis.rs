@@ -1,5 +1,5 @@
-//! What the laws do not say, over Redis: records byte for byte, ShedLock's own commands beside
-//! ours, servers that refuse.
+//! Tests beyond the laws, over Redis: records byte for byte, ShedLock's own commands alongside
+//! ours, servers that reject commands.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -21,7 +21,7 @@ use shedlock_store::{Changed, Store as _};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A provider and the keys of a lock in an environment of its own.
+/// A provider and the keys of a lock in a separate environment.
 struct Room {
     provider: RedisProvider,
     admin: MultiplexedConnection,
@@ -74,7 +74,7 @@ impl Room {
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
-    // The test needs the common server's program, so it goes with that server.
+    // The test needs the common server's program, so it runs if that server is available.
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
     Own::start(program, settings).await.unwrap()
@@ -94,7 +94,7 @@ async fn a_record_is_as_documented() {
     };
     let at = lease.acquired_at().unwrap();
     let text = format!("{:.3}", jiff::Timestamp::try_from(at).unwrap());
-    // Printing may round; ShedLock cuts.
+    // Printing may round, but ShedLock truncates.
     let text = &text[.."2026-01-01T00:00:00".len()];
     let value = room.value().await.unwrap();
     assert!(value.starts_with(&format!("ADDED:{text}.")), "{value}");
@@ -164,7 +164,7 @@ async fn an_unlock_that_completes_no_slot_adds_a_mark() {
     }
 }
 
-/// Who deletes it loses the token, and nothing else.
+/// Deleting the record loses the token, and nothing else.
 #[tokio::test]
 async fn a_record_that_is_deleted_while_a_lease_runs_is_made_again() {
     let mut room = Room::new().await;
@@ -175,7 +175,7 @@ async fn a_record_that_is_deleted_while_a_lease_runs_is_made_again() {
     let extended = room.provider.extend(&lease, &longer).await.unwrap();
     assert!(matches!(extended, Extension::Extended(_)), "{extended:?}");
     room.run::<u64>(&["DEL", &beside]).await;
-    // Also where it is asked a second time.
+    // Also if it is called a second time.
     for _ in 0..2 {
         let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
         assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
@@ -201,7 +201,8 @@ async fn an_unlock_deletes_the_locks_own_key_and_keeps_the_record() {
     assert_eq!(token, lease.fencing_token());
 }
 
-/// In its default mode it deletes whatever is there, and sets what keeps at-least over it.
+/// In its default mode ShedLock deletes whatever value the key has, and overwrites it with the
+/// value that keeps at-least.
 #[tokio::test]
 async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     let java = "ADDED:2026-01-01T00:00:00.000Z@java:7f4df1a2-87e5-4b1c-9a59-0d7f6c3b2a10";
@@ -234,7 +235,7 @@ async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     );
 }
 
-/// ShedLock's own command, by hand: who has the key has the lock, either way round.
+/// ShedLock's own command, by hand: the key's value decides who has the lock, in both directions.
 #[tokio::test]
 async fn a_record_of_shedlock_excludes_us_and_ours_excludes_it_until_they_expire() {
     let java = "ADDED:2026-01-01T00:00:00.000Z@java:7f4df1a2-87e5-4b1c-9a59-0d7f6c3b2a10";
@@ -262,13 +263,13 @@ async fn a_record_of_shedlock_excludes_us_and_ours_excludes_it_until_they_expire
     wait(Duration::from_millis(left.unsigned_abs() + 20)).await;
     let taken: Option<String> = room.run(&acquire).await;
     assert_eq!(taken.as_deref(), Some("OK"));
-    // Late, and told so.
+    // Late, and reported as lost.
     let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Lost);
     assert_eq!(room.value().await.as_deref(), Some(java));
 }
 
-/// What a task returned is not lost with its lock.
+/// A task's return value is not lost with its lock.
 #[tokio::test]
 async fn a_value_outlives_an_unlock_that_finds_the_lock_taken_over() {
     let mut room = Room::new().await;
@@ -306,7 +307,7 @@ async fn what_is_no_lock_is_an_error_and_is_left_alone() {
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
 
     room.run::<u64>(&["DEL", &lock]).await;
-    // A hash is what we kept there before the first release.
+    // Before the first release the record was a hash.
     room.run::<u64>(&["DEL", &lock]).await;
     room.run::<u64>(&["HSET", &beside, "token", "7"]).await;
     is_left_alone(&mut room).await;
@@ -325,7 +326,7 @@ async fn is_left_alone(room: &mut Room) {
     assert_eq!(room.value().await, None);
 }
 
-/// Neither an operator's free nor their reset.
+/// Neither a forced unlock nor a slot reset changes it.
 #[tokio::test]
 async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let mut room = Room::new().await;
@@ -440,7 +441,7 @@ async fn a_replica_and_a_full_server_say_what_to_do() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
-    // The build of all stores has two libraries, and a program chooses.
+    // The build of all stores contains two libraries, so the program must choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "rediss://");
     let error = RedisProvider::connect(&url).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What a failover forgets, and what waiting for replicas saves.
+//! What a failover loses, and what waiting for replicas prevents.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -32,7 +32,7 @@ async fn at(server: &common::own::Own, options: &str) -> RedisProvider {
     RedisProvider::connect(&url).await.unwrap()
 }
 
-/// A slot of the server's now.
+/// A slot at the server's current time.
 async fn tick(provider: &RedisProvider) -> Slot {
     let lease = take(provider, &request("clock")).await;
     let now = lease.acquired_at().unwrap();
@@ -41,7 +41,7 @@ async fn tick(provider: &RedisProvider) -> Slot {
     Slot::at(now).unwrap()
 }
 
-/// The documentation says so: here it is seen.
+/// Shows what the documentation says.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
     let pair = Pair::start().await.unwrap();
@@ -56,7 +56,8 @@ async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
     let after = at(&pair.replica, "").await;
     let slot = asked.slot().unwrap();
     let second = take(&after, &request("job").with_slot(slot)).await;
-    // Two holders, and one slot run twice. What tells them apart, where the servers' clocks agree:
+    // Two holders, and one slot that runs twice. The tokens distinguish them if the servers' clocks
+    // agree:
     assert!(second.fencing_token() > first.fencing_token());
 }
 
@@ -101,7 +102,7 @@ async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
     assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
 }
 
-/// By each way to the server: from a URL, and over the user's own connections.
+/// For each kind of connection: from a URL, and over the user's own connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_confirmed_is_taken_back_or_told() {
     let pair = Pair::start().await.unwrap();
@@ -129,7 +130,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     let unlocks = take(&provider, &unlocks).await;
     pair.replica.signal("STOP").unwrap();
 
-    // As if it had never been asked for, its slot too.
+    // As if it had never been requested, including its slot.
     let asked = request("job").with_slot(slot);
     let error = provider.attempt(&asked).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
@@ -138,14 +139,14 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     assert_eq!(record.state, LockState::Free, "{record:?}");
     assert_eq!(record.last_slot, None, "{record:?}");
 
-    // What stands is told as unknown, and asked again.
+    // A call that took effect on the primary is reported as unknown, and can be repeated.
     let longer = ExtendRequest::new(2 * MINUTE);
     let error = provider.extend(&held, &longer).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
     let error = provider.unlock(&unlocks, &done).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
-    // Nobody is harmed where a replica does not know that a lock is free.
+    // It does no harm if a replica misses the release of a lock.
     let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 
@@ -157,7 +158,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     assert!(lease.fencing_token() > held.fencing_token());
 }
 
-/// Asked again by another connection, which has written nothing that replicas could lack.
+/// Repeated over another connection, which has written nothing that replicas could miss.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_is_asked_again_is_confirmed_anew() {
     let pair = Pair::start().await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers that ask who is there: certificates, and users with rights for locks alone.
+//! Servers that authenticate clients: certificates, and users with privileges for locks only.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -23,7 +23,7 @@ fn request() -> AttemptRequest {
     AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
 }
 
-/// All that a provider does.
+/// Everything that a provider does.
 async fn works(provider: &RedisProvider) {
     let attempt = provider.attempt(&request()).await.unwrap();
     let lease = attempt.acquired().expect("the lock should be free");
@@ -39,9 +39,9 @@ async fn works(provider: &RedisProvider) {
     assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
 }
 
-/// A server that speaks TLS, and its address by it.
+/// A server with TLS, and its TLS address.
 async fn encrypted(files: &Certificates, asks_clients: &str) -> (Own, String) {
-    // The build of all stores has two libraries, and a program chooses.
+    // The build of all stores contains two libraries, so the program must choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
@@ -98,7 +98,7 @@ async fn a_user_with_the_documented_rights_alone_suffices() {
     works(&provider).await;
     assert!(!provider.capabilities().durable);
 
-    // Without one of them it is said what is missing.
+    // Without one of them the error names what is missing.
     allow(&admin, "-set").await;
     let error = provider.attempt(&request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");

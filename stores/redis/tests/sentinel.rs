@@ -1,4 +1,4 @@
-//! A primary that sentinels watch: what a failover does to locks.
+//! A primary monitored by sentinels: what a failover does to locks.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -22,7 +22,7 @@ fn request(name: &str) -> AttemptRequest {
     AttemptRequest::new(LockName::new(name).unwrap(), Owner::generate(), MINUTE)
 }
 
-/// Asks until the failover is over; all until then are errors that say to ask again.
+/// Repeats the attempt until the failover has ended. All errors until then must be retryable.
 async fn take(provider: &RedisProvider, request: &AttemptRequest) -> (Attempt, Vec<Error>) {
     let mut errors = Vec::new();
     for _ in 0..200 {
@@ -59,7 +59,7 @@ async fn leases_that_were_replicated_outlive_a_failover() {
     assert!(!errors.is_empty(), "there was no time without a primary");
     assert!(next.fencing_token() > done.fencing_token(), "{next:?}");
 
-    // The provider goes on with the new primary, which knows the lease and its holder.
+    // The provider continues with the new primary, which has the lease and its holder.
     let other = provider.attempt(&request("held")).await.unwrap();
     let Attempt::Skipped(skip) = other else {
         panic!("the lease was replicated: {other:?}");

@@ -1,13 +1,13 @@
--- Takes the lock, and the slot, if both are to be had.
--- not_after (ARGV[3]): when a copy of this attempt may be granted at the latest.
--- most: how many attempts a slot that must not be lost may have; '' for other slots.
--- confirm: '1' where replicas will be waited for. What follows not_after is missing where neither is
--- asked for.
+-- Takes the lock, and the slot, if both are available.
+-- not_after (ARGV[3]): the last instant at which a copy of this attempt may be granted.
+-- most: the maximum number of attempts at a slot that must not be lost; '' for other slots.
+-- confirm: '1' if replicas must confirm.
+-- The arguments after not_after are missing if there is no slot and no confirmation.
 local owner, slot, confirm = ARGV[1], ARGV[4] or '', ARGV[8] or ''
 
 if value then
   if confirm ~= '' and holder == owner then
-    -- Asked again, maybe by another connection: something of its own that replicas can confirm.
+    -- Repeated, maybe over another connection: WAIT needs a write of this connection.
     kept = kept or '- - - -\n- - ' .. owner
     redis.call('SET', KEYS[2], kept)
   end
@@ -57,8 +57,8 @@ if slot ~= '' then
   slots = slot .. ' ' .. done .. ' ' .. made .. more
 end
 
--- This attempt's own lease was given back: this is a copy of it that comes late. What undo.lua has taken
--- back may be asked for again; its record has no beginning.
+-- A late copy: the lease of this attempt was given back. An attempt that undo.lua gave back may be
+-- repeated; its record has no acquisition time.
 if kept and string.find(kept, ' ' .. owner .. ' unlocked', 1, true) and not string.find(kept, '\n- ', 1, true) then
   return 'over'
 end
@@ -66,8 +66,8 @@ if now - ARGV[3] > 0 then
   return 'late ' .. stamp
 end
 
--- An instant as ShedLock writes it, cut to milliseconds. The calendar counts its years from March,
--- so that a leap day is the last of them.
+-- The current time as ShedLock writes it, truncated to milliseconds. Years start in March here, so
+-- that a leap day is the last day of a year.
 local floor = math.floor
 local seconds = time[1] + 0
 local day = floor(seconds / 86400) + 719468

@@ -1,4 +1,4 @@
--- Moves the end of a lease that still runs: later, never earlier.
+-- Moves the end of a running lease: later, never earlier.
 local owner, at_most = ARGV[1], ARGV[2]
 
 if holder ~= owner then
@@ -7,7 +7,7 @@ end
 local till = expiry(now + at_most)
 local kept = redis.call('GET', KEYS[2])
 local before, at, last, named = string.match(kept or '', '^([^\n]+)\n(%S+) (%S+) (%S+)')
--- In milliseconds, as the key's own end.
+-- In milliseconds, like the key's expiry.
 last = named == owner and string.match(last, '^(%d+)%d%d%d$')
 if not last then
   local left = redis.call('PTTL', KEYS[1])
@@ -18,7 +18,7 @@ if last - till > 0 then
 end
 redis.call('PEXPIREAT', KEYS[1], till)
 if named ~= owner then
-  -- The record was deleted, or written to.
+  -- The record was deleted or overwritten.
   at = '-'
 end
 kept = (before or '- - - -') .. '\n' .. at .. ' ' .. till .. '000 ' .. owner

@@ -1,22 +1,24 @@
--- Ends a lease that still runs.
--- acquired: when it began, at_least: how long the lock stays taken from then on; done: the slot that is
--- done; pause: how long until a slot that failed may be tried again; confirm: '1' where replicas will
--- be waited for; given: the slot whose attempt is given back; before: the last slot where the slot itself
--- is given back. '' where there is none; what follows the owner is missing where all of it would be.
+-- Ends a running lease.
+-- acquired: the start of the lease; at_least: how long the lock stays taken from then on.
+-- done: the slot that is done; pause: how long until a failed slot may be tried again.
+-- confirm: '1' if replicas must confirm.
+-- given: the slot whose attempt is given back; before: the new last slot, if the slot itself is
+-- given back.
+-- '' stands for none. The arguments after the owner are missing if none of them is needed.
 local owner, acquired, at_least, done, pause, confirm =
   ARGV[1], ARGV[2] or '', ARGV[3], ARGV[4] or '', ARGV[5] or '', ARGV[6] or ''
 local given, before = ARGV[7] or '', ARGV[8] or ''
 local mark = owner .. ' unlocked'
 
--- Nothing ran under a lease that gives its slot back. So it is ended where it has expired as well, as long as
--- nobody has taken the lock since.
+-- Nothing ran under a lease that gives its slot back. So it may also end after it has expired, if the
+-- lock has not been taken since.
 local function expired_unused()
   local kept = before ~= '' and not value and redis.call('GET', KEYS[2])
   return kept and string.match(kept, '\n%S+ %S+ (%S+)$') == owner
 end
 
 if holder ~= owner and not expired_unused() then
-  -- Asked again, since an answer was lost: nobody took the lock meanwhile.
+  -- Repeated after a lost reply: the lock has not been taken meanwhile.
   local kept = redis.call('GET', KEYS[2])
   if kept and string.find(kept, ' ' .. mark, 1, true) and (not value or holder == mark) then
     if confirm ~= '' then
@@ -60,7 +62,7 @@ end
 if done == '' and redis.call('APPEND', KEYS[2], ' unlocked ' .. ended) > #ended + 10 then
   return 'ended'
 end
--- The slot is done, or somebody has deleted the record.
+-- The slot is done, or the record was deleted.
 local lasting = '- - - -'
 if done ~= '' then
   local kept = redis.call('GET', KEYS[2]) or ''

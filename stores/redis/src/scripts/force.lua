@@ -1,4 +1,4 @@
--- Frees the lock, if its own key still holds the value that was seen.
+-- Frees the lock if its own key still has the value that was read.
 if value ~= ARGV[1] then
   return 'differs'
 end

@@ -1,4 +1,4 @@
--- Sets the last slot that was taken, if it still is the one that was seen.
+-- Sets the last slot that was taken, if it is still the one that was read.
 local target, seen = ARGV[1], ARGV[2]
 
 local kept = redis.call('GET', KEYS[2])

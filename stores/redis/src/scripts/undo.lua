@@ -1,6 +1,6 @@
--- Takes an attempt back that was won, as if it had never been; only the token stays. The record names
--- no beginning, so that the same owner may ask again.
--- before: what the record said of slots before, where the attempt took one; else ''.
+-- Gives back a won attempt as if it had never been made; only the token stays. The record gets no
+-- acquisition time, so that the same owner may repeat the attempt.
+-- before: the slots in the record before the attempt, if it took one; otherwise ''.
 local owner, before = ARGV[1], ARGV[2]
 
 if holder ~= owner then

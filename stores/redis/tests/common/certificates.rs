@@ -1,4 +1,4 @@
-//! Certificates to throw away: of an authority, a server on loopback, and a client.
+//! Throwaway certificates of an authority, a server on loopback, and a client.
 
 use std::path::Path;
 

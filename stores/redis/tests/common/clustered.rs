@@ -19,7 +19,7 @@ pub(crate) struct Clustered {
 const BOUNDS: [u32; 4] = [0, 5_461, 10_923, 16_384];
 
 impl Clustered {
-    /// Of this program, like `redis-server`.
+    /// Starts servers of this program, for example `redis-server`.
     pub(crate) async fn start(name: &str) -> Result<Self, BoxError> {
         let program = program(name).ok_or("no server's program: run `cargo xtask test`")?;
         let mut servers = Vec::new();
@@ -51,7 +51,7 @@ impl Clustered {
         Ok(cluster)
     }
 
-    /// Waits until each server takes the cluster for whole.
+    /// Waits until each server considers the cluster complete.
     pub(crate) async fn is_whole(&self) -> Result<(), BoxError> {
         for i in 0..self.servers.len() {
             until("the cluster is whole", async || {
@@ -75,7 +75,7 @@ impl Clustered {
         .await
     }
 
-    /// What a server answers to `CLUSTER …`.
+    /// Sends `CLUSTER …` to a server and returns its reply.
     pub(crate) async fn ask<T: FromRedisValue>(
         &self,
         server: usize,
@@ -86,7 +86,7 @@ impl Clustered {
         Ok(command.arg(words).query_async(&mut connection).await?)
     }
 
-    /// To one server alone.
+    /// A connection to one server only.
     pub(crate) async fn connection(
         &self,
         server: usize,
@@ -95,7 +95,7 @@ impl Clustered {
         Ok(connection(&client).await?)
     }
 
-    /// As a user would write it.
+    /// The URL as a user would write it.
     pub(crate) fn url(&self) -> String {
         let hosts = self
             .servers

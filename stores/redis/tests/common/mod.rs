@@ -1,4 +1,4 @@
-//! What the tests over real servers share.
+//! Helpers for tests over real servers.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(
@@ -21,7 +21,7 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, cmd};
 use shedlock_conformance::BoxError;
 pub(crate) use shedlock_conformance::support::{server, server_if_any};
 
-/// Waits for what is true in the end.
+/// Waits until a condition becomes true.
 pub(crate) async fn until(
     what: &str,
     is_so: impl AsyncFn() -> Result<bool, BoxError>,
@@ -35,7 +35,7 @@ pub(crate) async fn until(
     Err(format!("waited in vain: {what}").into())
 }
 
-/// A connection with more patience than the client's own, which is half a second.
+/// A connection with a longer timeout than the client's default of half a second.
 pub(crate) async fn connection(client: &Client) -> RedisResult<MultiplexedConnection> {
     let patience = Some(Duration::from_secs(10));
     let config = AsyncConnectionConfig::new()
@@ -46,7 +46,7 @@ pub(crate) async fn connection(client: &Client) -> RedisResult<MultiplexedConnec
         .await
 }
 
-/// What a server tells of this.
+/// A section of the server's `INFO`.
 pub(crate) async fn info(client: &Client, section: &str) -> Result<String, BoxError> {
     let mut connection = connection(client).await?;
     Ok(cmd("INFO")

@@ -1,4 +1,4 @@
-//! A server of a test's own.
+//! A server for one test.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -9,14 +9,14 @@ use redis::{Client, IntoConnectionInfo as _, RedisConnectionInfo, cmd};
 use shedlock_conformance::BoxError;
 use shedlock_conformance::support::free_port;
 
-/// Settings of a server that has on disk what it answers.
+/// Settings of a server whose confirmed writes are on disk.
 pub(crate) const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
-/// A server that nobody else uses.
+/// A server that no other test uses.
 pub(crate) struct Own {
     program: PathBuf,
     settings: Vec<String>,
-    /// What it asks for, of those who connect.
+    /// The password that clients must send.
     password: Option<String>,
     folder: tempfile::TempDir,
     port: u16,
@@ -39,7 +39,8 @@ impl Own {
         Ok(own)
     }
 
-    /// The program as a sentinel, with these settings of its file, which it writes to.
+    /// Starts the program as a sentinel, with these settings in its file, which the sentinel itself
+    /// rewrites.
     pub(crate) async fn start_sentinel(program: PathBuf, file: &str) -> Result<Self, BoxError> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("sentinel.conf");
@@ -63,12 +64,12 @@ impl Own {
         self.port
     }
 
-    /// Without its password.
+    /// The URL without its password.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// For those who may do all.
+    /// A client with all privileges.
     pub(crate) fn admin(&self) -> Result<Client, BoxError> {
         let mut settings = RedisConnectionInfo::default();
         if let Some(password) = &self.password {
@@ -85,7 +86,7 @@ impl Own {
             .last()
             .is_some_and(|word| word == "--sentinel");
         if is_sentinel {
-            // Its file comes first.
+            // Its configuration file comes first.
             command.args(&self.settings);
         }
         command
@@ -102,7 +103,7 @@ impl Own {
         for _ in 0..200 {
             if let Ok(mut connection) = client.get_multiplexed_async_connection().await {
                 let answer: Result<String, _> = cmd("PING").query_async(&mut connection).await;
-                // Whoever asks for a password serves.
+                // A server that demands a password is ready.
                 if answer.is_ok() || answer.is_err_and(|error| error.code() == Some("NOAUTH")) {
                     return Ok(());
                 }
@@ -112,7 +113,7 @@ impl Own {
         Err("a server of its own does not serve".into())
     }
 
-    /// As by a power cut.
+    /// Stops the server like a power failure would.
     pub(crate) fn stop(&self) -> Result<(), BoxError> {
         if let Some(mut child) = self.lock().take() {
             child.kill()?;
@@ -121,7 +122,7 @@ impl Own {
         Ok(())
     }
 
-    /// Sends a signal by its name, like `STOP`.
+    /// Sends a signal by its name, for example `STOP`.
     pub(crate) fn signal(&self, name: &str) -> Result<(), BoxError> {
         let id = self.lock().as_ref().ok_or("it does not run")?.id();
         let sent = Command::new("kill")
@@ -144,7 +145,7 @@ impl Drop for Own {
     }
 }
 
-/// Waits by the real clock: a real server's time must pass.
+/// Waits by the real clock, because a real server's time must pass.
 #[expect(
     clippy::disallowed_methods,
     reason = "a real server's time cannot be moved"

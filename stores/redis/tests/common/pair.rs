@@ -1,4 +1,4 @@
-//! A primary and its replica, and nobody who watches them.
+//! A primary and its replica, without sentinels.
 
 use redis::cmd;
 use shedlock_conformance::BoxError;
@@ -13,7 +13,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Once the replica has caught up.
+    /// Starts both and waits until the replica has caught up.
     pub(crate) async fn start() -> Result<Self, BoxError> {
         super::server("SHEDLOCK_TEST_REDIS_URL");
         let program = program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;
@@ -25,7 +25,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Waits until the replica confirms what is written.
+    /// Waits until the replica confirms writes.
     pub(crate) async fn has_caught_up(&self) -> Result<(), BoxError> {
         let client = self.primary.admin()?;
         let primary = connection(&client).await?;
@@ -43,12 +43,12 @@ impl Pair {
         .await
     }
 
-    /// The replica hears of nothing any more, as where the network is cut.
+    /// Cuts the replica off, as if the network were down.
     pub(crate) async fn cut(&self) -> Result<(), BoxError> {
         self.to_replica(&["REPLICAOF", "127.0.0.1", "1"]).await
     }
 
-    /// What a failover does.
+    /// Promotes the replica, as a failover does.
     pub(crate) async fn promote(&self) -> Result<(), BoxError> {
         self.to_replica(&["REPLICAOF", "NO", "ONE"]).await
     }

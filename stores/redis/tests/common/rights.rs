@@ -1,14 +1,14 @@
-//! A user who may do what locks need, and nothing else.
+//! A user with only the privileges that locks need.
 
 use redis::{Client, cmd};
 
 use super::connection;
 
-/// The line of the crate's page.
+/// The line from the crate's README.
 const RIGHTS: &str = "~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del \
                       +append +pttl +pexpireat +scan +ping +info";
 
-/// Makes the user `locks` with the password `pw`.
+/// Creates the user `locks` with the password `pw`.
 pub(crate) async fn allow(client: &Client, more: &str) {
     let mut admin = connection(client).await.unwrap();
     let mut user = cmd("ACL");

@@ -1,4 +1,4 @@
-//! A primary and a replica, and sentinels that watch them.
+//! A primary and a replica, monitored by sentinels.
 
 use redis::cmd;
 use shedlock_conformance::BoxError;
@@ -13,12 +13,13 @@ pub(crate) struct Watched {
     pub(crate) sentinels: Vec<Own>,
 }
 
-/// What the servers and the sentinels ask for.
+/// The password of the servers and the sentinels.
 pub(crate) const PASSWORD: &str = "p@ss/word";
 pub(crate) const SENTINELS_PASSWORD: &str = "watch&see";
 
 impl Watched {
-    /// With so many sentinels, once the replica has caught up and each of them knows all others.
+    /// Starts so many sentinels. Waits until the replica has caught up and each sentinel has
+    /// discovered all others.
     pub(crate) async fn start(sentinels: usize) -> Result<Self, BoxError> {
         super::server("SHEDLOCK_TEST_REDIS_URL");
         let program = program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;
@@ -61,7 +62,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// The URL of this primary by its sentinels, as a user would write it.
+    /// The URL of this primary through its sentinels, as a user would write it.
     pub(crate) fn url(&self) -> String {
         let hosts = self
             .sentinels
@@ -74,7 +75,7 @@ impl Watched {
         )
     }
 
-    /// Waits until the replica has all that was written.
+    /// Waits until the replica has received all writes.
     pub(crate) async fn is_replicated(&self) -> Result<(), BoxError> {
         let mut primary = self
             .primary

@@ -50,7 +50,8 @@ impl Harness for OnCluster {
         action(open(spec.to_owned()))
     }
 
-    /// Each call is one script. A server whose time is not known yet is asked a second time.
+    /// Each call is one script. If the server's time is not known yet, the attempt is sent a second
+    /// time.
     fn cost(&self) -> Cost {
         Cost {
             won: 1,
@@ -62,7 +63,7 @@ impl Harness for OnCluster {
     }
 }
 
-/// An environment of its own, thrown away with the servers.
+/// A namespace with its own environment. It is discarded with the servers.
 pub(crate) struct Room {
     client: ClusterClient,
     url: String,
@@ -124,7 +125,7 @@ impl Namespace for Room {
         })
     }
 
-    /// The client has no clock that it could be wrong by.
+    /// The client has no clock that could be wrong.
     fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         Some(self.provider())
     }

@@ -1,4 +1,4 @@
-//! The laws' harness over Redis and Valkey: an environment in the keys is a room.
+//! The laws' harness over Redis and Valkey: a namespace is an environment in the keys.
 
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
@@ -42,12 +42,12 @@ pub(crate) struct Redis {
     pub(crate) name: &'static str,
     pub(crate) server: String,
     pub(crate) way: Way,
-    /// The program that a server of its own is started from, where there is one.
+    /// The program that starts a separate server, if available.
     pub(crate) program: Option<PathBuf>,
     pub(crate) scope: Scope,
 }
 
-/// Raw clients race for one key, by a script as attempts are one.
+/// Raw clients race for one key, with a script, as attempts do.
 pub(crate) async fn race(server: &str) -> Verdict {
     let client = Client::open(server)?;
     let mut clients = Vec::new();
@@ -97,7 +97,7 @@ impl Harness for Redis {
         }
     }
 
-    /// One for both.
+    /// One profile for both.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.name != "redis" && self.name != "valkey" {
             return None;
@@ -128,14 +128,14 @@ impl Harness for Redis {
     }
 }
 
-/// An environment of its own.
+/// A namespace with its own environment.
 pub(crate) struct Room {
     server: String,
     environment: String,
     way: Way,
     admin: Client,
     own: Option<Own>,
-    /// What ends a trouble: there may be no other connection to be had by then.
+    /// The connection that ends a fault. During the fault it may be impossible to open another one.
     keeper: Mutex<Option<MultiplexedConnection>>,
 }
 
@@ -174,7 +174,7 @@ impl Room {
                 let config = redis::aio::ConnectionManagerConfig::new()
                     .set_number_of_retries(1)
                     .set_connection_timeout(Some(Duration::from_secs(5)))
-                    // The client's own limit is short for a busy machine.
+                    // The client's default limit is short for a busy machine.
                     .set_response_timeout(Some(Duration::from_secs(5)));
                 let manager = Client::open(server)?.get_connection_manager_lazy(config)?;
                 let provider = RedisProvider::builder(manager).environment(&self.environment);
@@ -183,7 +183,7 @@ impl Room {
         }
     }
 
-    /// Settings that are changed while the server runs, or what it is told to do.
+    /// Changes settings of the running server, or sends it other commands.
     async fn tell(&self, orders: &[&[&str]]) -> Result<(), BoxError> {
         let mut keeper = self.keeper.lock().await;
         let mut admin = match keeper.take() {
@@ -199,7 +199,7 @@ impl Room {
         Ok(())
     }
 
-    /// All keys of the room.
+    /// Deletes all keys of the namespace.
     async fn wipe(&self) -> Result<(), BoxError> {
         let mut admin = self.admin().await?;
         let mut cursor = 0_u64;
@@ -224,7 +224,7 @@ impl Room {
 }
 
 async fn from_url(url: String) -> Result<Provider, BoxError> {
-    // Without a look at the server, which may be away.
+    // Does not contact the server, which may be down.
     let (server, environment) = url.split_once("?environment=").ok_or("no environment")?;
     let provider = RedisProvider::builder(Client::open(server)?).environment(environment);
     Ok(Arc::new(provider.build()?))
@@ -267,7 +267,7 @@ impl Namespace for Room {
         action(async { Ok(()) })
     }
 
-    /// A list, not a text.
+    /// Writes a list instead of a text.
     fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         action(async move {
             let mut admin = self.admin().await?;
@@ -298,7 +298,7 @@ impl Namespace for Room {
         })
     }
 
-    /// The client has no clock that it could be wrong by.
+    /// The client has no clock that could be wrong.
     fn provider_with_clock(&self, _clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         Some(self.provider())
     }
@@ -309,8 +309,8 @@ impl Namespace for Room {
     }
 
     fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
-        // The manager stays with a connection that has fallen silent, as `Connections` says, so
-        // that it cannot promise what the cases of faults ask.
+        // The manager keeps a connection that has stopped responding, as `Connections` documents, so it cannot pass the
+        // cases of faults.
         let through = (self.way == Way::Url).then(|| format!("redis://{addr}"))?;
         action(async move { self.provider_at(&through).await })
     }
@@ -327,7 +327,7 @@ impl Namespace for Room {
     fn start_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
         action(async {
-            // Its connection went with the server.
+            // Its connection ended with the server.
             self.keeper.lock().await.take();
             own.begin().await
         })
@@ -339,8 +339,8 @@ impl TortureNamespace for Room {
         Some(format!("redis://{addr}?environment={}", self.environment))
     }
 
-    /// With `safeUpdate`: without it an unlock of ShedLock's frees whoever holds the lock. Each of its
-    /// leases has a value of its own, which names this machine.
+    /// With `safeUpdate`: without it, ShedLock's unlock frees the lock whoever holds it. Each of its leases has its own
+    /// value, which contains this machine's name.
     fn shedlock(&self, _host: &str, through: Option<SocketAddr>) -> Option<Command> {
         let server = match (self.way, through) {
             (Way::Url, None) => self.server.clone(),
@@ -349,7 +349,7 @@ impl TortureNamespace for Room {
         };
         let properties = [
             ("interop.patience", "4000"),
-            // Faults are what it is there for.
+            // Its log would be full of expected faults.
             ("org.slf4j.simpleLogger.defaultLogLevel", "off"),
         ];
         let arguments = ["redis-spring-safe", &server, &self.environment];
@@ -374,7 +374,7 @@ impl TortureNamespace for Room {
                 &["CONFIG", "SET", "maxclients", "4"],
                 &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"],
             ],
-            // Nobody is there to copy from, so that it keeps what it has.
+            // There is no server to copy from, so it keeps its data.
             StoreFault::ReadOnly => &[&["REPLICAOF", "127.0.0.1", "1"]],
             StoreFault::Full => &[&["CONFIG", "SET", "maxmemory", "1"]],
             _ => return None,
