@@ -1,4 +1,5 @@
-//! Bare updates on MongoDB: of one document by its key, if its last write still stands.
+//! Bare updates on MongoDB: of one document by its key, if it still contains the caller's last
+//! write.
 
 use std::collections::HashMap;
 

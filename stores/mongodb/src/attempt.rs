@@ -15,7 +15,8 @@ use crate::update::Claim;
 const CLOCK: &str = "the clock that judges it";
 
 impl MongoStore {
-    /// Lets the server decide; whoever won a race that was lost holds the lock, as a rule, and the next round says so.
+    /// Lets the server judge the attempt. If a race was lost, its winner normally holds the lock, and the next round
+    /// returns this.
     pub(crate) async fn judge(
         &self,
         request: &AttemptRequest,
@@ -53,13 +54,13 @@ impl MongoStore {
             }
         }
         match conflicts.pop() {
-            // No document of this name is found each time, and each time one is in the way.
+            // In every round no document of this name was found, and another document prevented its creation.
             Some(conflict) if conflicts.len() + 1 == ROUNDS => Err(conflict),
             _ => Ok(skipped(Skip::new(SkipReason::Contended))),
         }
     }
 
-    /// What a document means that was written, or left as it is; `None` where the lock has come free since.
+    /// Evaluates a document that was written or left unchanged; `None` if the lock has become free since.
     async fn answer(
         &self,
         claim: Claim<'_>,
@@ -74,7 +75,8 @@ impl MongoStore {
                 Some(Ok(left)) if left.saturating_sub(RESOLUTION) <= claim.request.timeout() => {
                     self.server.observe_reply(at, sent);
                 }
-                // That of a lease which a copy has won before is no time of the server's now. This reading is.
+                // If a copy won the lease earlier, its start is not the server's current time. This read returns that
+                // time.
                 Some(_) => drop(self.read(claim.request.name()).await),
             }
             return Ok(Some(acquired(claim.request, &record)));
@@ -86,7 +88,7 @@ impl MongoStore {
         look.map_or(Ok(None), |look| verdict(claim, &look))
     }
 
-    /// Why the document refused this attempt, where that does not depend on the server's clock.
+    /// Why the document rejected this attempt, if this does not depend on the server's clock.
     fn refused_by(&self, claim: Claim<'_>, record: &Record) -> Option<Skip> {
         let request = claim.request;
         let refused = |is_locked| {
@@ -95,7 +97,7 @@ impl MongoStore {
         };
         let skip = refused(true)?;
         let is_sure = match request.slot() {
-            // A free lock refuses an attempt that was released before, or that comes late.
+            // A free lock rejects an attempt that was released before, or that arrives too late.
             None => {
                 let is_held = match claim.not_after {
                     Some(last) => must_be_held(&self.server, record.locked_until, last),
@@ -104,7 +106,7 @@ impl MongoStore {
                 };
                 record.owner != request.owner().released() && is_held
             }
-            // One that is ahead is refused for that; the client's clock is good for a hint.
+            // A slot that is ahead is rejected for that reason. The client's clock is precise enough for a hint.
             Some(slot) => {
                 slot.instant() <= self.clock().system_time()
                     && refused(false).is_some_and(|free| free.reason == skip.reason)
@@ -114,15 +116,15 @@ impl MongoStore {
     }
 }
 
-/// Whether a lock with this end was held when the server refused an attempt with this not-after, whose reply has just
-/// arrived. True only where the attempt cannot have come late.
+/// Whether a lock with this end was held when the server rejected an attempt with this not-after, whose reply has just
+/// arrived. True only if the attempt cannot have been too late.
 fn must_be_held(server: &StoreClock, until: SystemTime, not_after: SystemTime) -> bool {
     let is_in_time = server.latest().is_some_and(|latest| latest <= not_after);
     is_in_time && server.earliest().is_some_and(|now| until > now)
 }
 
-/// Judges, in the order in which reasons count: our own lease, a slot that cannot be claimed, a lease that runs, one of
-/// ours that was released, an attempt that comes late.
+/// Judges an attempt. The reasons are checked in this order: our own lease, a slot that cannot be claimed, a running
+/// lease, our own released lease, an attempt that is too late.
 fn verdict(claim: Claim<'_>, look: &Look) -> Result<Option<BoundedAttempt>> {
     let (request, record, store_time) = (claim.request, &look.record, look.now);
     if record.owner == request.owner().as_str() && look.is_locked() {
@@ -170,7 +172,7 @@ mod tests {
         assert!(!must_be_held(&clock, server, not_after), "it has ended");
         local.advance(11 * SECOND);
         assert!(!must_be_held(&clock, until, not_after), "it came late");
-        // The estimate falls behind the server for as long as nothing is reported.
+        // Without new reports the estimate falls behind the server's clock.
         local.advance(3_600 * SECOND);
         let not_after = clock.not_after(10 * SECOND);
         assert!(!must_be_held(&clock, until, not_after));

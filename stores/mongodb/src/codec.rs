@@ -1,4 +1,4 @@
-//! What a lock's document holds.
+//! The content of a lock's document.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,21 +6,21 @@ use mongodb::bson::{Bson, DateTime, Document};
 use shedlock_core::{Error, LockName, LockRecord, Slot, SlotState};
 use shedlock_store::{Record, Result, conflict, internal};
 
-// ShedLock's fields: the end, the beginning of the last acquisition, the owner.
+// ShedLock's fields: the end, the start of the last acquisition, the owner.
 pub(crate) const UNTIL: &str = "lockUntil";
 pub(crate) const AT: &str = "lockedAt";
 pub(crate) const BY: &str = "lockedBy";
-// Ours: the fencing token of our last acquisition, the last slot that was taken, the last that is done, and the
-// attempts at a last slot that must not be lost and is not done.
+// Our fields: the fencing token of our last acquisition, the last slot that was taken, the last slot that is done, and
+// the attempts at an unfinished last slot that must not be lost.
 pub(crate) const TOKEN: &str = "shedlockFencingToken";
 pub(crate) const SLOT: &str = "shedlockSlot";
 pub(crate) const DONE: &str = "shedlockSlotDone";
 pub(crate) const ATTEMPTS: &str = "shedlockSlotAttempts";
 
-/// What now is cut to, and every instant of a document with it.
+/// The precision to which the current time, and with it every instant of a document, is truncated.
 pub(crate) const RESOLUTION: Duration = Duration::from_millis(1);
 
-/// A document, and the judging clock when it was read.
+/// A document, and the time of the judging clock when it was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) record: Record,
@@ -28,7 +28,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Of an answer that holds both, as `record` and `now`.
+    /// Reads a reply that contains both, as `record` and `now`.
     pub(crate) fn read(answer: &Document) -> Result<Self> {
         let parts = (answer.get_document("record"), answer.get_datetime("now"));
         let (Ok(document), Ok(now)) = parts else {
@@ -51,8 +51,8 @@ impl Look {
     }
 }
 
-/// Reads a document.
-/// `Conflict` where a field is of a type that is never written there: ShedLock would hold such a lock for ever.
+/// Parses a document. Returns `Conflict` if a field has a type that is never written there: ShedLock would treat such a
+/// lock as held for ever.
 pub(crate) fn record(document: &Document) -> Result<Record> {
     let until = date(document, UNTIL)?.ok_or_else(|| foreign(document, UNTIL))?;
     let slot = |field| {
@@ -79,7 +79,7 @@ fn date(document: &Document, field: &str) -> Result<Option<SystemTime>> {
     }
 }
 
-/// A whole number; the shell may have written it as a double.
+/// An integer; the shell may have written it as a double.
 fn number<N: TryFrom<i64>>(document: &Document, field: &str) -> Result<Option<N>> {
     let number = match document.get(field) {
         None | Some(Bson::Null) => return Ok(None),
@@ -106,7 +106,7 @@ fn foreign(document: &Document, field: &str) -> Error {
     ))
 }
 
-/// A date of a document. What no calendar here shows is 1970.
+/// A date of a document. Dates that cannot be represented become 1970.
 pub(crate) fn instant(date: DateTime) -> SystemTime {
     let millis = date.timestamp_millis();
     let distance = Duration::from_millis(millis.unsigned_abs());
@@ -118,8 +118,8 @@ pub(crate) fn instant(date: DateTime) -> SystemTime {
     instant.unwrap_or(UNIX_EPOCH)
 }
 
-/// How many whole milliseconds after a now that is cut to milliseconds this duration is over: never too early. None for
-/// no duration at all.
+/// The number of whole milliseconds after which this duration has certainly passed, counted from a current time that is
+/// truncated to milliseconds. Zero for a duration of zero.
 pub(crate) fn millis(duration: Duration) -> i64 {
     if duration.is_zero() {
         return 0;

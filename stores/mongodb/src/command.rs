@@ -1,4 +1,4 @@
-//! Commands on their way.
+//! Sends commands.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,7 @@ use crate::explain::{explain, unacknowledged};
 use crate::store::MongoStore;
 use crate::update::{Now, creation};
 
-/// How long a lock has been free whose document was just made, at the least.
+/// The minimum time for which a lock with a new document counts as free.
 const FREE_FOR: Duration = Duration::from_secs(1);
 
 impl MongoStore {
@@ -27,7 +27,7 @@ impl MongoStore {
         Now::Given(DateTime::from_system_time(self.clock().system_time()))
     }
 
-    /// The judging clock, or a little earlier. Asks the server if it has not reported its time.
+    /// The time of the judging clock, or slightly earlier. Queries the server if it has not reported its time.
     pub(crate) async fn judging_time(&self) -> Result<SystemTime> {
         if self.settings.time.is_client() {
             return Ok(self.clock().system_time());
@@ -45,7 +45,7 @@ impl MongoStore {
         Ok(instant(*now))
     }
 
-    /// Changes the document that matches, and returns it as it is then; none where none does.
+    /// Changes the document that matches, and returns the changed document; `None` if none matches.
     pub(crate) async fn update(
         &self,
         query: Document,
@@ -54,10 +54,10 @@ impl MongoStore {
         self.find_and_modify(query, update, false).await
     }
 
-    /// Makes the document of this name, free; never changes one that is there. False where a race for it was lost.
-    /// `Conflict` where there is one.
+    /// Creates the document of this name, as a free lock. Never changes an existing one. Returns false if a race to
+    /// create it was lost, and `Conflict` if another document prevents it.
     pub(crate) async fn create(&self, name: &LockName) -> Result<bool> {
-        // No end is both, so that no document matches: it is made, or the name is taken.
+        // No end satisfies both conditions, so no document matches: it is created, or the name is taken.
         let epoch = DateTime::from_millis(0);
         let never = doc! { "$lt": epoch, "$gt": epoch };
         let query = doc! { "_id": name.as_str(), UNTIL: never };
@@ -74,8 +74,8 @@ impl MongoStore {
         Ok(made.is_some())
     }
 
-    /// By the bare command, which the driver does not send twice. Names are compared byte for byte, whatever the
-    /// collection has been made with.
+    /// Uses the raw command, which the driver does not retry. Names are compared byte for byte, whatever the
+    /// collection's collation.
     async fn find_and_modify(
         &self,
         query: Document,
@@ -104,7 +104,7 @@ impl MongoStore {
         })
     }
 
-    /// A document with the judging clock; `None` where there is none.
+    /// Reads a document with the time of the judging clock; `None` if there is none.
     pub(crate) async fn read(&self, name: &LockName) -> Result<Option<Look>> {
         let read = vec![doc! { "$match": { "_id": name.as_str() } }];
         let simple = Collation::builder().locale("simple").build();
@@ -112,7 +112,7 @@ impl MongoStore {
         answers.first().map(Look::read).transpose()
     }
 
-    /// The documents that a pipeline gives, as `record`, with the judging clock, as `now`; from the primary.
+    /// Runs a pipeline on the primary. Returns its documents as `record` and the time of the judging clock as `now`.
     pub(crate) async fn ask(
         &self,
         mut pipeline: Vec<Document>,
@@ -131,7 +131,7 @@ impl MongoStore {
         Ok(answers)
     }
 
-    /// Dropping the call leaves its connection behind, which may have fallen silent.
+    /// Limits the time of a call. Dropping the call abandons its connection, which may no longer respond.
     pub(crate) async fn bounded<T>(
         &self,
         unanswered: ErrorKind,

@@ -8,12 +8,13 @@ use mongodb::error::{
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{configuration, conflict, invalid, unanswered, unavailable, unknown};
 
-/// The error for a failed command; `lost` is its kind where no answer came: `OutcomeUnknown` where it may have written.
+/// The error for a failed command. `lost` is its kind if no reply arrived: `OutcomeUnknown` if the command may have
+/// written.
 pub(crate) fn explain(error: mongodb::error::Error, lost: ErrorKind) -> Error {
     sort(&error.kind, |label| error.contains_label(label), lost).with_source(error)
 }
 
-/// The error for a write that was done, but not acknowledged as it was to be: a new primary may not know it.
+/// The error for a write that was made but not acknowledged as required: a new primary may lack it.
 pub(crate) fn unacknowledged(why: &Document) -> Error {
     let code = why.get_i32("code").unwrap_or_default();
     let said = why.get_str("errmsg").unwrap_or_default();
@@ -65,7 +66,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
     }
 }
 
-/// What a server's refusal means, by its code.
+/// The meaning of a server's error code.
 fn refused(code: i32) -> Option<Error> {
     Some(match code {
         11_000 => conflict(
@@ -98,7 +99,7 @@ fn refused(code: i32) -> Option<Error> {
 }
 
 /// Failures in the middle of a write, which may have taken effect: the server or the primary's term ends, a time limit
-/// passes, or a router does not hear from the primary.
+/// passes, or a router gets no reply from the primary.
 const INTERRUPTIONS: &[i32] = &[
     11_600, 11_601, 11_602, 91, 189, 50, 262, 6, 7, 89, 202, 9_001, 133, 134,
 ];
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a command that writes.
+    /// The kind for a command that writes.
     fn written(kind: Kind) -> ErrorKind {
         explain(kind.into(), OutcomeUnknown).kind()
     }
@@ -138,8 +139,8 @@ mod tests {
         Kind::Command(mongodb::bson::deserialize_from_document(refusal).unwrap())
     }
 
-    /// What servers and routers report while another member becomes primary. Keep-alive gives up on any kind of error
-    /// but these two.
+    /// The errors of servers and routers while another member becomes primary. Keep-alive gives up on all error kinds
+    /// except these two.
     #[test]
     fn a_failover_ends_no_keep_alive() {
         for code in [6, 7, 89, 202, 9_001, 133, 11_600, 11_602, 189, 91] {
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(written(refusal(13)), Configuration);
     }
 
-    /// Of a code that this version does not know.
+    /// A code that this version does not handle.
     #[test]
     fn the_drivers_labels_tell_whether_a_write_may_stand() {
         let sorted = |code, labels: &[&str]| {

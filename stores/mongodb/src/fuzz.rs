@@ -1,4 +1,4 @@
-//! What reads foreign text here, as targets of fuzzing: each panics where a promise is broken.
+//! Fuzz targets for the code that reads untrusted text. Each panics if a guarantee is broken.
 
 #[path = "../../../testing/fuzz/promises.rs"]
 mod promises;
@@ -13,7 +13,7 @@ use shedlock_core::{ErrorKind, LockName, LockState, Owner};
 use crate::codec::{Look, record};
 use crate::url::Address;
 
-/// URLs, as far as no server is asked: hosts of `mongodb+srv` would be looked up.
+/// URLs that can be parsed without a server: hosts of `mongodb+srv` would be looked up.
 pub fn url(data: &[u8]) {
     if String::from_utf8_lossy(data).contains("srv") {
         return;
@@ -24,7 +24,7 @@ pub fn url(data: &[u8]) {
     });
 }
 
-/// A document: what no lock looks like is a conflict.
+/// A document: content that no lock can have is a conflict.
 pub fn document(data: &[u8]) {
     let Some(document) = read(data) else {
         return;
@@ -45,7 +45,7 @@ pub fn document(data: &[u8]) {
     }
 }
 
-/// BSON, or a line for each field: name, type and value.
+/// BSON, or one line per field: name, type and value.
 fn read(data: &[u8]) -> Option<Document> {
     if let Ok(document) = Document::from_reader(data) {
         return Some(document);

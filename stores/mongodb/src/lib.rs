@@ -17,6 +17,6 @@ use shedlock_store::StoreProvider;
 pub use shedlock_store::TimeMode;
 pub use store::{Builder, MongoStore, Place};
 
-/// Locks in MongoDB: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
+/// Stores locks in MongoDB: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a
 /// `Database` or a `Collection` (a [`Place`]).
 pub type MongoProvider = StoreProvider<MongoStore>;

@@ -1,4 +1,4 @@
-//! A collection of locks, how it is set up, and one command for each call.
+//! A collection of locks, its settings, and one command for each call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,25 +38,25 @@ const LONGEST_NAME: usize = 16 * 1_024;
 pub struct MongoStore {
     pub(crate) place: Place,
     pub(crate) settings: Settings,
-    /// The server's clock, as its replies have reported it.
+    /// The server's clock, as last reported in its replies.
     pub(crate) server: StoreClock,
 }
 
-/// The collection that holds the locks, for `MongoProvider::builder`.
+/// The collection that contains the locks, for `MongoProvider::builder`.
 ///
-/// A `Collection` keeps the concerns that it has: a lock that is acknowledged by less than a majority can be taken
-/// twice after an election. Of a `Database` it is the collection `shedLock`, as in ShedLock, and a majority
-/// acknowledges writes, whatever the database says.
+/// A `Collection` keeps its own concerns. A lock that is acknowledged by less than a majority can be taken twice after
+/// an election. A `Database` stands for its collection `shedLock`, as in ShedLock, with writes that a majority
+/// acknowledges, whatever the database's own concern.
 #[derive(Clone)]
 pub struct Place {
     pub(crate) collection: Collection<Document>,
     /// With the client's own concerns.
     pub(crate) database: Database,
-    /// As it stands in commands; none where the server's default holds.
+    /// The write concern as commands contain it; `None` for the server's default.
     pub(crate) concern: Option<Document>,
 }
 
-/// Sets how a provider keeps its locks; made by `MongoProvider::builder`.
+/// Configures how a provider stores its locks. Created by `MongoProvider::builder`.
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
@@ -96,34 +96,34 @@ impl FromClient for MongoStore {
 }
 
 impl Builder {
-    /// Another collection of the same database, whose writes a majority acknowledges.
+    /// Selects another collection of the same database, whose writes a majority acknowledges.
     pub fn collection(mut self, name: impl AsRef<str>) -> Self {
         self.place = Place::durable(&self.place.database, name.as_ref());
         self
     }
 
     shedlock_store::setters! { [settings]
-        /// Whose clock judges: the server's unless set. That is the primary's: keep the clocks of all members synchronized,
-        /// since a new primary judges leases by its own, and set [`server_skew`](Self::server_skew) to what is left.
+        /// Sets whose clock judges leases. Default: the server's, which is the primary's. A new primary judges leases
+        /// by its own clock. So keep the clocks of all members synchronized, and set [`server_skew`](Self::server_skew)
+        /// to the remaining skew.
         time(time: TimeMode) = time;
 
-        /// How long an answer may take: 5 s unless set. A write whose answer does not come in time fails with `OutcomeUnknown`;
-        /// the driver has no such limit of its own.
+        /// Sets how long a reply may take. Default: 5 s. A write whose reply does not arrive in time fails with
+        /// `OutcomeUnknown`. The driver itself has no such limit.
         response_timeout(timeout: Duration) = timeout;
 
-        /// How far apart the clocks may be of servers that judge leases in turn: zero unless set. A server that takes over
-        /// judges by its own clock, so the runtime stops counting on a lease this much before its end, and lock_at_most_for
-        /// must be longer. Has no effect with [`TimeMode::Client`].
+        /// Sets the maximum clock skew between servers that judge leases one after another. Default: zero. A server
+        /// that takes over judges by its own clock, so the runtime stops relying on a lease this much before its end,
+        /// and lock_at_most_for must be longer. Has no effect with [`TimeMode::Client`].
         server_skew(skew: Duration) = skew;
     }
 
     shedlock_store::common_setters!(settings);
 
-    /// Checks the settings; no I/O.
+    /// Checks the settings and builds the provider. No I/O.
     ///
     /// # Errors
-    /// `InvalidInput` for a collection that cannot have this name, a timeout of zero, and defaults that contradict
-    /// themselves.
+    /// `InvalidInput` for an invalid name of the collection, a timeout of zero, and contradictory defaults.
     pub fn build(self) -> Result<MongoProvider> {
         let Self { place, settings } = self;
         settings.defaults.validate()?;
@@ -150,7 +150,7 @@ impl Builder {
 }
 
 impl Place {
-    /// A collection whose writes are acknowledged by a majority that has them in its journal.
+    /// A collection whose writes are acknowledged once a majority has them in its journal.
     pub(crate) fn durable(database: &Database, name: &str) -> Self {
         let concern = WriteConcern::builder().w(Acknowledgment::Majority);
         let options = CollectionOptions::builder()
@@ -159,8 +159,8 @@ impl Place {
         Self::from(database.collection_with_options::<Document>(name, options.build()))
     }
 
-    /// Whether a new primary may not have a write that was acknowledged. Where there is no concern the server's default
-    /// holds, which is a majority since MongoDB 5.
+    /// Whether a new primary may lack an acknowledged write. Without a concern the server's default applies, which is a
+    /// majority since MongoDB 5.
     fn is_weak(&self) -> bool {
         self.collection.write_concern().is_some_and(|concern| {
             concern.w != Some(Acknowledgment::Majority) || concern.journal == Some(false)
@@ -193,16 +193,16 @@ impl Store for MongoStore {
         capabilities.failover = match concern {
             Some(_) if self.place.is_weak() => Failover::MayForget,
             Some(_) => Failover::Majority,
-            // The server's default holds.
+            // The server's default applies.
             None => Failover::Unspecified,
         };
-        // However the replica set is set up.
+        // Independent of the replica set's configuration.
         let is_journaled = concern.is_some_and(|concern| concern.journal == Some(true));
         capabilities.durable = is_journaled && !self.place.is_weak();
         capabilities
     }
 
-    /// One command whose answer did not come, and what is asked then.
+    /// One command without a reply, and the query that follows it.
     fn longest_call(&self) -> Duration {
         self.settings.response_timeout.saturating_mul(2)
     }
@@ -217,8 +217,8 @@ impl Store for MongoStore {
         self.server.attempt(request, send).await
     }
 
-    /// Before the lease is ended, the end of a lock that is free is moved up to now. A copy of the attempt that waits
-    /// in the server, or that carries this client's time, judges by an earlier instant, and so finds the lock taken.
+    /// Before the lease is ended, the end of a free lock is moved up to now. A copy of the attempt that waits in the
+    /// server, or that carries this client's time, judges by an earlier instant, and so finds the lock taken.
     async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
         let now = self.now();
         let free = doc! { "_id": request.name().as_str(), "$expr": now.is_end("$lt") };
@@ -242,7 +242,7 @@ impl Store for MongoStore {
         if self.give_back(end).await? {
             return Ok(Ended::ByThisCall);
         }
-        // Asked again, since an answer was lost: no one has taken the lock meanwhile.
+        // Repeated after a lost reply: the lock has not been taken meanwhile.
         match self.read(end.name).await? {
             Some(look) if look.record.owner == end.owner.released() => Ok(Ended::ByAnEarlierCall),
             _ => Ok(Ended::Lost),
@@ -272,13 +272,13 @@ impl Store for MongoStore {
         let micros = |slot: Option<Slot>| slot.map(Slot::as_micros);
         let query = doc! { "_id": name.as_str(), SLOT: micros(seen.record.last_slot) };
         let attempts = slots.attempts.map(i64::from);
-        // What is done stays so.
+        // A slot that is done stays done.
         let slots = doc! { SLOT: micros(slots.last), ATTEMPTS: attempts };
         self.changed(query, set(slots)).await
     }
 
-    /// In the byte order of the names, or that of the collation that the collection was made with. Documents that are
-    /// no locks are left out, with a warning.
+    /// Returns a page of records in the byte order of the names, or in the order of the collection's own collation.
+    /// Documents that are not locks are left out, with a warning.
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let read = |after: Option<String>, want: usize| async move {
             let mut filter =
@@ -300,7 +300,7 @@ impl Store for MongoStore {
                 Some((id.to_owned(), record))
             });
             let found: Vec<_> = found.collect();
-            // What was left out makes room for more.
+            // Documents that were left out leave room, so reading continues after the last one found.
             let last = found.last().filter(|_| found.len() == want);
             let next = last.map(|(id, _)| id.clone());
             Ok(Part { found, next })
@@ -309,8 +309,8 @@ impl Store for MongoStore {
         paged(NAME, request, after, read).await
     }
 
-    /// Warns of what works, but not as its users may think. `Configuration` for what is no collection of documents of
-    /// its own, and where it may not be read.
+    /// Logs warnings about settings that work, but not as their users may expect. Returns `Configuration` if this is
+    /// not a regular collection, or if the user may not read it.
     async fn check(&self) -> Result<()> {
         self.ask(vec![doc! { "$limit": 1 }], None).await?;
         let name = self.place.collection.name();
@@ -326,7 +326,7 @@ impl Store for MongoStore {
         let described = described.filter(doc! { "name": name });
         let described = async { described.await?.try_collect::<Vec<_>>().await };
         let described = self.bounded(Unavailable, Box::pin(described)).await;
-        // Who may use a collection need not be allowed to ask what it is.
+        // A user of a collection may lack the permission to list its properties.
         let Some(described) = described.unwrap_or_default().pop() else {
             return Ok(());
         };
@@ -347,7 +347,7 @@ impl Store for MongoStore {
 }
 
 impl MongoStore {
-    /// Whether it has ended a lease that ran.
+    /// Returns whether it has ended a running lease.
     async fn give_back(&self, end: &End<'_>) -> Result<bool> {
         let now = self.now();
         let mut query = running(end.name, end.owner.as_str(), now);
@@ -363,10 +363,10 @@ impl MongoStore {
     }
 }
 
-/// A lease of this owner that runs; where the document may name none, of no one.
+/// Matches a running lease of this owner; for an empty owner, a lease whose document contains none.
 fn running(name: &LockName, owner: &str, now: Now) -> Document {
     let owner = if owner.is_empty() {
-        // Null is also what is missing.
+        // Null also matches a missing field.
         doc! { "$in": [Bson::Null, ""] }.into()
     } else {
         Bson::from(owner)
@@ -397,7 +397,7 @@ impl<T: Send + Sync> From<Collection<T>> for Place {
     }
 }
 
-/// The client's own form shows its options, credentials among them.
+/// The client's own `Debug` output shows its options, including credentials.
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.collection.namespace().fmt(f)

@@ -1,4 +1,4 @@
-//! The pipelines that change a document: by which rules, and to what.
+//! The pipelines that change a document: their conditions, and what they write.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,23 +8,23 @@ use shedlock_store::{End, HUNDRED_YEARS};
 
 use crate::codec::{AT, ATTEMPTS, BY, DONE, SLOT, TOKEN, UNTIL, millis};
 
-/// An attempt, as the server judges it: whether the lock, and the slot, are to be had, and what is written then. The
-/// rules for slots are those of [`SlotState`](shedlock_core::SlotState).
+/// An attempt as the server judges it: whether the lock and the slot are available, and what is written then. The rules
+/// for slots are those of [`SlotState`](shedlock_core::SlotState).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) request: &'a AttemptRequest,
     pub(crate) now: Now,
-    /// The last instant by the server's clock, where that judges, at which it may be granted.
+    /// The last instant of the server's clock, if that clock judges, at which the attempt may be granted.
     pub(crate) not_after: Option<SystemTime>,
 }
 
 impl Claim<'_> {
-    /// Takes the lock of a document that is there, if it is to be had.
+    /// Takes the lock of an existing document if it is available.
     ///
-    /// Where it is not, the document stays as it is, and so does one that no lock looks like. A lock that is free stays
-    /// free where this owner has released it before, and where the attempt comes late. Of a lease of this very owner
-    /// that is over, whose slot cannot be taken again, it says that it is over, so that the owner in the answer is this
-    /// attempt's only if it has the lease.
+    /// Otherwise the document stays unchanged, and so does a document that cannot be a lock. A free lock stays free if
+    /// this owner has released it before, or if the attempt is too late. If this owner's own lease has expired and its
+    /// slot cannot be taken again, the document is marked as released. So the reply contains this attempt's owner only
+    /// if it has the lease.
     pub(crate) fn update(self) -> Vec<Document> {
         let whole = || Bson::from("$$ROOT");
         let is_free = doc! { "$lte": [millis_of(UNTIL), self.now.millis()] };
@@ -32,7 +32,8 @@ impl Claim<'_> {
         let released = literal(&self.request.owner().released());
         let is_released = doc! { "$eq": [value(BY), released.clone()] };
         let over = doc! { "$cond": [is_own, merged(doc! { BY: released }), whole()] };
-        // An instant of the client's own is judged as it is: whatever has happened to the lock since is later.
+        // If the client's own clock judges, no such limit is needed: any change of the lock since then has a later
+        // instant.
         let is_in_time = self.not_after.map_or(Bson::from(true), |last| {
             let last = DateTime::from_system_time(last).timestamp_millis();
             doc! { "$lte": [self.now.millis(), last] }.into()
@@ -65,7 +66,7 @@ impl Claim<'_> {
         taken
     }
 
-    /// Whether the slot is to be had, of a lock that is free.
+    /// Whether the slot of a free lock is available.
     fn may_take_slot(self) -> Bson {
         let Some(slot) = self.request.slot() else {
             return true.into();
@@ -86,12 +87,12 @@ impl Claim<'_> {
         .into()
     }
 
-    /// The same of a slot that is open until it is done, where there is a last one.
+    /// Whether a slot that stays open until it is done is available, if there is a last slot.
     fn may_take_open(self, slot: Slot, retries: Retries) -> Document {
         let slot = slot.as_micros();
         let most = i64::from(retries.get_max_attempts());
         let is_open = doc! { "$and": [is_set(ATTEMPTS), { "$lt": [value(ATTEMPTS), most] }] };
-        // ShedLock's run at or after the slot that is open has done it.
+        // A run by ShedLock at or after the instant of the open slot counts as done.
         let is_pending = doc! { "$and": [
             is_open.clone(),
             { "$not": [is_shedlocks_since(value(SLOT))] },
@@ -110,20 +111,20 @@ impl Claim<'_> {
     }
 }
 
-/// Makes the document of a lock that has been free for this long, so that whoever judges by an instant a little earlier
-/// can take it too. A copy that comes late does no harm.
+/// Creates the document of a lock that has been free for this long, so that attempts that judge by a slightly earlier
+/// instant can take it too. A copy that arrives late does no harm.
 pub(crate) fn creation(now: Now, free_for: Duration) -> Vec<Document> {
     let millis = i64::try_from(free_for.as_millis()).unwrap_or(i64::MAX);
     vec![doc! { "$replaceWith": merged(doc! { UNTIL: now.later(-millis) }) }]
 }
 
-/// Moves the end of a lease. The later end stays: an extension that arrives late must not shorten the lease.
+/// Moves the end of a lease. The later end stays, because an extension that arrives late must not shorten the lease.
 pub(crate) fn extension(now: Now, at_most: Duration) -> Vec<Document> {
     let ends = doc! { "$max": [millis_of(UNTIL), { "$add": [now.millis(), millis(at_most)] }] };
     set(doc! { UNTIL: { "$toDate": ends } })
 }
 
-/// Gives a lease back: it names its owner no more.
+/// Gives a lease back: the document no longer contains its owner.
 pub(crate) fn ended(now: Now, end: &End<'_>) -> Vec<Document> {
     let mut ends = vec![now.millis()];
     if !end.at_least.is_zero() {
@@ -149,7 +150,7 @@ pub(crate) fn set(fields: Document) -> Vec<Document> {
     vec![doc! { "$set": fields }]
 }
 
-/// What becomes of the fields of the slot, by the rules of `SlotState::ended`.
+/// The slot's fields after a lease has ended, by the rules of `SlotState::ended`.
 fn slot_after(slot: Slot, end: SlotEnd) -> Document {
     let of = slot.as_micros();
     let is_last = doc! { "$eq": [value(SLOT), of] };
@@ -178,7 +179,7 @@ fn merged(fields: Document) -> Document {
     doc! { "$mergeObjects": ["$$ROOT", fields] }
 }
 
-/// Whether every field that is read is of a type that is written there.
+/// Whether each field that is read has a type that is written there.
 fn is_a_lock() -> Document {
     let number = ["long", "int", "double", "null", "missing"];
     doc! { "$and": [
@@ -192,8 +193,8 @@ fn is_a_lock() -> Document {
     ] }
 }
 
-/// Whether ShedLock was the last to acquire, at or after this instant (in microseconds). It names a host, which has no
-/// two slashes.
+/// Whether ShedLock made the last acquisition, at or after this instant (in microseconds). Its owner is a host, which
+/// does not contain two slashes.
 fn is_shedlocks_since(micros: impl Into<Bson>) -> Document {
     let is_ours = doc! { "$regexMatch": { "input": value(BY), "regex": "/.*/" } };
     let at = doc! { "$multiply": [millis_of(AT), 1_000_i64] };
@@ -206,8 +207,8 @@ fn is_shedlocks_since(micros: impl Into<Bson>) -> Document {
 
 /// The instant by which a command judges.
 ///
-/// Instants are compared as numbers. Dates compare as well in MongoDB, but not in the emulator that the tests run over,
-/// which takes a stored date and `$$NOW` for equal.
+/// Instants are compared as numbers. MongoDB can compare dates too, but the emulator used in tests treats a stored date
+/// and `$$NOW` as equal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Now {
     Server,
@@ -234,7 +235,8 @@ impl Now {
         doc! { "$add": [self.date(), millis] }
     }
 
-    /// Whether the lock's end is so to now: `$gt` while it is taken. False where the end is no date.
+    /// Compares the lock's end with the current time: `$gt` is true while the lock is taken. False if the end is not a
+    /// date.
     pub(crate) fn is_end(self, compared: &str) -> Document {
         let compared = doc! { compared: [millis_of(UNTIL), self.millis()] };
         doc! { "$cond": [has_type(UNTIL, &["date"]), compared, false] }
@@ -245,7 +247,7 @@ fn value(field: &str) -> Bson {
     format!("${field}").into()
 }
 
-/// A text that is no expression, whatever it begins with.
+/// A text that is never treated as an expression, whatever its first character.
 fn literal(text: &str) -> Document {
     doc! { "$literal": text }
 }

@@ -1,4 +1,4 @@
-//! A provider from a URL: our options are taken out of it, and the rest is the driver's.
+//! A provider from a URL: our own options are taken out, and the driver reads the rest.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl FromUrl for MongoStore {
 
     type Store = Self;
 
-    /// Of I/O only what the driver needs to resolve `mongodb+srv://`, and the files that it names.
+    /// No I/O except to resolve `mongodb+srv://` and to read the files that the URL names.
     async fn from_url(url: &str) -> Result<MongoProvider> {
         let address = Address::read(url)?;
         let mut options = address.options().await?;
@@ -24,7 +24,7 @@ impl FromUrl for MongoStore {
                 "the store's URL names no database: write mongodb://host/database",
             ));
         };
-        // Shorter than the driver's 30 and 10 s, so that an outage is reported as what it is.
+        // Shorter than the driver's defaults of 30 and 10 s, so that an outage is reported as such.
         let limit = address.connect_timeout;
         options.server_selection_timeout.get_or_insert(limit);
         options.connect_timeout.get_or_insert(limit);
@@ -53,7 +53,7 @@ fn warn_of(options: &ClientOptions) {
 }
 
 pub(crate) struct Address {
-    /// What is left for the driver: no option of ours.
+    /// The part for the driver, without our own options.
     url: String,
     known: Vec<&'static str>,
     connect_timeout: Duration,
@@ -71,7 +71,7 @@ impl Address {
                  mongodb+srv://…",
             ));
         }
-        // The driver looks for the two digits by bytes, and panics in the middle of a letter.
+        // The driver reads the two digits as bytes, and panics in the middle of a character.
         let is_escape = |rest: &str| {
             let digits = rest.as_bytes().get(..2);
             digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -106,7 +106,7 @@ impl Address {
         options.map_err(|error| self.refused(error))
     }
 
-    /// The driver names the option that it does not know.
+    /// The driver's error names the unknown option.
     fn refused(&self, error: error::Error) -> Error {
         let refused = match &*error.kind {
             error::ErrorKind::DnsResolve { .. } => unavailable(

@@ -1,5 +1,5 @@
-//! The laws over MongoDB's double, or over the MongoDB that the environment names: as a provider is
-//! unless told otherwise, by the clients' clocks, and behind a wrapper.
+//! The laws over the MongoDB emulator, or over the MongoDB that the environment names: with default
+//! settings, by the clients' clocks, and inside a wrapper.
 
 mod common;
 mod kit;

@@ -1,5 +1,5 @@
-//! Requests that were given up and reach the server later: an attempt takes the lock for no owner that
-//! has ended, and an extension shortens no lease.
+//! Requests that were given up and reach the server later: an attempt takes the lock for no owner that has ended, and
+//! an extension shortens no lease.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -22,15 +22,15 @@ use shedlock_mongodb::{MongoProvider, TimeMode};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long an attempt may be on its way, when its copy is given up, and when that arrives.
+/// How long an attempt may take, when its copy is given up, and when the copy arrives.
 const TIMEOUT: Duration = Duration::from_millis(1_000);
 const GIVEN_UP: Duration = Duration::from_millis(200);
 const LATE: Duration = Duration::from_millis(2_500);
 
-/// Which findAndModify makes a document: the flag `upsert` is true.
+/// Matches a findAndModify that creates a document: its flag `upsert` is true.
 const CREATES: &[u8] = b"upsert\0\x01";
 
-/// One provider behind a proxy, and one before it, in a collection of their own.
+/// Two providers, one connected through a proxy and one directly, over a separate collection.
 struct Line {
     proxy: Proxy,
     through: MongoProvider,
@@ -39,7 +39,7 @@ struct Line {
 }
 
 impl Line {
-    /// With a document that was locked before, so that the server's time is known.
+    /// Creates a document that was locked before, so that the server's time is known.
     async fn new(time: TimeMode) -> Self {
         let line = Self::without_document(time).await;
         let lease = take(&line.through, &request()).await;
@@ -68,12 +68,12 @@ impl Line {
             collection: straight.database(DATABASE).collection(&name),
             proxy,
         };
-        // Connected, so that a call is on its way at once.
+        // Connects first, so that a call is sent at once.
         line.through.inspect(&job()).await.unwrap();
         line
     }
 
-    /// Sends a call whose request is held up, and gives it up. Says when it will have arrived.
+    /// Sends a call whose request is delayed, and gives it up. Returns the time by which it will have arrived.
     async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Moment {
         let arrives = SystemClock.now() + LATE + Duration::from_millis(500);
         let delay = Strike::DelayRequest(LATE);
@@ -136,7 +136,7 @@ async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
     }
 }
 
-/// The document names the other owner by then, so that only its lateness gives the copy away.
+/// By then the document contains the other owner, so only the lateness reveals the copy.
 #[tokio::test]
 async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     for time in MODES {
@@ -155,7 +155,7 @@ async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     }
 }
 
-/// Its slot is not used up either: no run would ever have been made for it.
+/// Its slot is not used up either. Otherwise no run would ever take place for it.
 #[tokio::test]
 async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_slot() {
     for time in MODES {
@@ -175,8 +175,8 @@ async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_
     }
 }
 
-/// By the clients' clocks the copy is judged by the instant that it carries, at which the lock was free:
-/// the withdrawal has moved its end since.
+/// With the clients' clocks, the copy is judged by the instant that it carries, at which the lock was free. The
+/// withdrawal has moved the end since.
 #[tokio::test]
 async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     for time in MODES {
@@ -188,7 +188,7 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
         assert!(!line.direct.withdraw(&request).await.unwrap());
         SystemClock.sleep_until(arrived).await;
         line.is_free().await;
-        // Whoever had it before is still named.
+        // The document still contains the previous owner.
         let after = line.direct.inspect(&job()).await.unwrap().unwrap();
         assert_eq!(
             (after.owner, after.locked_at),
@@ -198,7 +198,7 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     }
 }
 
-/// A name without a document: what arrives late makes one that is free, for ShedLock too.
+/// A name without a document: the late request creates one that is free, for ShedLock too.
 #[tokio::test]
 async fn a_document_that_is_made_late_is_free() {
     for time in MODES {
@@ -220,7 +220,7 @@ async fn a_document_that_is_made_late_is_free() {
     }
 }
 
-/// Also while it is in time.
+/// Even if it arrives in time.
 #[tokio::test]
 async fn an_attempt_that_was_unlocked_is_not_granted_again() {
     for time in MODES {
@@ -240,7 +240,7 @@ async fn an_attempt_that_was_unlocked_is_not_granted_again() {
     }
 }
 
-/// A held lock is skipped as ever, and no attempt of a provider that has seen no time yet is lost.
+/// A held lock is still skipped, and no attempt of a provider that has not observed the server's time yet is lost.
 #[tokio::test]
 async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
     let line = Line::new(TimeMode::Store).await;
@@ -256,8 +256,9 @@ async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
     line.close().await;
 }
 
-/// Its answer shows when the lease was won, which is no time of the server's now: the next attempt would carry an
-/// instant that has passed, and its refusal would be taken for a held lock.
+/// Its reply contains the time at which the lease was won, which is not the server's current time. If it were used as
+/// such, the next attempt would carry a limit that has already passed, and its rejection would be treated as a held
+/// lock.
 #[tokio::test]
 async fn an_attempt_that_is_asked_again_late_does_not_have_the_next_one_skipped() {
     let line = Line::new(TimeMode::Store).await;

@@ -1,5 +1,4 @@
-//! What the laws do not say, over MongoDB: documents byte for byte, ShedLock's own commands beside
-//! ours, what stands in the way.
+//! Tests beyond the laws, over MongoDB: documents byte for byte, ShedLock's own commands alongside ours, and conflicts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -25,7 +24,7 @@ fn bytes(document: &Document) -> Vec<u8> {
     RawDocumentBuf::try_from(document).unwrap().into_bytes()
 }
 
-/// Real time goes by.
+/// Waits by the real clock.
 async fn wait(duration: Duration) {
     SystemClock.sleep_until(SystemClock.now() + duration).await;
 }
@@ -46,7 +45,7 @@ async fn a_document_is_as_documented_byte_for_byte() {
     let token = i64::try_from(lease.fencing_token().unwrap()).unwrap();
     assert_eq!(token, at.timestamp_millis() * 1_000);
 
-    // What ShedLock would write, then what is ours.
+    // ShedLock's fields, then ours.
     let mut expected = doc! {
         "_id": "job",
         "lockUntil": until,
@@ -91,7 +90,7 @@ async fn shedlocks_own_commands_work_beside_ours() {
         .unwrap();
 
     let theirs = room.java_locks(60).await.unwrap().unwrap();
-    // Its update leaves our fields alone.
+    // ShedLock's update leaves our fields alone.
     let token = i64::try_from(lease.fencing_token().unwrap()).unwrap();
     assert_eq!(theirs.get_i64("shedlockFencingToken").unwrap(), token);
     let skip = room.skipped(&room.request(MINUTE)).await;
@@ -126,7 +125,7 @@ async fn a_record_of_shedlocks_excludes_us_until_it_expires() {
     room.close().await;
 }
 
-/// ShedLock frees whoever holds the lock; we say so, and never do the like.
+/// ShedLock frees the lock whoever holds it. We report this, and never do it ourselves.
 #[tokio::test]
 async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     let room = Room::new().await;
@@ -149,7 +148,7 @@ async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     room.close().await;
 }
 
-/// Its owner is its host: it would take another process's lock for its own.
+/// ShedLock's owner is its host, so it would treat another process's lock as its own.
 #[tokio::test]
 async fn an_owner_of_ours_is_nobody_elses() {
     let room = Room::new().await;
@@ -249,7 +248,7 @@ async fn a_lost_attempt_writes_nothing() {
     room.close().await;
 }
 
-/// The answer was lost, and so is the lease by the time it is asked again: nobody is told to have it.
+/// The reply was lost, and the lease has ended by the time of the retry: no caller gets the lease.
 #[tokio::test]
 async fn an_attempt_that_is_asked_again_too_late_has_not_got_its_slot() {
     let room = Room::new().await;
@@ -306,7 +305,7 @@ async fn a_lock_without_an_owner_can_be_freed_by_force() {
     room.close().await;
 }
 
-/// One that lets a lock be taken twice after an election is not declared durable, and works.
+/// A write concern under which a lock can be taken twice after an election is not declared durable, but works.
 #[tokio::test]
 async fn a_collection_keeps_its_own_concerns() {
     let room = Room::new().await;
@@ -341,7 +340,7 @@ async fn a_collection_keeps_its_own_concerns() {
     room.close().await;
 }
 
-/// It is done on the primary, and a new one may not know it: nobody is told to have the lock.
+/// The write is made on the primary, and a new primary may lack it: no caller gets the lock.
 #[tokio::test]
 async fn a_write_that_too_few_members_have_is_unknown() {
     let room = Room::new().await;
@@ -354,7 +353,7 @@ async fn a_write_that_too_few_members_have_is_unknown() {
     let before = room.take().await;
     let unlocked = room.provider.unlock(&before, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
-    // It reports the server's time, without which no attempt is granted.
+    // This reports the server's time, without which no attempt is granted.
     provider.inspect(&job()).await.unwrap();
     let request = room.request(MINUTE);
     for _ in 0..2 {
@@ -368,7 +367,7 @@ async fn a_write_that_too_few_members_have_is_unknown() {
     room.close().await;
 }
 
-/// As ShedLock's users have it, from a URL.
+/// From a URL, as ShedLock's users write it.
 #[tokio::test]
 async fn a_url_names_database_and_collection() {
     let name = unique("named");

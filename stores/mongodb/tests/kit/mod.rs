@@ -1,4 +1,4 @@
-//! The laws' harness over MongoDB: a collection is a room.
+//! The laws' harness over MongoDB: a namespace is a collection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use shedlock_torture::TortureNamespace;
 
 use crate::common::{DATABASE, client};
 
-/// How providers are set up.
+/// How providers are configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// As they are unless told otherwise.
+    /// With default settings.
     Plain,
     /// Judging by the clients' clocks.
     ClientTime,
@@ -34,7 +34,7 @@ pub(crate) struct Mongo {
     pub(crate) way: Way,
 }
 
-/// Raw clients race for one document, by a pipeline that decides on the server, as attempts do.
+/// Raw clients race for one document, with a pipeline that decides on the server, as attempts do.
 pub(crate) async fn race(server: String) -> Verdict {
     let name = unique("race");
     let mut clients = Vec::new();
@@ -96,7 +96,7 @@ impl Harness for Mongo {
         })
     }
 
-    /// The document is made by a command of its own, free, and then taken.
+    /// The document is created as free by a separate command, and then taken.
     fn cost(&self) -> Cost {
         Cost {
             won: 1,
@@ -137,7 +137,7 @@ impl Harness for Mongo {
     }
 }
 
-/// A collection of its own.
+/// A namespace with its own collection.
 pub(crate) struct Room {
     server: String,
     way: Way,
@@ -164,7 +164,7 @@ impl Room {
     }
 }
 
-/// With connections of its own, and without a look at the server, which may be away.
+/// With its own connections. Does not contact the server, which may be down.
 async fn builder(server: &str, collection: &str, way: Way) -> Result<Builder, BoxError> {
     let database = client(server).await?.database(DATABASE);
     let builder = MongoProvider::builder(&database).collection(collection);
@@ -186,7 +186,7 @@ impl Namespace for Room {
 
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async {
-            // A server of its own goes with the room.
+            // If the namespace has its own server, the server is discarded with it.
             if self.own.is_none() {
                 self.collection.drop().await?;
             }
@@ -213,8 +213,7 @@ impl Namespace for Room {
         })
     }
 
-    /// Its update, upserted.
-    /// A text where the lock's end would be.
+    /// Uses ShedLock's update with upsert, and writes a text instead of the lock's end.
     fn write_foreign<'a>(&'a self, name: &'a LockName, data: &'a [u8]) -> OptionalAction<'a, ()> {
         action(async move {
             let text = String::from_utf8_lossy(data);

@@ -1,4 +1,4 @@
-//! A collection with a provider over it, and what ShedLock does there.
+//! A collection with a provider over it, and ShedLock's commands.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::common::{DATABASE, client, server};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// A provider over a collection of its own.
+/// A provider over its own collection.
 pub(crate) struct Room {
     pub(crate) provider: MongoProvider,
     pub(crate) collection: Collection<Document>,
@@ -66,7 +66,7 @@ impl Room {
             .unwrap()
     }
 
-    /// As it lies in the store.
+    /// The stored document.
     pub(crate) async fn bytes(&self) -> Vec<u8> {
         let raw = self.collection.clone_with_type::<RawDocumentBuf>();
         let found = raw.find_one(doc! { "_id": "job" }).await.unwrap();
@@ -78,7 +78,7 @@ impl Room {
         put.upsert(true).await.unwrap();
     }
 
-    /// ShedLock's acquisition, by its clock: the three fields, upserted.
+    /// ShedLock's acquisition, by its clock: an upsert of the three fields.
     pub(crate) async fn java_locks(&self, seconds: i64) -> MongoResult<Option<Document>> {
         let now = DateTime::now();
         let until = DateTime::from_millis(now.timestamp_millis() + seconds * 1_000);
@@ -92,7 +92,7 @@ impl Room {
             .await
     }
 
-    /// ShedLock's unlock, which asks for no owner.
+    /// ShedLock's unlock, which does not check the owner.
     pub(crate) async fn java_unlocks(&self) {
         let update = doc! { "$set": { "lockUntil": DateTime::now() } };
         let unlock = self
@@ -101,7 +101,7 @@ impl Room {
         unlock.await.unwrap();
     }
 
-    /// ShedLock's extension: of the same host, while it runs.
+    /// ShedLock's extension of a running lease, which checks only the host.
     pub(crate) async fn java_extends(&self, host: &str) -> Option<Document> {
         let held = doc! {
             "_id": "job",
@@ -114,7 +114,7 @@ impl Room {
         extend.await.unwrap()
     }
 
-    /// How often anything of the collection was written, as a member of a replica set tells it.
+    /// How many writes the collection has received, as reported by a member of a replica set.
     pub(crate) async fn writes(&self) -> u64 {
         let oplog = self.collection.client().database("local");
         let oplog = oplog.collection::<Document>("oplog.rs");
