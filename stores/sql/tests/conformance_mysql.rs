@@ -1,4 +1,4 @@
-//! The laws over MySQL, where one can be had.
+//! The laws over MySQL, if it is available.
 
 mod common;
 mod mysql_kit;

@@ -1,5 +1,5 @@
-//! The laws over PostgreSQL: tables as ShedLock makes them and as we do, both clocks, both types
-//! of timestamp, directly and through PgBouncer.
+//! The laws over PostgreSQL: tables as ShedLock creates them and as we do, both clocks, both
+//! timestamp types, directly and through PgBouncer.
 
 mod common;
 #[path = "common/sources.rs"]
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         scope,
     };
     let mut variants = vec![
-        // Each client library with the table that we make.
+        // Each client library with the table that we create.
         variant("postgres", FULL, "", Scope::Whole),
         variant("tokio-postgres-deadpool", FULL, "by=deadpool", Scope::Whole),
         // No columns for tokens and slots.
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         variant("postgres-client-time", FULL, "time=client", INSTANTS),
         variant("postgres-timestamptz", WITH_ZONE, "", INSTANTS),
         variant("postgres-milliseconds", MILLISECONDS, "", INSTANTS),
-        // Names and owners are texts in the statement, and an unlock waits for the disk.
+        // Names and owners are literals in the statement, and an unlock waits for the disk.
         variant(
             "postgres-unprepared",
             FULL,
@@ -105,7 +105,7 @@ async fn race(server: &str) -> Verdict {
     verdict
 }
 
-/// As ShedLock's documentation has it.
+/// The table from ShedLock's documentation.
 const SHEDLOCKS: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
     locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name)";
 const FULL: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
@@ -126,7 +126,7 @@ struct Postgres {
     name: &'static str,
     server: String,
     ddl: &'static str,
-    /// What is added to the provider's URL.
+    /// Options added to the provider's URL.
     options: &'static str,
     bouncer: Option<String>,
     scope: Scope,
@@ -145,7 +145,7 @@ impl Harness for Postgres {
         self.scope
     }
 
-    /// One kind stands for all: what a crash does is the server's.
+    /// One variant stands for all: the effect of a crash depends only on the server.
     fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         if self.name != "postgres" || !OwnServer::can_start() {
             return None;
@@ -176,7 +176,7 @@ impl Harness for Postgres {
     }
 
     fn round_trips(&self) -> Option<RoundTrips> {
-        // Without prepared statements each one is described before it is run.
+        // Without prepared statements each statement is described before it runs.
         let is_prepared = !self.options.contains("prepared=false");
         is_prepared.then_some(RoundTrips::CONDITIONAL)
     }
@@ -192,7 +192,7 @@ impl Postgres {
         let admin = PgPoolOptions::new().max_connections(1);
         let mut options: PgConnectOptions = server.parse()?;
         if own.is_some() {
-            // Writes also where a trouble has not ended for every session yet.
+            // These sessions can write even if a fault has not ended for every session yet.
             options = options.options([("default_transaction_read_only", "off")]);
         }
         let admin = admin.connect_with(options).await?;
@@ -203,7 +203,7 @@ impl Postgres {
             url = format!("{url}&{}", self.options);
         }
         if own.is_some() {
-            // Limits do not hold for those who may do all.
+            // Limits do not apply to superusers.
             run(&admin, format!("CREATE ROLE {schema} LOGIN")).await?;
             let mut as_user = url::Url::parse(&url)?;
             as_user
@@ -245,10 +245,10 @@ struct Schema {
     ddl: &'static str,
     has_zone: bool,
     client_time: bool,
-    /// By tokio-postgres.
+    /// Uses tokio-postgres.
     by_tokio: bool,
     own: Option<OwnServer>,
-    /// Whoever keeps the table for himself.
+    /// The transaction that locks the table.
     keeper: Mutex<Option<Transaction<'static, Server>>>,
 }
 
@@ -257,7 +257,7 @@ impl Schema {
         format!("CREATE TABLE {}.shedlock ({})", self.schema, self.ddl)
     }
 
-    /// What a column holds for an instant, and the instant of what it holds.
+    /// The Unix epoch in the column's type, from which instants are counted when they are written and read.
     fn epoch(&self) -> &'static str {
         if self.has_zone {
             "timestamptz '1970-01-01 00:00:00+00'"
@@ -431,7 +431,7 @@ impl Namespace for Schema {
     }
 }
 
-/// The option `by` is the harness's own: which client library, and whose connections.
+/// The option `by` belongs to the harness: which client library, and whose connections.
 async fn connect(url: String) -> Result<Provider, BoxError> {
     let by = |way: &str| {
         let plain = url.replacen(&format!("&by={way}"), "", 1);

@@ -1,4 +1,4 @@
-//! The laws over SQLite: tables as ShedLock's users make them and as we do, both clocks.
+//! The laws over SQLite: tables as ShedLock's users create them and as we do, both clocks.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,8 +47,8 @@ fn main() -> ExitCode {
     shedlock_torture::main_after::<File>(race(), harnesses)
 }
 
-/// Raw connections race for one row, as attempts do. They wait for each other's locks on the file,
-/// which takes its time.
+/// Raw connections race for one row, as attempts do. They wait for each other's file locks, which
+/// takes time.
 async fn race() -> Verdict {
     let folder = tempfile::tempdir()?;
     let connect = SqliteConnectOptions::new()
@@ -72,12 +72,12 @@ async fn race() -> Verdict {
     verdict
 }
 
-/// As ShedLock's documentation has it for other databases; SQLite takes the types for numeric.
+/// The table from ShedLock's documentation for other databases. SQLite treats its types as numeric.
 const SHEDLOCKS: &str = "CREATE TABLE IF NOT EXISTS shedlock (name VARCHAR(64) NOT NULL, \
     lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
 
-/// One kind of table. Without a definition of its own it is the one that the provider makes.
+/// One kind of table; by default the one that the provider creates.
 struct Sqlite {
     name: &'static str,
     ddl: Option<&'static str>,
@@ -121,7 +121,8 @@ impl Harness for Sqlite {
         self.scope
     }
 
-    /// No other case has its file open in either. It cannot be stopped: there is no server.
+    /// No other case has the file open anyway. The store cannot be stopped, because there is no
+    /// server.
     fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         (self.name == "sqlite").then(|| self.namespace())
     }
@@ -142,7 +143,7 @@ impl Harness for Sqlite {
         action(async { Ok(sheet) })
     }
 
-    /// One more for an attempt: it reads before it writes.
+    /// One more statement for an attempt, which reads before it writes.
     fn cost(&self) -> Cost {
         Cost {
             won: 2,
@@ -166,7 +167,7 @@ impl File {
         if let Some(ddl) = self.ddl {
             sqlx::raw_sql(ddl).execute(&self.admin).await?;
         } else {
-            // Opening makes the table.
+            // Opening the file creates the table.
             connect(self.url.clone()).await?;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! What the laws do not say, over MySQL and MariaDB: ShedLock's tables and statements, sessions of
-//! all kinds, names and times at the edges, failures of servers.
+//! Tests beyond the laws, over MySQL and MariaDB: ShedLock's tables and statements, sessions of all
+//! kinds, edge cases of names and times, server failures.
 
 #![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
@@ -28,7 +28,7 @@ mod settings;
 #[path = "mysql/silence.rs"]
 mod silence;
 
-/// Each test on each server.
+/// Runs each test on each server.
 macro_rules! on_all_servers {
     ($($module:ident: $($test:ident),+;)+) => {
         mod mariadb {

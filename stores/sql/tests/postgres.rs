@@ -1,5 +1,5 @@
-//! What the laws do not say, over PostgreSQL: ShedLock's tables and statements, odd set-ups,
-//! failures of servers.
+//! Tests beyond the laws, over PostgreSQL: ShedLock's tables and statements, unusual
+//! configurations, server failures.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,4 +1,4 @@
-//! What the laws do not say, over SQLite: files and folders, other writers, odd tables.
+//! Tests beyond the laws, over SQLite: files and folders, other writers, unusual tables.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -223,7 +223,7 @@ async fn who_finds_the_lock_held_waits_for_no_writer_and_writes_nothing() {
     assert!(is_held(&other, "job").await);
     assert_eq!(fs::metadata(&journal).unwrap().len(), before);
 
-    // A free lock needs the writer's place, and says so.
+    // A free lock needs the file's write lock, and the error reports this.
     let error = other.attempt(&request("free")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     assert!(error.to_string().contains("busy_timeout"), "{error}");
@@ -314,7 +314,8 @@ async fn a_column_that_was_renamed_is_missed() {
     free(&provider, &take(&provider, "job").await).await;
 }
 
-/// An attempt that waits for another writer is given up, and let on only after its timeout.
+/// An attempt is given up while it waits for another writer. That writer ends only after the
+/// attempt's timeout.
 async fn takes_no_lock(options: &str) {
     let (_folder, path) = folder();
     let provider = connect(&path, options).await.unwrap();
@@ -328,7 +329,7 @@ async fn takes_no_lock(options: &str) {
         () = common::wait(timeout + timeout / 2) => {}
     }
     run(&mut writer, "ROLLBACK").await;
-    // The one that waits looks again every tenth of a second.
+    // The waiting attempt polls every tenth of a second.
     common::wait(3 * timeout).await;
     let record = provider.inspect(attempt.name()).await.unwrap().unwrap();
     assert_eq!(record.state, LockState::Free, "{options}: {attempt:?}");
@@ -373,7 +374,7 @@ async fn a_late_extension_does_not_cut_a_later_one_short() {
     assert_eq!(Some(record.locked_until), end);
 }
 
-/// A pool of the user's over this file, whose connections are set so.
+/// A user's pool over this file, whose connections have these settings.
 async fn over(path: &Path, journal: SqliteJournalMode, sync: SqliteSynchronous) -> SqliteProvider {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -418,7 +419,7 @@ async fn a_pool_that_does_not_wait_for_the_disk_is_not_called_durable_and_said_o
     assert!(own.capabilities().durable);
 }
 
-/// A page goes on past them, or whoever pages would take it for the last one.
+/// A listing continues past them. Otherwise the caller would treat a short page as the last one.
 #[tokio::test]
 async fn records_that_cannot_be_read_break_no_list() {
     let (_folder, path) = folder();

@@ -4,11 +4,11 @@ use std::process::Command;
 
 use shedlock_torture::shedlock_jvm;
 
-/// How long it waits for a connection, in milliseconds.
+/// ShedLock's connection timeout in milliseconds.
 const PATIENCE: &str = "4000";
 
-/// A process of ShedLock's in db-time mode that writes this host as its owner, and reaches the server and
-/// database of this URL of ours by JDBC with these parameters.
+/// A ShedLock process in db-time mode with this host as its owner. It reaches the server and database of our URL by
+/// JDBC with these parameters.
 pub(crate) fn shedlock(host: &str, scheme: &str, url: &str, parameters: &str) -> Option<Command> {
     let url = url::Url::parse(url).ok()?;
     let (server, port, database) = (url.host_str()?, url.port()?, url.path());
@@ -20,7 +20,7 @@ pub(crate) fn shedlock(host: &str, scheme: &str, url: &str, parameters: &str) ->
         ("user.timezone", "Asia/Kolkata"),
         ("interop.host", host),
         ("interop.patience", PATIENCE),
-        // Faults are what it is there for.
+        // Its log would be full of expected faults.
         ("org.slf4j.simpleLogger.defaultLogLevel", "off"),
     ];
     shedlock_jvm(&properties, &["jdbc-template", &jdbc, "db"])

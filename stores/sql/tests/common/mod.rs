@@ -1,4 +1,4 @@
-//! What the tests over real servers share.
+//! Helpers for tests over real servers.
 
 #![allow(
     dead_code,
@@ -28,7 +28,7 @@ pub(crate) fn with_option(url: &str, key: &str, value: &str) -> String {
     url.into()
 }
 
-/// Waits by the real clock: only where a real store's time must pass.
+/// Waits by the real clock. Only for cases in which a real store's time must pass.
 #[expect(
     clippy::disallowed_methods,
     reason = "a real store's time cannot be moved"
@@ -37,7 +37,8 @@ pub(crate) async fn wait(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
-/// The future's output, or `None` after so long by the real clock: a bound for what must not hang.
+/// The future's output, or `None` after this long by the real clock: a limit for calls that must
+/// not hang.
 #[expect(
     clippy::disallowed_methods,
     reason = "a hang cannot be seen on a clock that stands still"

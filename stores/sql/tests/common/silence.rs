@@ -1,4 +1,4 @@
-//! Servers that accept connections and requests, and never answer.
+//! Servers that accept connections and requests, and never reply.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use shedlock_core::{
     ListRequest, LockName, LockProvider, Owner, ResetSlotRequest, Slot, UnlockRequest,
 };
 
-/// What the providers of these tests are given for a call.
+/// The timeout of a call in these tests.
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Many times that: machines can be slow.
+/// Many times the timeout, because machines can be slow.
 const HANG: Duration = Duration::from_secs(9);
 
 fn request(lock: &str) -> AttemptRequest {
@@ -35,12 +35,12 @@ async fn fails<T>(what: &str, kind: ErrorKind, call: impl Future<Output = Result
     }
 }
 
-/// Each method returns where the server behind the proxy goes silent, and works again when it
-/// answers; the provider has `TIMEOUT` for a call.
+/// Checks that each method returns if the server behind the proxy stops responding, and works again
+/// once it responds. The provider has `TIMEOUT` for a call.
 pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Proxy) {
     let job = LockName::new("job").expect("a name");
     let lease = take(provider, &request("job")).await;
-    // In the middle: the request arrives, its reply does not.
+    // In the middle of a call: the request arrives, its reply does not.
     let attempt = request("other");
     let swallowed = proxy.on_request(contains(attempt.owner().as_str()), 1, Strike::SwallowReply);
     fails(
@@ -51,7 +51,7 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     .await;
     assert!(swallowed.has_struck());
 
-    // From the start: open connections are silent, and so are new ones.
+    // From the start: neither open connections nor new ones respond.
     proxy.set(Fault::Swallow).await.expect("the proxy is there");
     let extend = ExtendRequest::new(Duration::from_secs(90));
     let unlock = UnlockRequest::new();
@@ -59,7 +59,7 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     let slot = Slot::from_micros(1_700_000_000_000_000).expect("a slot");
     let reset = ResetSlotRequest::new(job.clone()).with_slot(slot);
     let free = request("free");
-    // The first one may be sent on a connection that was open.
+    // The first attempt may be sent on an open connection.
     let first = within(HANG, provider.attempt(&free)).await;
     let error = first
         .expect("it returns")
@@ -71,7 +71,7 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
         ),
         "{error}"
     );
-    // By now none is open, and nothing is sent.
+    // Now no connection is open, and nothing is sent.
     let nothing = ErrorKind::Unavailable;
     for _ in 0..2 {
         let _ = within(HANG, provider.inspect(&job)).await;

@@ -1,4 +1,4 @@
-//! Pools of tokio-postgres, as an application would hand them over.
+//! Pools of tokio-postgres, as an application would pass them.
 
 use shedlock_sql::{ClientSource, TokioPostgresProvider};
 use tokio_postgres::{Client, NoTls};
@@ -32,7 +32,7 @@ impl ClientSource for Deadpool {
     }
 }
 
-/// A provider over a pool of deadpool, from a URL of the provider's.
+/// A provider over a pool of deadpool, from a provider's URL.
 #[allow(dead_code, reason = "the kit alone makes a provider so")]
 pub(crate) fn over_deadpool(url: &str) -> Result<TokioPostgresProvider, BoxError> {
     let mut url = url::Url::parse(url)?;

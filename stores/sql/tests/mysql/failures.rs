@@ -1,4 +1,4 @@
-//! Failures of servers, and set-ups that cannot serve.
+//! Server failures, and unsuitable configurations.
 
 use std::time::Duration;
 
@@ -85,8 +85,8 @@ pub(crate) async fn a_missing_privilege_is_configuration(server: &str) {
     assert!(!format!("{error} {error:?}").contains("wrong"), "{error:?}");
 }
 
-/// What is granted is read behind the claim of an open slot. Where that fails the lock is taken all the
-/// same: whoever asked has to know.
+/// An open slot's lease is read after it was claimed. If that read fails, the lock is taken nevertheless, and the
+/// caller must get an error that reports this.
 pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
     let room = Room::migrated(server).await;
     free(
@@ -106,7 +106,7 @@ pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
             "CREATE USER '{user}'@'{host}' IDENTIFIED BY 'secret'"
         ))
         .await;
-        // All but the column that only the reading needs.
+        // Privileges for all columns except the one that only the read needs.
         room.run(&format!(
             "GRANT INSERT, UPDATE, SELECT (name, lock_until, locked_at, locked_by, \
              shedlock_fencing_token, shedlock_slot, shedlock_slot_attempts) \
@@ -166,7 +166,7 @@ pub(crate) async fn a_transaction_in_the_way_is_waited_for_a_little(server: &str
     free(&provider, &lease).await;
 }
 
-/// The lease ran out while the extension waited.
+/// The lease expired while the extension waited.
 pub(crate) async fn an_extension_that_had_to_wait_revives_nothing(server: &str) {
     let room = Room::migrated(server).await;
     let provider = room.provider().await;
@@ -203,7 +203,7 @@ pub(crate) async fn a_dropped_column_is_noticed(server: &str) {
 
 pub(crate) async fn a_server_that_is_not_there_is_unavailable(server: &str) {
     let mut url = url::Url::parse(server).unwrap();
-    // Nobody listens on the port that is kept for nobody.
+    // No server listens on this reserved port.
     url.set_port(Some(1)).unwrap();
     url.query_pairs_mut().append_pair("connect_timeout", "2s");
     let error = MySqlProvider::connect(url.as_str()).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Owners that do not fit, slots without a tolerance that ends, tables that change, rows in the way.
+//! Owners that do not fit, slots with an unlimited tolerance, tables that change, conflicting rows.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use sqlx::Executor as _;
 use crate::common::within;
 use crate::room::{Room, SHEDLOCKS, free, refused, request, skip, take};
 
-/// Without strict mode the server cuts the owner, and each lease would end as lost.
+/// Without strict mode the server truncates the owner, and each lease would end as lost.
 pub(crate) async fn an_owner_that_would_be_cut_is_refused_with_the_remedy(server: &str) {
     let room = Room::empty(server).await;
     room.run(&SHEDLOCKS.replace("VARCHAR(255)", "VARCHAR(8)"))
@@ -45,8 +45,7 @@ pub(crate) async fn a_tolerance_without_an_end_is_a_tolerance(server: &str) {
     }
 }
 
-/// A read that decides looks like a write to proxies, and must still neither wait nor keep others
-/// waiting.
+/// A read that decides looks like a write to proxies. It must still neither wait nor block other statements.
 pub(crate) async fn a_read_that_decides_waits_for_no_lock_on_the_row(server: &str) {
     let room = Room::migrated(server).await;
     let provider = room.provider().await;
@@ -58,7 +57,7 @@ pub(crate) async fn a_read_that_decides_waits_for_no_lock_on_the_row(server: &st
         .execute("SELECT * FROM shedlock FOR UPDATE")
         .await
         .unwrap();
-    // The first thing that a forced unlock does is to read; this one then finds another owner.
+    // A forced unlock starts with a read, which here finds another owner.
     let force = ForceUnlockRequest::new(lease.name().clone()).with_expected_owner("other");
     let answer = within(Duration::from_secs(4), provider.force_unlock(&force));
     let answer = answer.await.expect("a read waits for no one").unwrap();

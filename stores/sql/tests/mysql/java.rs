@@ -1,4 +1,4 @@
-//! ShedLock's tables and statements, in sessions as Java has them.
+//! ShedLock's tables and statements, in sessions like Java's.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, MySqlPool};
 
 use crate::room::{Room, close, free, record, refused, request, skip, take};
 
-/// What ShedLock does with server time, in our words.
+/// ShedLock's statements with server time, rewritten here.
 struct Java(MySqlPool);
 
 impl Java {
@@ -126,7 +126,7 @@ pub(crate) async fn the_two_exclude_each_other_before_and_after_migration(server
     }
 }
 
-/// The column that an old server, or a table of old, updates behind everybody's back.
+/// The column that old servers, or old tables, update implicitly.
 pub(crate) async fn columns_that_update_themselves_are_kept_still(server: &str) {
     let room = Room::empty(server).await;
     room.run(
@@ -146,7 +146,7 @@ pub(crate) async fn columns_that_update_themselves_are_kept_still(server: &str) 
     assert_eq!(record(&provider, "job").await.locked_at, taken);
 }
 
-/// A number of another column must not be taken for the token.
+/// A number of another column must not be treated as the token.
 pub(crate) async fn a_counted_table_still_tells_its_tokens(server: &str) {
     let room = Room::migrated(server).await;
     room.run("ALTER TABLE shedlock ADD COLUMN id BIGINT NOT NULL AUTO_INCREMENT UNIQUE")

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Executor as _, MySql, Transaction};
 use crate::common::{address, wait, with_option};
 use crate::room::{Room, SHEDLOCKS, free, record, request, take};
 
-/// How long the attempts of these tests may be on their way.
+/// The timeout of the attempts in these tests.
 const TIMEOUT: Duration = Duration::from_millis(800);
 
 impl Room {
@@ -22,7 +22,7 @@ impl Room {
         transaction
     }
 
-    /// Waits until so many statements like this are under way: those that wait for a transaction.
+    /// Waits until so many statements like this are running because they wait for a transaction.
     async fn waiting(&self, like: &str, statements: i64) {
         let database = self.url.rsplit('/').next().unwrap();
         let count = format!(
@@ -56,7 +56,7 @@ const MAKE: &str = "INSERT INTO shedlock (name, lock_until, locked_at, locked_by
 const UPDATE: &str = "%UPDATE %SET %";
 const INSERT: &str = "INSERT %";
 
-/// Sends the attempt, and gives it up when it waits on the server.
+/// Sends the attempt, and gives it up once it waits on the server.
 async fn abandon(room: &Room, provider: &MySqlProvider, attempt: &AttemptRequest) {
     tokio::select! {
         answer = provider.attempt(attempt) => panic!("the record is locked: {answer:?}"),
@@ -64,7 +64,7 @@ async fn abandon(room: &Room, provider: &MySqlProvider, attempt: &AttemptRequest
     }
 }
 
-/// An attempt that a transaction lets on only after its timeout, when its sender has given up.
+/// A transaction lets an attempt continue only after its timeout, when its sender has given up.
 async fn takes_no_lock(server: &str, table: Option<&str>, option: (&str, &str)) {
     for (text, commits) in [(LOCK, false), (WRITE, true), (WRITE, false)] {
         let room = match table {
@@ -111,7 +111,8 @@ pub(crate) async fn a_late_copy_takes_no_lock_in_a_zone_of_javas(server: &str) {
     takes_no_lock(server, None, ("shared_session_zone", "+05:30")).await;
 }
 
-/// An insert judges how late it is before it waits for another one; a withdrawal waits after it.
+/// An insert checks whether it is late before it waits for another insert. A withdrawal waits after
+/// that insert.
 pub(crate) async fn a_withdrawal_waits_for_an_insert_under_way(server: &str) {
     let room = Room::migrated(server).await;
     let provider = room.provider().await;
@@ -133,12 +134,13 @@ pub(crate) async fn a_withdrawal_waits_for_an_insert_under_way(server: &str) {
         room.waiting(UPDATE, 1).await;
         transaction.rollback().await.unwrap();
     });
-    // Whichever comes first: either the copy is withdrawn, or it finds the record made.
+    // Either order is possible: the copy is withdrawn, or it finds the record that the withdrawal
+    // created.
     assert_eq!(withdrawn, written.is_ok(), "{written:?}");
     assert_eq!(record(&provider, "job").await.state, LockState::Free);
 }
 
-/// The server's time came along with the first look at the table.
+/// The first look at the table has already returned the server's time.
 pub(crate) async fn a_first_attempt_is_sent_once(server: &str) {
     let room = Room::migrated(server).await;
     let provider = room.provider().await;
@@ -206,8 +208,8 @@ pub(crate) async fn a_late_extension_does_not_cut_a_later_one_short(server: &str
     }
 }
 
-/// A server counts rows that a statement leaves as they were as not affected, unless it is asked
-/// for those that it found.
+/// A server does not count rows that a statement leaves unchanged as affected, unless the client
+/// requests the number of rows found.
 pub(crate) async fn an_extension_that_changes_nothing_is_not_lost(server: &str) {
     let room = Room::migrated(server).await;
     let pool = room.pool("+00:00", "").await;
@@ -220,7 +222,7 @@ pub(crate) async fn an_extension_that_changes_nothing_is_not_lost(server: &str) 
         let after = record(provider, "job").await;
         assert_eq!(after.locked_until, before.locked_until);
     }
-    // And one that takes the later end of its own.
+    // An extension to a later end still works.
     let _ = extended(&own, &lease, 9_000).await;
     assert!(record(&own, "job").await.locked_until > before.locked_until);
 }

@@ -1,4 +1,4 @@
-//! Names and times at the edges of what columns hold.
+//! Edge cases of the names and times that columns can store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use shedlock_sql::MySqlProvider;
 use crate::room::{Room, SHEDLOCKS, free, refused, request, skip, take};
 
 pub(crate) async fn names_that_the_collation_confuses_are_told_apart(server: &str) {
-    // With the collation that a table gets by itself.
+    // With the default collation of a table.
     let room = Room::shedlocks(server).await;
     let provider = room.provider().await;
     let mut lease = take(&provider, "job").await;
@@ -27,7 +27,7 @@ pub(crate) async fn names_that_the_collation_confuses_are_told_apart(server: &st
                 .unwrap()
                 .is_none()
         );
-        // Also when the other one is free.
+        // Also if the other lock is free.
         free(&provider, &lease).await;
         let error = refused(&provider, alike).await;
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
@@ -44,7 +44,7 @@ pub(crate) async fn trailing_blanks_count(server: &str) {
         skip(&provider, name).await;
     }
     assert_eq!(room.rows().await, 5);
-    // A collation that fills names up with blanks has one record for both.
+    // A collation that pads names with spaces has one record for both.
     room.run("DELETE FROM shedlock").await;
     room.run("ALTER TABLE shedlock MODIFY name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL")
         .await;
@@ -89,7 +89,8 @@ pub(crate) async fn a_lease_beyond_2038_is_refused(server: &str) {
     assert!(matches!(answer, Attempt::Acquired(_)));
 }
 
-/// Its clock says 1970, so it cannot know; the server must not store the year 0.
+/// The client's clock is in 1970, so the client cannot detect this. The server must not store the
+/// year 0.
 pub(crate) async fn a_client_of_the_past_stores_no_year_0(server: &str) {
     let room = Room::migrated(server).await;
     let pool = room.pool("+00:00", "SET sql_mode = ''").await;
@@ -118,7 +119,7 @@ pub(crate) async fn a_record_without_an_end_is_a_conflict(server: &str) {
     assert!(error.message().contains("null"), "{error}");
 }
 
-/// Without at-least a lock is free at once, also where columns keep whole seconds.
+/// Without at-least a lock is free at once, even if columns store whole seconds.
 pub(crate) async fn whole_seconds_leave_nothing_behind_an_unlock(server: &str) {
     let room = Room::empty(server).await;
     room.run(

@@ -1,4 +1,4 @@
-//! A database for one test, and short words for what tests do in it.
+//! A database for one test, and helpers for its steps.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Executor as _, MySqlPool, Row as _};
 
 use crate::common;
 
-/// As ShedLock's documentation has it.
+/// The table from ShedLock's documentation.
 pub(crate) const SHEDLOCKS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, \
     lock_until TIMESTAMP(3) NOT NULL, \
     locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
@@ -20,10 +20,10 @@ pub(crate) const SHEDLOCKS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT N
 
 pub(crate) const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A database of its own; it stays behind on the throw-away server.
+/// A separate database. It remains on the throwaway server.
 pub(crate) struct Room {
     pub(crate) url: String,
-    /// Two connections of sqlx's kind: in UTC.
+    /// Two sqlx connections, in UTC.
     pub(crate) admin: MySqlPool,
 }
 
@@ -54,7 +54,7 @@ impl Room {
         room
     }
 
-    /// With ours.
+    /// With our table.
     pub(crate) async fn migrated(server: &str) -> Self {
         let room = Self::empty(server).await;
         let changes = room.provider().await.migrate().await.unwrap().changes;
@@ -66,7 +66,7 @@ impl Room {
         MySqlProvider::connect(&self.url).await.unwrap()
     }
 
-    /// A pool of the user's whose sessions are set up by this statement.
+    /// A user's pool whose sessions are initialized by this statement.
     pub(crate) async fn pool(&self, zone: &str, setup: &'static str) -> MySqlPool {
         let options: MySqlConnectOptions = self.url.parse().unwrap();
         self.pool_with(options.timezone(Some(zone.to_owned())), setup)
@@ -151,7 +151,7 @@ pub(crate) async fn record(provider: &MySqlProvider, name: &str) -> LockRecord {
     provider.inspect(&name).await.unwrap().unwrap()
 }
 
-/// The two are at most so far apart.
+/// Asserts that the two differ by at most `within`.
 pub(crate) fn close(one: Option<SystemTime>, other: SystemTime, within: Duration) {
     let one = one.unwrap();
     let apart = one

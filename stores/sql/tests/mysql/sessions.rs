@@ -20,7 +20,7 @@ pub(crate) async fn sessions_in_different_zones_agree(server: &str) {
     }
     for (i, holder) in providers.iter().enumerate() {
         let name = format!("job {i}");
-        // Both the insert and the update of a record.
+        // Covers both the insert and the update of a record.
         for _ in 0..2 {
             let lease = take(holder, &name).await;
             let now = SystemClock.system_time();

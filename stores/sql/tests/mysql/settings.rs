@@ -1,4 +1,4 @@
-//! What the settings of a server mean for locks: on servers of its own, each with others.
+//! What a server's settings mean for locks, on separate servers with different settings.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
 use crate::common::{wait, with_option};
 use crate::room::{HOUR, Room, request, run, skip, take};
 
-/// Where statements are logged, a replica runs them again when it comes to them, perhaps long after
-/// the lease would have ended that was extended in time.
+/// With statement-based logging, a replica runs the statements again when it reaches them, possibly
+/// long after the end of a lease that was extended in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
     if !OwnServer::can_start() {
@@ -59,7 +59,7 @@ async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
         let there = records(&of_replica).await;
         assert_eq!(there, records(&of_primary).await, "{format}");
         assert_eq!(there.len(), 2, "{there:?}");
-        // It takes over.
+        // The replica takes over.
         let promoted = MySqlProvider::connect(replica.url()).await.unwrap();
         skip(&promoted, "extended").await;
     }
@@ -83,7 +83,7 @@ async fn catch_up(primary: &MySqlPool, replica: &MySqlPool) {
     assert_eq!(row.await.unwrap().get::<i32, _>(0), 0, "the replica runs");
 }
 
-/// Everything, as text.
+/// The whole table as text.
 async fn records(pool: &MySqlPool) -> Vec<String> {
     let text = "SELECT CAST(CONCAT_WS(', ', name, lock_until, locked_at, locked_by, \
                 shedlock_fencing_token, shedlock_slot, shedlock_slot_done, \
@@ -128,14 +128,14 @@ async fn a_url_sets_how_far_apart_the_clocks_of_servers_may_be() {
     let url = with_option(&room.url, "server_skew", "2s");
     let provider = MySqlProvider::connect(&url).await.unwrap();
     assert_eq!(provider.capabilities().server_skew, Duration::from_secs(2));
-    // The clocks of clients are declared on their own.
+    // The clients' clocks are declared separately.
     let url = with_option(&url, "time", "client");
     let provider = MySqlProvider::connect(&url).await.unwrap();
     assert_eq!(provider.capabilities().server_skew, Duration::ZERO);
 }
 
-/// Two nodes that write side by side. What loses against the other node when it commits is tried
-/// again, and is no error and no second winner.
+/// Two nodes that accept writes at the same time. A statement that conflicts with the other node on
+/// commit is retried. It is neither an error nor a second winner.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_of_galera_grant_no_lock_twice() {
     let library = "/usr/lib/galera/libgalera_smm.so";
@@ -257,7 +257,8 @@ async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
     panic!("{question} should be {answer} and is {last}");
 }
 
-/// What a primary is set to when another server takes over: none of our connections stays with it.
+/// The state of a primary after another server has taken over: none of our connections stays with
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_set_to_read_only_keeps_no_connection_of_ours() {
     if !OwnServer::can_start() {
@@ -267,7 +268,7 @@ async fn a_server_that_was_set_to_read_only_keeps_no_connection_of_ours() {
     let pool = MySqlPool::connect(server.url()).await.unwrap();
     let room = Room::migrated(server.url()).await;
     let database = room.url.rsplit('/').next().unwrap();
-    // Those who administer the server may write all the same.
+    // Administrators may write nevertheless.
     let grant = format!("GRANT SELECT, INSERT, UPDATE ON {database}.* TO worker");
     run(&pool, "CREATE USER worker").await;
     run(&pool, &grant).await;

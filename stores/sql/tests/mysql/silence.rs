@@ -1,4 +1,4 @@
-//! Servers that never answer, and sessions that no longer serve.
+//! Servers that never reply, and sessions that are no longer usable.
 
 use shedlock_conformance::proxy::Proxy;
 use shedlock_sql::MySqlProvider;
@@ -27,14 +27,14 @@ pub(crate) async fn no_call_hangs(server: &str) {
     every_method_returns(&provider, &proxy).await;
 }
 
-/// A primary that was demoted keeps its sessions; the address leads to the new one.
+/// A demoted primary keeps its sessions, and the address leads to the new one.
 pub(crate) async fn a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so(server: &str) {
     let room = Room::migrated(server).await;
     let pool = sqlx::mysql::MySqlPoolOptions::new().max_connections(1);
     let pool = pool.connect(&room.url).await.unwrap();
     let provider = MySqlProvider::builder(pool.clone()).build().unwrap();
     free(&provider, &take(&provider, "job").await).await;
-    // The one session that there is.
+    // The only session.
     sqlx::raw_sql("SET SESSION TRANSACTION READ ONLY")
         .execute(&pool)
         .await

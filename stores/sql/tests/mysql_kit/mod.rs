@@ -22,26 +22,26 @@ use tokio::sync::Mutex;
 use crate::common;
 pub(crate) use race::race;
 
-/// As ShedLock's documentation has it.
+/// The table from ShedLock's documentation.
 pub(crate) const SHEDLOCKS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, \
     lock_until TIMESTAMP(3) NOT NULL, \
     locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))";
-/// Whole seconds, and the update of `lock_until` behind everybody's back that old servers add.
+/// Whole seconds, and the implicit update of `lock_until` that old servers add.
 pub(crate) const WHOLE_SECONDS: &str = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, \
     lock_until TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
     locked_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
     shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
-/// Without a zone, to the microsecond.
+/// Without a zone, with microseconds.
 pub(crate) const DATETIMES: &str = "CREATE TABLE shedlock(name VARCHAR(100) NOT NULL, \
     lock_until DATETIME(6) NOT NULL, locked_at DATETIME(6) NOT NULL, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
     shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
 
-/// Who the workers on a server of our own are.
+/// The user of the workers on a separate server.
 const USER: &str = "worker";
 
 /// One kind of table, reached in one way.
@@ -49,26 +49,26 @@ pub(crate) struct MySql {
     name: &'static str,
     server: String,
     ddl: Option<&'static str>,
-    /// What is added to the provider's URL.
+    /// Options added to the provider's URL.
     options: &'static str,
     /// The zone of Java's sessions.
     java_zone: &'static str,
-    /// The zone of the sessions of a pool of the user's.
+    /// The zone of the sessions of a user's pool.
     pool_zone: &'static str,
-    /// Providers are made over such a pool, not from a URL.
+    /// Providers are created over such a pool, not from a URL.
     pooled: bool,
     scope: Scope,
 }
 
 /// Instants are written in another type or zone, or by another clock.
 pub(crate) const INSTANTS: &[Tag] = &[Tag::Time];
-/// Names and owners are texts in the statement.
+/// Names and owners are literals in the statement.
 const TEXTS: &[Tag] = &[Tag::Names, Tag::Operators, Tag::Connection];
 /// No columns for tokens and slots.
 const BARE: &[Tag] = &[Tag::Declared, Tag::Record];
 
 impl MySql {
-    /// Over the table that `migrate` makes, from a URL, all sessions in UTC.
+    /// Over the table that `migrate` creates, from a URL, with all sessions in UTC.
     pub(crate) fn new(name: &'static str, server: &str) -> Self {
         Self {
             name,
@@ -82,7 +82,7 @@ impl MySql {
         }
     }
 
-    /// A variant, which changes this.
+    /// Marks this as a variant that changes only the behavior with these tags.
     pub(crate) fn about(mut self, tags: &'static [Tag]) -> Self {
         self.scope = Scope::About(tags);
         self
@@ -98,13 +98,13 @@ impl MySql {
         self
     }
 
-    /// Java's sessions are in this zone, and the provider is told so.
+    /// Java's sessions are in this zone, and the provider is configured for it.
     pub(crate) fn shared_with(mut self, zone: &'static str) -> Self {
         self.java_zone = zone;
         self
     }
 
-    /// Over a pool of the user's with sessions in this zone.
+    /// Over a user's pool with sessions in this zone.
     pub(crate) fn pool_in(mut self, zone: &'static str) -> Self {
         self.pool_zone = zone;
         self.pooled = true;
@@ -121,8 +121,8 @@ impl MySql {
             .max_connections(1)
             .connect(server)
             .await?;
-        // The collation of names is the database's where ShedLock's definition names none; the
-        // kit's names need one that tells all of them apart.
+        // If ShedLock's definition names no collation, names have the database's. The kit needs one
+        // that distinguishes all of its names.
         let exact = "/*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */";
         let create = format!("CREATE DATABASE {database} CHARACTER SET utf8mb4 {exact}");
         run(&admin, &create).await?;
@@ -137,7 +137,7 @@ impl MySql {
             url = common::with_option(&url, "shared_session_zone", self.java_zone);
         }
         if own.is_some() {
-            // Limits do not hold for those who may do all.
+            // Limits do not apply to superusers.
             let make = format!("CREATE USER {USER}; GRANT ALL ON {database}.* TO {USER}");
             let admin = MySqlPool::connect(server).await?;
             run(&admin, &make).await?;
@@ -178,7 +178,7 @@ impl MySql {
     }
 }
 
-/// All kinds that both servers are tested with.
+/// All variants that are tested on both servers.
 pub(crate) fn variants(names: &[&'static str; 8], server: &str) -> Vec<MySql> {
     vec![
         MySql::new(names[0], server),
@@ -218,7 +218,7 @@ impl Harness for MySql {
         self.scope
     }
 
-    /// One kind stands for all: what a crash does is the server's.
+    /// One variant stands for all: the effect of a crash depends only on the server.
     fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
         if self.name != "mariadb" || !OwnServer::can_start() {
             return None;
@@ -234,7 +234,7 @@ impl Harness for MySql {
         action(connect(spec.to_owned()))
     }
 
-    /// One for both.
+    /// One profile for both.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         if self.name != "mariadb" && self.name != "mysql" {
             return None;
@@ -254,7 +254,7 @@ impl Harness for MySql {
     }
 
     fn round_trips(&self) -> Option<RoundTrips> {
-        // Without prepared statements each one is prepared before it is run.
+        // Without prepared statements each statement is prepared before it runs.
         let is_prepared = !self.options.contains("prepared=false");
         is_prepared.then_some(RoundTrips::CONDITIONAL)
     }
@@ -262,7 +262,7 @@ impl Harness for MySql {
 
 /// A database with a table.
 pub(crate) struct Base {
-    /// A session as Java has it.
+    /// A session like Java's.
     java: MySqlPool,
     base: String,
     url: String,
@@ -272,10 +272,10 @@ pub(crate) struct Base {
     java_zone: &'static str,
     pool_zone: &'static str,
     pooled: bool,
-    /// The scheme of JDBC's URLs, and what they are to end with.
+    /// The scheme of JDBC's URLs, and their suffix.
     jdbc: (&'static str, &'static str),
     own: Option<OwnServer>,
-    /// Whoever keeps the table for himself.
+    /// The transaction that locks the table.
     keeper: Mutex<Option<Transaction<'static, Server>>>,
 }
 
@@ -288,7 +288,7 @@ impl Base {
         Ok(())
     }
 
-    /// A provider over a pool of the user's.
+    /// A provider over a user's pool.
     async fn over_pool(
         &self,
         connections: u32,
@@ -349,7 +349,7 @@ impl Namespace for Base {
         action(self.create())
     }
 
-    /// The wall clock of UTC, which Java's session takes for its own.
+    /// UTC wall-clock time, which Java's session interprets as its own.
     fn write_as_shedlock<'a>(
         &'a self,
         name: &'a LockName,

@@ -1,4 +1,4 @@
-//! Whether the server lets one of several writers win.
+//! Checks whether the server lets exactly one of several writers win.
 
 use shedlock_conformance::Verdict;
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};

@@ -1,4 +1,4 @@
-//! What the torture needs of MySQL and MariaDB.
+//! What the torture test needs from MySQL and MariaDB.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -11,7 +11,7 @@ use super::{Base, USER, run};
 use crate::common;
 
 impl Base {
-    /// Cuts those that there are, too.
+    /// Also ends the existing connections.
     async fn few_connections(&self) -> Result<(), BoxError> {
         let limit = format!("ALTER USER {USER} WITH MAX_USER_CONNECTIONS 2");
         run(&self.java, &limit).await?;

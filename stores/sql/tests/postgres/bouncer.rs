@@ -5,11 +5,11 @@ use crate::room::{Room, free, request, skip, take};
 use shedlock_core::SkipReason;
 use shedlock_sql::PostgresProvider;
 
-/// Each session of the pool meets another server connection, and none keeps a statement.
+/// Each session of the pool gets a different server connection, and none keeps a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn pgbouncer_in_transaction_pooling_serves() {
     let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
-        // Said by xtask, which looked for it.
+        // xtask, which looked for it, has reported this.
         return;
     };
     let room = Room::migrated().await;

@@ -1,4 +1,4 @@
-//! What a crash of the server may forget, and what it may not.
+//! What a server may lose in a crash, and what it must keep.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use shedlock_core::{
 use shedlock_sql::PostgresProvider;
 use sqlx::{PgPool, Row as _};
 
-/// How many crashes: 12, one for each way and each promise, unless set.
+/// The number of crashes. Default: 12, one for each combination of way and promise.
 const ROUNDS: &str = "SHEDLOCK_TEST_CRASHES";
 
-/// What is answered before the crash.
+/// The call that is confirmed before the crash.
 #[derive(Clone, Copy, Debug)]
 enum Promise {
-    /// A lock whose record was not there.
+    /// A lock without a record.
     Insert,
-    /// A lock whose record was there.
+    /// A lock with an existing record.
     Acquisition,
     Extension,
     /// The mark of a slot that must not be lost.
@@ -44,8 +44,8 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::OwnConnections, Way::UsersPool, Way::PgBouncer];
 
-/// A role, a database or a server may be set to answer commits before they are on the disk. The
-/// WAL writer rests, so that nothing else writes them there in time.
+/// A role, a database or a server may be configured to confirm commits before they are on disk. The
+/// WAL writer is slowed down, so that nothing else writes them to disk in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_forgets_nothing_that_was_answered_with_synchronous_commit_off() {
     if !OwnServer::can_start() {
@@ -70,7 +70,7 @@ async fn a_crash_forgets_nothing_that_was_answered_with_synchronous_commit_off()
         let promise = PROMISES[round % PROMISES.len()];
         let way = WAYS[round / PROMISES.len() % WAYS.len()];
         let Some(provider) = reach(&server, way).await else {
-            // Said by xtask, which looked for it.
+            // xtask, which looked for it, has reported this.
             continue;
         };
         let lock = format!("{promise:?}-{round}");
@@ -90,7 +90,7 @@ async fn a_crash_forgets_nothing_that_was_answered_with_synchronous_commit_off()
     );
 }
 
-/// Sessions of the user's own pool show what they were set to.
+/// Sessions of the user's own pool show their original setting.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_leaves_the_session_as_it_was() {
     for word in ["off", "local", "remote_write", "on", "remote_apply"] {
@@ -159,7 +159,7 @@ async fn reach(server: &OwnServer, way: Way) -> Option<Box<dyn LockProvider>> {
 }
 
 impl Promise {
-    /// The lease after the last answer.
+    /// Makes the calls, and returns the lease after the last reply.
     async fn make(self, provider: &dyn LockProvider, server: &OwnServer, lock: &str) -> Lease {
         match self {
             Self::Insert => take(provider, lock).await,
@@ -207,7 +207,7 @@ impl Promise {
     }
 }
 
-/// Has all that came before written to the disk, so that what follows is on its own.
+/// Flushes all earlier writes to disk, so that the calls that follow are not flushed with them.
 async fn flush(server: &OwnServer) {
     let pool = PgPool::connect(server.url()).await.unwrap();
     sqlx::raw_sql("CHECKPOINT").execute(&pool).await.unwrap();

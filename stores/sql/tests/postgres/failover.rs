@@ -1,4 +1,4 @@
-//! A primary that fails, the standby that takes its place, and the old primary as its standby.
+//! A primary that fails, the standby that takes over, and the old primary as its standby.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -33,7 +33,7 @@ async fn sessions_to_an_old_primary_that_follows_the_new_one_fail_no_call() {
     old.stop();
     assert!(new.fetch::<bool>("SELECT pg_promote()").await);
     old.follow(&new);
-    // The name still leads to the old one, which serves reads, on several sessions.
+    // The name still leads to the old server, which serves reads on several sessions.
     let running = name("running");
     let read = || async {
         let reads = futures_util::future::join_all((0..4).map(|_| provider.inspect(&running)));
@@ -45,7 +45,7 @@ async fn sessions_to_an_old_primary_that_follows_the_new_one_fail_no_call() {
     let refused = provider.attempt(&request("job")).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
     read().await;
-    // They stay when the name leads to the new one.
+    // The sessions remain when the name leads to the new server.
     name_in_dns.lead_to(&new);
     let longer = ExtendRequest::new(Duration::from_secs(90));
     let extended = provider.extend(&lease, &longer).await.unwrap();
@@ -56,7 +56,7 @@ async fn sessions_to_an_old_primary_that_follows_the_new_one_fail_no_call() {
     free(&provider, &lease).await;
 }
 
-/// A server of the test's own, whose data can be replaced.
+/// A server for this test only, whose data can be replaced.
 struct Server {
     server: OwnServer,
     data: PathBuf,
@@ -87,7 +87,7 @@ impl Server {
         self.server.kill().unwrap();
     }
 
-    /// Starts this server, which does not run, as a standby of that one.
+    /// Starts this stopped server as a standby of the other one.
     fn follow(&self, primary: &Self) {
         let owner = std::fs::metadata(&self.data).unwrap();
         std::fs::remove_dir_all(&self.data).unwrap();
@@ -96,7 +96,7 @@ impl Server {
             .args(["--dbname", primary.server.url()])
             .arg("--pgdata")
             .arg(&self.data)
-            // Where this process is root, the server is not.
+            // If this process is root, the server is not.
             .uid(owner.uid())
             .gid(owner.gid())
             .current_dir("/");
@@ -106,7 +106,7 @@ impl Server {
         self.server.start_again().unwrap();
     }
 
-    /// Waits until this standby has all that its primary has written so far.
+    /// Waits until this standby has everything that its primary has written so far.
     async fn catch_up_with(&self, primary: &Self) {
         let written: String = primary.fetch("SELECT pg_current_wal_lsn()::text").await;
         let is_here = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
@@ -133,7 +133,7 @@ impl Server {
     }
 }
 
-/// A name that leads to one server and then to another; connections that were made stay.
+/// A name that leads to one server and later to another. Open connections remain.
 struct Name {
     url: String,
     target: Arc<Mutex<SocketAddr>>,

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is said of it.
+//! Failures, and the errors that report them.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ async fn a_server_that_cannot_be_reached_is_told_without_secrets() {
 }
 
 async fn room_with_secret() -> PostgresProvider {
-    // The server trusts everybody on loopback; the password is for us to hide.
+    // The server trusts all clients on loopback. The password is there to check that we hide it.
     let mut url = url::Url::parse(&server("SHEDLOCK_TEST_POSTGRES_URL")).unwrap();
     url.set_password(Some("hunter2")).unwrap();
     PostgresProvider::connect(url.as_str()).await.unwrap()
@@ -203,7 +203,7 @@ async fn an_abandoned_attempt_is_in_nobodys_way() {
         answer = provider.attempt(&abandoned) => panic!("the record is locked: {answer:?}"),
         () = wait(Duration::from_millis(200)) => {}
     }
-    // The one connection is free again, although its statement waits on the server still.
+    // The only connection is free again, although its statement still waits on the server.
     free(&provider, &take(&provider, "other").await).await;
     transaction.rollback().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Records that the server hides, tables that it guards, and tables that change.
+//! Records that the server hides, tables with policies, and tables that change.
 
 use std::time::Duration;
 
@@ -36,14 +36,14 @@ async fn a_record_that_never_ends_is_held_and_breaks_no_other() {
         let names: Vec<_> = listed.iter().map(|record| record.name.as_str()).collect();
         assert_eq!(names, ["far", "job", "never", "other"], "{kind}");
         let _ = skip(&provider, &request("far")).await;
-        // With a slot, too, whose rules look at when the lock was acquired.
+        // With a slot too, whose rules read the time of acquisition.
         let slot = Slot::at(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
         let slotted = request("never").with_slot(slot.unwrap());
         let Attempt::Acquired(never) = provider.attempt(&slotted).await.unwrap() else {
             panic!("it ended before time began");
         };
         free(&provider, &never).await;
-        // The owner of the lock that does not end can still give it back.
+        // The owner of a lock without an end can still release it.
         free(&provider, &lease).await;
         hold(&provider, "job").await;
     }

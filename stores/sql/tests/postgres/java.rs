@@ -8,7 +8,7 @@ use shedlock_core::{
     UnlockRequest,
 };
 
-/// The statements that ShedLock 7.9.0 sends in db-time mode, by their effect (wire format 3.5).
+/// Statements with the effect of those that ShedLock 7.9.0 sends in db-time mode (wire format 3.5).
 struct Java<'a> {
     room: &'a Room,
     host: &'static str,
@@ -129,7 +129,7 @@ async fn a_table_that_was_migrated_still_takes_shedlocks_statements() {
     assert!(again.changes.is_empty(), "{again:?}");
     share_with_java(&room).await;
 
-    // A provider that knew the table as it was sees the columns when it needs them.
+    // A provider that has read the table's old shape finds the columns when it needs them.
     let slot = Slot::at(SystemTime::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
     let attempt = before.attempt(&request("slotted").with_slot(slot)).await;
     let lease = attempt.unwrap().acquired().unwrap();

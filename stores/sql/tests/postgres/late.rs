@@ -12,24 +12,24 @@ use sqlx::{Postgres, Transaction};
 use crate::common::{address, wait, with_option};
 use crate::room::{Room, free, name, request, take};
 
-/// How long the attempts of these tests may be on their way.
+/// The timeout of the attempts in these tests.
 const TIMEOUT: Duration = Duration::from_millis(800);
 
-/// What the transaction does that an attempt had to wait for.
+/// What the transaction does for which an attempt waits.
 #[derive(Clone, Copy, Debug)]
 enum InTheWay {
     /// It only locks the record.
     Locks,
     /// It changes the record, and commits.
     Writes,
-    /// It changes the record, and takes that back.
+    /// It changes the record, and rolls back.
     TakesBack,
-    /// It makes the record, and takes that back.
+    /// It creates the record, and rolls back.
     Makes,
 }
 
 impl Room {
-    /// The record of this lock, or its name, is in the hands of a transaction.
+    /// Starts a transaction that holds the record of this lock, or its name.
     async fn keep(&self, way: InTheWay) -> Transaction<'static, Postgres> {
         let mut transaction = self.admin.begin().await.unwrap();
         let text = match way {
@@ -78,8 +78,8 @@ impl Room {
     }
 }
 
-/// An attempt whose sender gives up while it waits on the server for a transaction, which then lets
-/// it on after its timeout.
+/// Sends an attempt and gives it up while it waits on the server for a transaction. The transaction
+/// ends only after the attempt's timeout.
 async fn abandoned(room: &Room, options: &str, way: InTheWay) -> AttemptRequest {
     let url = format!("{}&{options}", room.url);
     let provider = PostgresProvider::connect(&url).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_late_copy_takes_no_lock_without_prepared_statements() {
     takes_no_lock("prepared=false").await;
 }
 
-/// The server's time came along with the first look at the table.
+/// The first look at the table has already returned the server's time.
 #[tokio::test]
 async fn a_first_attempt_is_sent_once() {
     let room = Room::migrated().await;
@@ -161,8 +161,8 @@ async fn an_attempt_that_waits_less_than_its_timeout_takes_the_lock() {
     free(&provider, &lease).await;
 }
 
-/// The commit of an attempt takes long (here by a trigger, otherwise on a disk that stalls or for
-/// want of a standby): no other session sees the attempt yet.
+/// The commit of an attempt takes long (here because of a trigger; in practice because a disk
+/// stalls or a standby is missing). No other session sees the attempt yet.
 async fn outlasts(room: &Room) {
     room.run(
         "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \

@@ -16,7 +16,7 @@ use crate::sources::Deadpool;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A pool of bb8, which asks for each client that comes back whether it is broken: so it can be told.
+/// A pool of bb8, which checks for each returned client whether it is broken. `discard` makes this check fail.
 #[derive(Clone, Debug)]
 struct Bb8(bb8::Pool<Manager>);
 
@@ -90,7 +90,7 @@ async fn locks_are_kept_over_a_pool_of_bb8() {
     free(&provider, &lease).await;
 }
 
-/// A call that is given up leaves a statement that the server still works on.
+/// An abandoned call leaves a statement that the server is still executing.
 async fn session_is_not_lent_again(source: impl ClientSource, left: impl Fn() -> usize) {
     let room = Room::migrated().await;
     let limit = Duration::from_secs(1);
@@ -128,7 +128,7 @@ async fn a_session_of_bb8_whose_answer_did_not_come_is_not_lent_again() {
     session_is_not_lent_again(pool, left).await;
 }
 
-/// Each connection has a task, which would wait for an answer that no one wants any more.
+/// Each connection has a task, which would wait for a reply that is no longer needed.
 #[tokio::test]
 async fn a_statement_that_is_given_up_leaves_no_connection_behind() {
     let room = Room::migrated().await;
@@ -184,7 +184,7 @@ async fn errors_of_tokio_postgres_say_what_to_do() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-    // The server of the tests has no TLS.
+    // The test server has no TLS.
     let verified = at(&|url| url.set_query(Some("sslmode=verify-full")));
     let error = TokioPostgresProvider::connect(&verified).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
@@ -195,7 +195,7 @@ async fn errors_of_tokio_postgres_say_what_to_do() {
         error.to_string().contains("target_session_attrs"),
         "{error}"
     );
-    // A pool reports its own error, with the server's inside.
+    // A pool returns its own error, which contains the server's.
     let pool = Deadpool::new(&no_database).unwrap();
     let provider = TokioPostgresProvider::builder(pool).build().unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();

@@ -11,11 +11,11 @@ use shedlock_sql::PostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
 
-/// As ShedLock's documentation has it.
+/// The table from ShedLock's documentation.
 pub(crate) const SHEDLOCKS: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
     locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name)";
 
-/// A schema of its own, and a way to it as its owner.
+/// A separate schema, and a URL that reaches it as its owner.
 pub(crate) struct Room {
     pub(crate) schema: String,
     pub(crate) url: String,
@@ -113,7 +113,7 @@ pub(crate) async fn hold(provider: &dyn LockProvider, lock: &str) {
     let _ = take(provider, lock).await;
 }
 
-/// Makes the table.
+/// Creates the table.
 pub(crate) async fn migrate(provider: &dyn LockProvider) {
     let _ = provider.migrate().await.unwrap();
 }

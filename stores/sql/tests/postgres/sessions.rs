@@ -1,4 +1,4 @@
-//! Sessions that no longer serve, and what takes their place.
+//! Sessions that are no longer usable, and what replaces them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::room::{Room, free, take};
 use shedlock_core::{AttemptRequest, ErrorKind, LockProvider as _};
 use shedlock_sql::PostgresProvider;
 
-/// A primary that was demoted keeps its sessions; the address leads to the new one.
+/// A demoted primary keeps its sessions, and the address leads to the new one.
 #[tokio::test]
 async fn a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so() {
     let room = Room::migrated().await;
@@ -24,7 +24,7 @@ async fn a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so() {
     let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
     let refused = provider.attempt(&crate::room::request("job")).await;
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
-    // A session takes this setting when it starts, and keeps it.
+    // A session reads this setting when it starts, and keeps it.
     room.run(&format!(
         "ALTER ROLE {role} RESET default_transaction_read_only"
     ))
@@ -34,7 +34,7 @@ async fn a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so() {
         .await;
 }
 
-/// Several connections, all to the server that was demoted while they lay unused.
+/// Several connections, all to a server that was demoted while they were idle.
 #[tokio::test]
 async fn a_failover_between_two_calls_fails_none_of_them() {
     let room = Room::migrated().await;
@@ -50,7 +50,7 @@ async fn a_failover_between_two_calls_fails_none_of_them() {
     url.set_username(&role).unwrap();
     let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
     let name = crate::room::name("job");
-    // Reads are served by the demoted server, on four connections at once.
+    // The demoted server serves reads, on four connections at once.
     let reads = futures_util::future::join_all((0..4).map(|_| provider.inspect(&name)));
     for read in reads.await {
         assert!(read.unwrap().is_none());
@@ -67,7 +67,7 @@ async fn a_failover_between_two_calls_fails_none_of_them() {
         .await;
 }
 
-/// What an application does to the sessions of its pool, or a proxy to ours.
+/// What an application does to its pool's sessions, or a proxy to ours.
 #[tokio::test]
 async fn a_session_that_has_lost_its_prepared_statements_fails_no_call() {
     let room = Room::migrated().await;
@@ -86,7 +86,7 @@ async fn a_session_that_has_lost_its_prepared_statements_fails_no_call() {
     free(&provider, &lease).await;
 }
 
-/// `acquire` of a pool of sqlx waits for half a minute, which is longer than anyone waits here.
+/// `acquire` of a sqlx pool waits for 30 s, longer than any caller waits here.
 #[tokio::test]
 async fn a_pool_without_a_connection_to_spare_is_not_an_unknown_outcome() {
     let room = Room::migrated().await;

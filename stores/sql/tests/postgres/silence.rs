@@ -1,4 +1,4 @@
-//! A server, or a PgBouncer, that accepts connections and requests, and never answers.
+//! A server, or a PgBouncer, that accepts connections and requests, and never replies.
 
 use shedlock_conformance::proxy::{Fault, Proxy};
 use shedlock_core::ErrorKind;
@@ -9,7 +9,7 @@ use crate::common::silence::{TIMEOUT, every_method_returns};
 use crate::common::{address, server_if_any, with_option};
 use crate::room::Room;
 
-/// A proxy before this server, and the URL through it.
+/// A proxy in front of this server, and the URL through it.
 async fn through(url: &str) -> (Proxy, String) {
     let proxy = Proxy::start(address(url, 5432).unwrap()).await.unwrap();
     let mut url = url::Url::parse(url).unwrap();

@@ -117,7 +117,8 @@ async fn a_plain_name_is_folded_as_shedlocks_is() {
     free(&provider, &take(&provider, "job").await).await;
 }
 
-/// Others write to the same server meanwhile; between two readings nobody may, sometimes.
+/// Other tests write to the same server. At least one pair of readings must have no write in
+/// between.
 #[tokio::test]
 async fn an_attempt_on_a_held_lock_writes_no_wal() {
     let room = Room::migrated().await;

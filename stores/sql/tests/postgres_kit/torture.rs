@@ -1,4 +1,4 @@
-//! What the torture needs of PostgreSQL.
+//! What the torture test needs from PostgreSQL.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::{Schema, common, run};
 
 impl Schema {
-    /// For all sessions, also for those that are open.
+    /// Applies to all sessions, including open ones.
     async fn only_reads(&self, word: &str) -> Result<(), BoxError> {
         let set = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
         run(&self.admin, set).await?;
