@@ -125,7 +125,7 @@ async fn a_record_of_shedlocks_excludes_us_until_it_expires() {
     room.close().await;
 }
 
-/// ShedLock frees the lock whoever holds it. We report this, and never do it ourselves.
+/// ShedLock frees the lock regardless of its owner. We report this, and never do it ourselves.
 #[tokio::test]
 async fn what_shedlock_does_to_our_lock_makes_it_lost() {
     let room = Room::new().await;

@@ -75,7 +75,7 @@ pub(crate) enum Sent {
 }
 
 impl Connections {
-    /// Connections to this source. It tries so many addresses one after another, with these timeouts for each.
+    /// Connections to this source, which tries this many addresses one after another, with these timeouts for each.
     pub(crate) fn new(
         source: Source,
         addresses: usize,

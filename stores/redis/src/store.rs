@@ -385,7 +385,7 @@ fn shown(value: Option<impl fmt::Display>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// The argument by which a script learns whether replicas must confirm.
+/// A script's argument for whether replicas must confirm.
 fn flag(wanted: Option<Confirmation>) -> &'static str {
     if wanted.is_some() { "1" } else { "" }
 }

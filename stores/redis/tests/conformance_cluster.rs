@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kit::cluster::{OnCluster, Room};
 
 fn main() -> ExitCode {
-    // The cluster runs the same program, so it is tested if that server is available.
+    // The cluster uses that server's program, so this test runs only if the server is available.
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let harness = Arc::new(OnCluster::default());
     let code = shedlock_torture::main::<Room>([Arc::clone(&harness) as Arc<_>]);

@@ -74,7 +74,7 @@ impl Room {
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
-    // The test needs the common server's program, so it runs if that server is available.
+    // The test needs the common server's program, so it runs only if that server is available.
     common::server("SHEDLOCK_TEST_REDIS_URL");
     let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
     Own::start(program, settings).await.unwrap()

@@ -14,7 +14,7 @@ use crate::url::{Postgres, Remote};
 ///
 /// # Names of tables and columns
 ///
-/// ShedLock does not quote its names, so the database folds their case: on PostgreSQL the table name `shedLock` means
+/// ShedLock does not quote its names, so the database may fold their case: on PostgreSQL the table name `shedLock` means
 /// the table `shedlock`. The same names mean the same table here. A name in double quotes (`"\"ShedLock\""`) is used
 /// exactly as written, for a table that was created with quotes. Names may contain ASCII letters, digits, `_`, `$` and
 /// `-`. They are never spliced into a statement unquoted.

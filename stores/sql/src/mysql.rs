@@ -113,7 +113,7 @@ fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
     Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
 }
 
-/// Classifies the servers' error numbers. MySQL and MariaDB share most of them; above 1900 they rarely mean the same.
+/// Classifies the servers' error numbers. MySQL and MariaDB share most of them; above 1900 they rarely agree.
 fn of_number(number: u16, message: &str) -> Class {
     match number {
         // Unknown table, column or database; a statement prepared for a table that has changed since.

@@ -18,8 +18,8 @@ pub(crate) const PASSWORD: &str = "p@ss/word";
 pub(crate) const SENTINELS_PASSWORD: &str = "watch&see";
 
 impl Watched {
-    /// Starts so many sentinels. Waits until the replica has caught up and each sentinel has
-    /// discovered all others.
+    /// Starts the servers and this many sentinels. Waits until the replica has caught up and each
+    /// sentinel has discovered all others.
     pub(crate) async fn start(sentinels: usize) -> Result<Self, BoxError> {
         super::server("SHEDLOCK_TEST_REDIS_URL");
         let program = program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;

@@ -339,7 +339,7 @@ impl TortureNamespace for Room {
         Some(format!("redis://{addr}?environment={}", self.environment))
     }
 
-    /// With `safeUpdate`: without it, ShedLock's unlock frees the lock whoever holds it. Each of its leases has its own
+    /// With `safeUpdate`: without it, ShedLock's unlock frees the lock regardless of its owner. Each of its leases has its own
     /// value, which contains this machine's name.
     fn shedlock(&self, _host: &str, through: Option<SocketAddr>) -> Option<Command> {
         let server = match (self.way, through) {

@@ -57,7 +57,7 @@ pub(crate) trait Driver: Database {
 
     fn acquire(pool: &Self::Pool) -> impl Future<Output = Result<Self::Pooled, Failure>> + Send;
 
-    /// Makes a session of the user's pool end when it is dropped, because it may be broken.
+    /// Marks a session of the user's pool to end when it is dropped, because it may be broken.
     fn discard(pooled: &mut Self::Pooled);
 
     /// How many sessions the pool has, and whether one of them is idle. A session that is found

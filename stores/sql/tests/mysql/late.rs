@@ -22,7 +22,7 @@ impl Room {
         transaction
     }
 
-    /// Waits until so many statements like this are running because they wait for a transaction.
+    /// Waits until this many statements that match `like` wait for a transaction.
     async fn waiting(&self, like: &str, statements: i64) {
         let database = self.url.rsplit('/').next().unwrap();
         let count = format!(

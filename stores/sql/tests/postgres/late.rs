@@ -46,7 +46,7 @@ impl Room {
         transaction
     }
 
-    /// Waits until so many sessions wait for a transaction.
+    /// Waits until this many sessions wait for a transaction.
     async fn waiting(&self, sessions: i64) {
         let count = format!(
             "SELECT count(*) FROM pg_stat_activity \

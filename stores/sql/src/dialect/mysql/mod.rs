@@ -8,16 +8,16 @@
 //!   MySQL reads the hint `SET_VAR`, each skips the other's, and the session's own zone never matters. In that zone
 //!   both kinds of columns contain what ShedLock's db-time writes: UTC wall-clock time.
 //! - **Guard.** A server that supports neither (or a proxy that strips comments) would run the statement in the wrong
-//!   zone. So the statement itself checks the zone and forces an error: adding one to the largest integer fails in
-//!   every SQL mode. With autocommit off nothing would ever be committed; the same guard checks that.
+//!   zone. So each statement checks its zone itself and fails if it is wrong: one more than the largest integer is an
+//!   error in every SQL mode. With autocommit off nothing would ever be committed, so the guard checks that too.
 //! - **Names.** `name = …` finds the candidate through the index, in the column's collation, which may treat `Job` and
 //!   `job ` as equal. The second condition compares bytes.
 //! - **Winner.** Determined by the condition in WHERE and the number of rows found. The same reply contains the fencing
 //!   token, as the value that `LAST_INSERT_ID(…)` was set to.
 //! - **Rounding.** For columns with less than microsecond precision the statement itself rounds, always to the safe
 //!   side: MySQL would round to the nearest value and MariaDB would truncate.
-//! - **Both times are set in every UPDATE**, because the first `TIMESTAMP` column of a table may have received `ON
-//!   UPDATE CURRENT_TIMESTAMP` implicitly.
+//! - **Both times are set in every UPDATE**, because the first `TIMESTAMP` column of a table may have received
+//!   `ON UPDATE CURRENT_TIMESTAMP` implicitly.
 //! - **Order.** Assignments run from left to right, and in MySQL later assignments see the new values. So the attempts
 //!   at a slot are counted before the slot is set.
 //! - **Now.** `UTC_TIMESTAMP` is the time at which the statement began. After a wait for a row lock that time is in the
@@ -105,7 +105,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     longest_name: 64,
     quotation_mark: '`',
     placeholders: Placeholders::Positional,
-    // The reply of an attempt is its last insert ID.
+    // Writes return no rows. An attempt returns its fencing token as the last insert ID.
     returns_rows: false,
     probe,
     text,

@@ -13,8 +13,8 @@
 //!   it reads the last committed record, finds another owner, and does not wait. `ON CONFLICT DO UPDATE` does wait.
 //! - Steps that need a running lease use `clock_timestamp()`. An extension that had to wait for a change checks its
 //!   condition again and must then use the current time. Otherwise it could revive a lease that expired meanwhile.
-//! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL. `ON CONFLICT … DO
-//!   UPDATE … WHERE` does both.
+//! - A losing attempt is an `UPDATE` that matches no row: it takes no row lock and writes no WAL.
+//!   `ON CONFLICT … DO UPDATE … WHERE` does both.
 //! - `timestamp` columns contain UTC wall-clock time, as in ShedLock's db-time; `timestamptz` columns contain instants.
 //!   Neither depends on the session's zone.
 //! - Steps whose result the caller relies on (an acquisition, an extension, the mark of a slot that must not be lost)

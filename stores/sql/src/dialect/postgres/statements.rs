@@ -145,7 +145,7 @@ pub(super) fn micros_of(column: &str) -> String {
     ))
 }
 
-/// An instant, or UTC wall-clock time, plus so many microseconds.
+/// An instant, or UTC wall-clock time, plus a duration in microseconds.
 fn later(instant: &str, duration: &str) -> String {
     format!("{instant} + {duration} * interval '1 microsecond'")
 }
@@ -179,7 +179,7 @@ fn up(column: TimeColumn, micros: &str) -> String {
     }
 }
 
-/// The instant, or the UTC wall-clock time, of so many microseconds since 1970 (UTC).
+/// Converts microseconds since 1970 (UTC) to an instant or to UTC wall-clock time.
 fn at(kind: TimeKind, micros: &str) -> String {
     let epoch = match kind {
         TimeKind::Instant => "timestamptz '1970-01-01 00:00:00+00'",

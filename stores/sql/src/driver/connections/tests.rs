@@ -12,7 +12,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use super::*;
 use crate::options::Settings;
 
-/// The machine's clock, ahead by so many seconds.
+/// The machine's clock, advanced by this many seconds.
 #[derive(Clone, Debug, Default)]
 struct Ahead(Arc<AtomicU64>);
 
