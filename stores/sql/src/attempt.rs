@@ -156,7 +156,7 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
-    /// Observes the server's time, which is the instant of a granted lease unless the clients' clocks decide.
+    /// Observes the server's time, at which a granted lease starts unless the clients' clocks judge leases.
     fn observe(&self, plan: &Plan, reply: &Reply) {
         let is_clock = !self.options.time.is_client() && plan.shape.locked_at.unit() <= COARSE;
         let granted_at = reply.row().and_then(|row| row.locked_at);

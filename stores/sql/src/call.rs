@@ -92,7 +92,7 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
-    /// The client's time in whole milliseconds, like ShedLock's clock; zero unless the client's clock decides.
+    /// The client's time in whole milliseconds, like ShedLock's clock; zero unless the client's clock judges leases.
     pub(crate) fn now(&self) -> i64 {
         if !self.options.time.is_client() {
             return 0;

@@ -42,7 +42,7 @@ pub(crate) enum Class {
     Privilege,
     TooLong,
     OutOfRange,
-    /// A text has characters that its column cannot hold.
+    /// A text has characters that its column cannot store.
     Alphabet,
     /// The session is not in the state that a statement needs. The statement detected this and did nothing.
     Session,

@@ -24,7 +24,7 @@ impl Identifier {
     /// written.
     ///
     /// # Errors
-    /// `InvalidInput` that contains `what`.
+    /// `InvalidInput` whose message contains `what`.
     pub(crate) fn parse(what: &str, text: &str, fold: Fold, longest: usize) -> Result<Self> {
         let quoted = text.strip_prefix('"');
         let name = match quoted.and_then(|rest| rest.strip_suffix('"')) {

@@ -31,7 +31,7 @@ impl Extras {
         self.0[1]
     }
 
-    /// Slots can be kept open until they are done.
+    /// Whether slots can be kept open until they are done.
     pub(crate) fn completion(self) -> bool {
         self.0[1..] == [true; 3]
     }

@@ -45,7 +45,7 @@ pub(crate) enum Field {
 }
 
 /// All columns of a record, in the order in which every dialect selects them, followed by the server's time. The latter
-/// is selected only if the clients' clocks decide; it shows how late an attempt arrives.
+/// is selected only if the clients' clocks judge leases; it shows how late an attempt arrives.
 pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
     Name, Owner, LockedAt, LockUntil, Token, Slot, Done, Attempts, Now, ServerTime,
 ];
@@ -159,7 +159,7 @@ pub(crate) struct Values<'a> {
     /// The slot that must have been taken, or passed, before this one. When slots are reset: the
     /// last slot that was read. When a slot is given back: the last slot that the record gets.
     pub(crate) previous: i64,
-    /// The client's time; used only if the client's clock decides.
+    /// The client's time; used only if the client's clock judges leases.
     pub(crate) now: i64,
     /// The last instant of the server's clock at which an attempt may be granted.
     pub(crate) not_after: i64,
@@ -301,7 +301,7 @@ impl Row {
         u64::try_from(self.token?).ok()
     }
 
-    /// The time of the server's clock, whichever clock decides.
+    /// The time of the server's clock, whichever clock judges leases.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.server_time.or(self.now)
     }

@@ -90,7 +90,7 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(Extension::Extended(extended))
     }
 
-    /// Ends a lease by an unlock only. A withdrawal needs more.
+    /// Ends a lease for an unlock. A withdrawal needs further steps.
     async fn end(&self, end: &End<'_>) -> Result<Ended> {
         let call = self.call();
         let plan = call.plan().await?;

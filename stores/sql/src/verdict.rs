@@ -62,7 +62,7 @@ impl State {
                  delete it or give it one",
             ));
         }
-        // An unlock of this owner left the record like this.
+        // This is how an unlock of this owner leaves the record.
         if row.owner.as_deref() == Some(&request.owner().released()) {
             return Err(Error::attempt_ended());
         }

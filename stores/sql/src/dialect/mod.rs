@@ -40,8 +40,8 @@ pub(crate) struct Dialect {
     is_integer: fn(&str) -> bool,
     /// The table that `migrate` creates.
     pub(crate) assumed: Shape,
-    /// The unit, in microseconds, to which durations are rounded up before they are sent. It is not coarser than a
-    /// microsecond if the statements themselves round the instant for coarse columns.
+    /// The unit, in microseconds, to which durations are rounded up before they are sent. It is one microsecond if the
+    /// statements themselves round the instant for coarse columns.
     pub(crate) unit: i64,
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     pub(crate) quote: fn(&str) -> String,
@@ -120,9 +120,9 @@ pub(crate) struct Statements(Vec<(Step, Statement)>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Takes the lock, and the slot. Conditions: the record is free and was not released by this owner, its slots allow
-    /// it, and the server's clock has not passed the not-after when the row has been locked. Changes one row, or none,
-    /// or fails with the class [`Held`](crate::failure::Class::Held). Returns the fencing token, in its row or (MySQL)
-    /// as the last insert ID.
+    /// it, and, once the row is locked, the server's clock has not passed the not-after. Changes one row, or none, or
+    /// fails with the class [`Held`](crate::failure::Class::Held). Returns the fencing token, in its row or (MySQL) as
+    /// the last insert ID.
     Attempt(Claim),
     /// Creates the record as taken, if the slot is not ahead of now + tolerance and the not-after has not passed. If
     /// the record exists: changes nothing, or fails with the class [`Duplicate`](crate::failure::Class::Duplicate).
@@ -148,7 +148,7 @@ pub(crate) enum Step {
     Settle,
     /// Returns a page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
-    /// Sets the last slot, with no open attempt, if the stored one is the previous one.
+    /// Sets the last slot, without an open attempt, if the stored last slot is the `previous` value.
     ResetSlot,
 }
 
@@ -226,8 +226,8 @@ impl Step {
         }
     }
 
-    /// The columns of the reply, depending on whether the clients' clocks decide and whether the server returns rows
-    /// from writes.
+    /// The columns of the reply, depending on whether the clients' clocks judge leases and whether the server returns
+    /// rows from writes.
     fn fields(self, is_client: bool, returns_rows: bool) -> &'static [Field] {
         use Field::{Attempts, LockUntil, LockedAt, Token};
         match self {

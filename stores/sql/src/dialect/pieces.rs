@@ -49,7 +49,8 @@ impl Pieces {
             own = "{named} AND {by} = :owner";
             held = "{own} AND {until} > {now}";
             ended = if step == Step::Unlock(End::NotStarted) { "{own}" } else { "{held}" };
-            // The attempt is not too late by the server's clock, whichever clock decides, evaluated at this place.
+            // Whichever clock judges leases: the attempt is not too late by the server's clock, evaluated at this
+            // place.
             in_time = "{server_micros} <= :not_after";
             held_only = if step == (Step::List { held_only: true }) { " AND {until} > {now}" } else { "" };
             server_time = if options.time.is_client() { ", {server_micros}" } else { "" };
@@ -94,7 +95,7 @@ impl Pieces {
             claimable_once = "COALESCE({slot} < :slot, {true})";
             claimable_open = "{open_slot_is_free}";
             // One of these holds: there is no slot yet; the slot is this one and has attempts left; or the slot is an
-            // earlier one that is closed: done, given up, or run by ShedLock since the record was `{acquired}`.
+            // earlier one that is closed: done, given up, or run by ShedLock (acquired at or after the slot's instant).
             open_slot_is_free = "({slot} IS NULL \
                  OR ({slot} = :slot AND {attempts} < :most_attempts) \
                  OR ({slot} < :slot AND {slot} >= :previous \

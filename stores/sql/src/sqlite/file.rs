@@ -16,7 +16,7 @@ use super::{Place, filesystem, primary_code};
 /// Creates the file and its folder if they are missing, and checks that they are suitable.
 ///
 /// # Errors
-/// `Configuration` that contains the path.
+/// `Configuration` whose message contains the path.
 pub(super) async fn prepare(
     place: Place,
     connect: &SqliteConnectOptions,

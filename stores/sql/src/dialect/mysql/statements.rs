@@ -9,7 +9,7 @@ use crate::shape::{Shape, TimeColumn, TimeKind};
 /// The last second of `TIMESTAMP` less a day, as in the parent module.
 const TIMESTAMP_LIMIT: &str = "TIMESTAMP'2038-01-18 03:14:07'";
 
-/// The server's time, whichever clock decides. Fencing tokens start from it.
+/// The server's time, whichever clock judges leases. Fencing tokens start from it.
 pub(super) const SERVER_MICROS: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
 const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
@@ -147,7 +147,8 @@ fn clocks(options: &Options, shape: &Shape, pieces: &mut Pieces) {
         now_micros = "{server_micros}";
         // The time once the row is locked, if the server has such a clock in UTC and no replica evaluates it later.
         now_by_then = if is_in_utc && !is_replayed { "SYSDATE(6)" } else { "{now}" };
-        // The attempt is not too late by the server's clock, whichever clock decides, evaluated once the row is locked.
+        // Whichever clock judges leases: the attempt is not too late by the server's clock, evaluated once the row is
+        // locked.
         in_time = "{micros_by_then} <= :not_after";
         micros_by_then = match (is_replayed, is_in_utc) {
             // When a replica runs the statement again, later, it must not come to the result that the attempt was late.
