@@ -16,7 +16,7 @@ const CLOCK: &str = "the clock that judges it";
 
 impl MongoStore {
     /// Lets the server judge the attempt. If a race was lost, its winner normally holds the lock, and the next round
-    /// returns this.
+    /// reports it.
     pub(crate) async fn judge(
         &self,
         request: &AttemptRequest,

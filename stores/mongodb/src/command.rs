@@ -15,7 +15,7 @@ use crate::explain::{explain, unacknowledged};
 use crate::store::MongoStore;
 use crate::update::{Now, creation};
 
-/// The minimum time for which a lock with a new document counts as free.
+/// A lock with a new document counts as having been free for at least this long.
 const FREE_FOR: Duration = Duration::from_secs(1);
 
 impl MongoStore {

@@ -202,7 +202,7 @@ impl Store for MongoStore {
         capabilities
     }
 
-    /// One command without a reply, and the query that follows it.
+    /// The time for one command that gets no reply, and for the query that follows it.
     fn longest_call(&self) -> Duration {
         self.settings.response_timeout.saturating_mul(2)
     }

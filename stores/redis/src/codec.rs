@@ -48,7 +48,7 @@ impl Found {
             parts => FromRedisValue::from_redis_value(parts)
                 .map_err(|error| malformed().with_source(error))?,
         };
-        // A key with or without a time to live exists, even if its value is empty.
+        // A remaining time other than zero means that the key exists, even if its value is empty.
         let raw = Some(raw).filter(|raw| !raw.is_empty() || left != 0);
         let text = std::str::from_utf8(&text).map_err(|error| foreign().with_source(error))?;
         let (head, record) = text.split_once('\n').unwrap_or((text, ""));

@@ -82,7 +82,7 @@ impl Shortfall {
         )
     }
 
-    /// The error for a call that took effect on the primary only.
+    /// The error for a call that took effect on the primary, but that too few replicas have confirmed.
     pub(crate) fn in_doubt(self) -> Error {
         self.error(
             ErrorKind::OutcomeUnknown,

@@ -83,7 +83,8 @@ impl Connections {
 
 impl RedisStore {
     /// Checks the server, or each server of a cluster. Logs a warning if it may evict or lose locks. Returns
-    /// `Configuration` for a replica, for a server that is too old, and for a member of a cluster.
+    /// `Configuration` for a replica, for a server that is too old, and for a member of a cluster that is not addressed
+    /// as a cluster.
     pub(crate) async fn check_servers(&self) -> Result<()> {
         let connections = &self.connections;
         let (mut is_durable, mut replicas) = (true, 0_u32);
