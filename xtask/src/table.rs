@@ -81,8 +81,8 @@ fn tables() -> anyhow::Result<[(PathBuf, String, String); 2]> {
     let sheets = sheets()?;
     let file = |path: &str, table: &str| {
         let path = steps::workspace_root().join(path);
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let renewed = with_table(&text, table)
             .with_context(|| format!("cannot find the table in {}", path.display()))?;
         anyhow::Ok((path, text, renewed))
@@ -95,11 +95,13 @@ fn tables() -> anyhow::Result<[(PathBuf, String, String); 2]> {
 
 /// One row for each store: how to connect to it, which feature enables it, and the versions it is tested on.
 fn index(sheets: &[Sheet]) -> String {
-    let mut table = String::from("| store | URL | cargo feature | tested on |\n|---|---|---|---|\n");
+    let mut table =
+        String::from("| store | URL | cargo feature | tested on |\n|---|---|---|---|\n");
     for (entry, sheet) in STORES.iter().zip(sheets) {
         let urls = entry.schemes.iter().map(|scheme| format!("`{scheme}:`"));
         let features = entry.features.iter().map(|(name, _)| format!("`{name}`"));
-        let [urls, mut features] = [urls.collect::<Vec<_>>(), features.collect()].map(|it| it.join(", "));
+        let [urls, mut features] =
+            [urls.collect::<Vec<_>>(), features.collect()].map(|it| it.join(", "));
         if features.is_empty() {
             features.push_str("always built in");
         }

@@ -124,7 +124,9 @@ fn normal(path: &Path) -> PathBuf {
 #[test]
 fn a_broken_link_is_found() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let page = Page::read("# One `two`, three\n\n[a](#one-two-three) [b](#four) [c](none.md) [d](Self::new)\n");
+    let page = Page::read(
+        "# One `two`, three\n\n[a](#one-two-three) [b](#four) [c](none.md) [d](Self::new)\n",
+    );
     assert_eq!(page.links.len(), 4);
     let found = |link: &str| {
         let pages = BTreeMap::from([(here.clone(), Page::read("# One `two`, three\n"))]);

@@ -10,6 +10,7 @@
 //! ```toml
 //! [dependencies]
 //! shedlock = { version = "0.1", features = ["macros", "postgres"] }
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread"] }
 //! ```
 //!
 #![cfg_attr(all(feature = "macros", feature = "postgres"), doc = "```no_run")]
@@ -19,7 +20,7 @@
 //! #[scheduler_lock(name = "expire-{tenant}", lock_at_most_for = "10m", lock_at_least_for = "30s")]
 //! async fn expire_subscriptions(tenant: &str) -> Result<(), shedlock::Error> {
 //!     // Runs on one replica; on the others the call returns Ok(()) at once.
-//!     println!("sending mails for {tenant}");
+//!     println!("expiring the subscriptions of {tenant}");
 //!     Ok(())
 //! }
 //!
@@ -62,27 +63,29 @@
 //! wait unless you set [`LockConfig::lock_wait`].
 //!
 //! It is not
-//! - a queue or a workflow engine: a skipped run is not kept for later. Put work that must not be lost
-//!   into a table, and let the task process what is there;
+//! - a queue or a workflow engine: a skipped run is not kept for later. Put the items of work into a
+//!   table, and let the task process what is there. (That each *tick* is run is a different matter: see
+//!   [Jobs that must not be lost](_documentation::not_lost).)
 //! - a mutex to wait on, or one for short critical sections at a high rate;
-//! - a leader election for the lifetime of the process. A long lease with
-//!   [`keep_alive`](LockConfig::keep_alive) comes close, but take it task by task;
-//! - a guarantee of *exactly once*. A task that is killed halfway has run in part. Its work must be
-//!   idempotent, or carry a [fencing token](#fencing-tokens).
+//! - a leader election for the lifetime of the process. A lock with
+//!   [`keep_alive`](LockConfig::keep_alive) comes close, but acquire it separately for each task;
+//! - a guarantee of *exactly once*. A task that is killed halfway has run in part, so its work must be
+//!   idempotent. Late writes of a paused run are refused with a [fencing token](#fencing-tokens).
 //!
 //! # Two durations
 //!
 //! | | from | what for | choose |
 //! |---|---|---|---|
 //! | `lock_at_most_for` | acquisition, or the last extension | frees the lock when its holder dies | longer than the task ever takes |
-//! | `lock_at_least_for` | acquisition | keeps a quick task from running again on a replica whose clock or timer is late | longer than the clock skew between replicas, shorter than the period |
+//! | `lock_at_least_for` | acquisition | keeps a quick task from running again on a replica whose clock or timer is late | longer than the clocks and timers of the replicas can differ, shorter than the period |
 //!
 //! Both are a `Duration`, or text: `"10m"`, `"1h 30m"`, `"500ms"`, `"PT10M"`. A bare number is
-//! refused. If a lock does not set one, the executor's [`LockDefaults`] apply, then the provider's.
+//! refused. If a lock does not set one, the executor's [`LockDefaults`] apply, then the provider's. If there
+//! are none, a missing `lock_at_most_for` is an error, and `lock_at_least_for` is zero.
 //!
-//! A task never runs past `lock_at_most_for`. A local deadline, which starts before the lock is
-//! requested, passes first, and the task's future is then dropped. A blocking task cannot be dropped; it
-//! can check [`CurrentLock::is_lost`] or register a callback. If you cannot predict how long a task
+//! By default an async task is not polled past the end of its lease. A local deadline, counted from before
+//! the lock was requested, passes before the lease ends in the store, and the task's future is then
+//! dropped. A blocking task cannot be dropped; it can check [`CurrentLock::is_lost`] or register a callback. If you cannot predict how long a task
 //! takes, turn on [`LockConfig::keep_alive`]. Its lease is then extended while it runs, and
 //! `lock_at_most_for` only bounds how long the lock outlives a process that dies.
 //!
@@ -90,30 +93,36 @@
 //!
 //! - **Executed**: the task ran under the lock. Its value is never discarded, even if releasing the
 //!   lock failed; [`Release`] reports that.
-//! - **Skipped**: another process holds the lock, `lock_at_least_for` still keeps it taken, or the slot
-//!   is taken. This is never an error. The [`Skip`] reports who holds the lock and until when, if the
+//! - **Skipped**: another owner holds the lock, `lock_at_least_for` still keeps it taken, or the run's
+//!   [slot](#slots) is taken. This is never an error. The [`Skip`] reports who holds the lock and until when, if the
 //!   store records it.
-//! - **Lost**: the lease ended, or may have ended, before the task.
+//! - **Lost**: the lease ended, or may have ended, before the task did, or the task exceeded its
+//!   `max_run_time`. If the task still ran to its end, its value is returned.
 //! - **An error**: the store failed, or the call was invalid; the task did not run. [`Error::kind`]
 //!   tells you what to do. A store failure is never treated as a held lock.
 //!
-//! If the reply to an attempt is lost on the network, the attempt is sent again with the same owner, so
-//! a broken connection does not leave a lock taken. Copies of the attempt that are still in flight are
-//! refused once [`Executor::store_timeout`] (10 s) has passed, and the attempt is then withdrawn for
-//! good. Until then a copy can take the lock, or its slot, although no task runs under it. While the
-//! store answers, that lasts for two timeouts at most. If the store stays unavailable, or the process
-//! dies, it lasts for `lock_at_most_for` at most. A short-lived program should await
-//! [`Executor::settled`] before it exits; `shedlock run` does.
+//! The attribute maps these to the function's return type; see [`scheduler_lock`]. If that type cannot carry
+//! an error, as with `()`, a store failure and a lost lease are only logged, at error level.
 //!
-//! The lock is released when the task ends, fails, panics or is dropped. If the future is just dropped,
-//! the release happens in the background, on the runtime that dropped it.
+//! If the reply to an attempt is lost on the network, the attempt is sent again under the same owner, so
+//! a broken connection does not leave a lock taken. But a copy that is still in flight may arrive later
+//! and take the lock, or its slot, although no task runs under it. Copies are refused once
+//! [`Executor::store_timeout`] (10 s) has passed, and the runtime then gives back whatever a copy has
+//! taken. While the store answers, all this takes two timeouts at most. If the store stays unavailable, or
+//! the process dies, such a lock stays taken for `lock_at_most_for` at most. A short-lived program should
+//! await [`Executor::settled`] before it exits; `shedlock run` does.
+//!
+//! The lock is released when the task ends, fails, panics or is dropped. If the future is dropped before it
+//! completes, the release happens in the background, on the runtime that dropped it. Outside a runtime the
+//! lock stays taken until `lock_at_most_for` has passed.
 //!
 //! # Fencing tokens
 //!
 //! No process can stop a task while the process itself is stopped (a paused virtual machine, SIGSTOP).
 //! When it wakes, one last write may leave before any code checks the clock, and only the receiver
 //! can refuse that write. Each lease therefore carries a number that grows with every acquisition of
-//! its name, [`CurrentLock::fencing_token`]. Send it with each write, and have the receiver refuse a
+//! its name, [`CurrentLock::fencing_token`]. (On a SQL table without our columns it is `None`; see
+//! [`migrate`](LockProvider::migrate).) Send it with each write, and have the receiver refuse a
 //! token that is smaller than one it has seen:
 //!
 //! ```
@@ -169,7 +178,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! # #[expect(clippy::disallowed_methods, reason = "an example for programs that have no clock")]
 //! let now = SystemTime::now();
-//! // The last full ten minutes: what a timer with this period means by "now".
+//! // The most recent ten-minute boundary: the tick that a timer with this period has just fired for.
 //! let since = now.duration_since(UNIX_EPOCH).unwrap().as_secs();
 //! let slot = Slot::at(UNIX_EPOCH + Duration::from_secs(since - since % 600))?;
 //!
@@ -184,8 +193,8 @@
 //! ```
 //!
 //! With the feature `scheduler`, the module `scheduler` computes slots from cron expressions and
-//! periods. `scheduler::Scheduler` does this for you. With any other scheduler, one line in the job
-//! computes the slot that it fires for:
+//! periods. `scheduler::Scheduler` claims the slot of each tick for you. With any other scheduler, one line
+//! in the job computes the slot of the current tick:
 //!
 #![cfg_attr(feature = "scheduler", doc = "```")]
 #![cfg_attr(not(feature = "scheduler"), doc = "```ignore")]
@@ -198,14 +207,15 @@
 //! # Ok::<(), shedlock::Error>(())
 //! ```
 //!
-//! A slot further ahead of the store's clock than [`LockConfig::slot_tolerance`] is an error:
-//! otherwise a single node with a wrong clock could keep the job from ever running again.
+//! A slot further ahead than [`LockConfig::slot_tolerance`] (60 s) is an error, measured by the store's clock
+//! or, if the store reports none, by this host's. Otherwise a single node with a wrong clock could keep the
+//! job from ever running again.
 //!
 //! # Scheduled functions
 //!
 //! With the features `scheduler` and `macros`, `#[scheduled]` next to `#[scheduler_lock]` declares when
-//! the function runs. The function gets a `job(…)` for the scheduler, which takes the lock and the slot
-//! of each tick in one step:
+//! the function runs. It adds a function `job(…)` (below, `report::job`) that creates the job for the
+//! scheduler. Each run takes the lock and the slot of its tick in one step:
 //!
 #![cfg_attr(all(feature = "macros", feature = "scheduler"), doc = "```")]
 #![cfg_attr(not(all(feature = "macros", feature = "scheduler")), doc = "```ignore")]
@@ -256,8 +266,8 @@
 //!
 //! Inside a locked task, [`current_lock`] returns its lock, [`assert_locked`] fails if there is none,
 //! and [`extend_current`] extends its lease. A spawned task carries the lock only if you spawn it with
-//! [`CurrentLock::spawn`], and is stopped before the lock is released. The same name on the same
-//! provider is reentrant.
+//! [`CurrentLock::spawn`]; such a task is stopped before the lock is released. Taking the same name on the
+//! same provider again is reentrant: the inner task runs at once under the outer lock.
 //!
 //! # Testing your code
 //!
@@ -308,7 +318,7 @@
 //! | `macros` | the attribute [`scheduler_lock`]; with `scheduler`, also `scheduled` |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that records metrics through the crate `metrics`, under ShedLock's meter names; with `scheduler`, an observer that records ticks |
-//! | `stores` | every store whose client needs only a Rust and a C compiler to build: the stores of the command |
+//! | `stores` | every store whose client needs only a Rust and a C compiler to build (all but etcd); the program `shedlock` is built with it |
 //!
 //! # Versions
 //!
