@@ -191,12 +191,7 @@ impl MemoryProvider {
             return Ok(Ended::Before);
         }
         let is_unused = matches!(slot, Some((_, SlotEnd::NotStarted)));
-        let is_ended = if is_unused {
-            record.names(owner)
-        } else {
-            record.is_held_by(owner, now)
-        };
-        if !is_ended {
+        if !record.names(owner) || !is_unused && record.locked_until <= now {
             return Ok(Ended::Lost);
         }
         record.locked_until = after(record.locked_at, at_least)?.max(now);

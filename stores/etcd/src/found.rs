@@ -93,9 +93,12 @@ impl Found {
         lock.filter(|_| self.value().owner == owner.as_str())
     }
 
-    /// Whether this owner was the last to acquire the lock, and its lease has expired.
-    pub(crate) fn is_left_by(&self, owner: &Owner) -> bool {
-        self.lock.is_none() && self.record().owner == owner.as_str()
+    /// Whether the last lease is this owner's, running or expired.
+    pub(crate) fn names(&self, owner: &Owner) -> bool {
+        match &self.lock {
+            Some(_) => self.held_by(owner).is_some(),
+            None => self.record().owner == owner.as_str(),
+        }
     }
 
     /// Whether this owner has unlocked, and no one has taken the lock since.

@@ -177,7 +177,7 @@ impl Store for EtcdStore {
         let (name, owner) = (request.name(), request.owner());
         let mut found = self.find(name).await?;
         for _ in 0..ROUNDS {
-            if found.held_by(owner).is_some() || found.is_left_by(owner) {
+            if found.names(owner) {
                 match self.finish(&End::withdrawn(request), found).await? {
                     Ended::ByThisCall => return Ok(true),
                     Ended::ByAnEarlierCall => return Ok(false),
@@ -359,7 +359,7 @@ impl EtcdStore {
                 return Ok(Ended::ByAnEarlierCall);
             }
             let lock = found.held_by(end.owner);
-            if lock.is_none() && !(end.includes_expired() && found.is_left_by(end.owner)) {
+            if lock.is_none() && !(end.includes_expired() && found.names(end.owner)) {
                 return Ok(Ended::Lost);
             }
             let now = self.clock.system_time();

@@ -350,10 +350,11 @@ impl MongoStore {
     /// Returns whether it has ended a running lease.
     async fn give_back(&self, end: &End<'_>) -> Result<bool> {
         let now = self.now();
-        let mut query = running(end.name, end.owner.as_str(), now);
-        if end.includes_expired() {
-            query.remove("$expr");
-        }
+        let owner = end.owner.as_str();
+        let query = match end.includes_expired() {
+            true => owned(end.name, owner),
+            false => running(end.name, owner, now),
+        };
         Ok(self.update(query, ended(now, end)).await?.is_some())
     }
 
@@ -363,15 +364,22 @@ impl MongoStore {
     }
 }
 
-/// Matches a running lease of this owner; for an empty owner, a lease whose document contains none.
+/// Matches a running lease of this owner.
 fn running(name: &LockName, owner: &str, now: Now) -> Document {
+    let mut query = owned(name, owner);
+    query.insert("$expr", now.is_end("$gt"));
+    query
+}
+
+/// Matches a lease of this owner, running or expired; for an empty owner, a lease whose document contains none.
+fn owned(name: &LockName, owner: &str) -> Document {
     let owner = if owner.is_empty() {
         // Null also matches a missing field.
         doc! { "$in": [Bson::Null, ""] }.into()
     } else {
         Bson::from(owner)
     };
-    doc! { "_id": name.as_str(), BY: owner, "$expr": now.is_end("$gt") }
+    doc! { "_id": name.as_str(), BY: owner }
 }
 
 impl From<Database> for Place {

@@ -20,7 +20,7 @@ pub struct Args {
     /// The database with the locks and the tables.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database: String,
-    /// How long runs may continue after the replica is told to stop.
+    /// How long runs may continue after the replica receives SIGTERM.
     #[arg(long, default_value = "25s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
     /// How far the calendar of this replica is behind.

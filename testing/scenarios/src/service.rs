@@ -18,7 +18,7 @@ pub(crate) struct Service {
     pub(crate) executor: Executor,
 }
 
-/// Runs a replica until it is told to stop.
+/// Runs a replica until it receives SIGTERM.
 ///
 /// # Errors
 /// If it cannot start, or if the store fails while it starts.
@@ -49,7 +49,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 impl Service {
-    /// Runs a job by its schedule until the process is told to stop, and logs the outcome of the
+    /// Runs a job by its schedule until the process receives SIGTERM, and logs the outcome of the
     /// run in progress at that time.
     async fn schedule(&self, job: Job, grace: Duration) -> anyhow::Result<()> {
         let scheduler = Scheduler::new(self.executor.clone()).clock(self.clock.clone());

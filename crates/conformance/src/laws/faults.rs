@@ -174,9 +174,7 @@ async fn take_once_freed(
     trap: &Trap,
     request: &AttemptRequest,
 ) -> Result<Option<Lease>, Stop> {
-    while !trap.has_struck() {
-        sleep(Duration::from_millis(5)).await;
-    }
+    trap.struck().await;
     for _ in 0..10 {
         if let Attempt::Acquired(lease) = line.direct.attempt(request).await? {
             return Ok(Some(lease));
@@ -310,9 +308,7 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
         };
         let unlocked = async {
             // Then the extension is at the proxy.
-            while !trap.has_struck() {
-                sleep(Duration::from_millis(5)).await;
-            }
+            trap.struck().await;
             unlock(&line.direct, &same).await?;
             trap.deliver().await;
             Ok(())

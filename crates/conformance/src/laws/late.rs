@@ -276,9 +276,7 @@ pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
         let request = context.request(request.name());
         let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
         let overtaking = async {
-            while !trap.has_struck() {
-                sleep(Duration::from_millis(5)).await;
-            }
+            trap.struck().await;
             // Longer than a tick of any clock that judges.
             sleep(Duration::from_millis(20)).await;
             let another = context.request(request.name());
@@ -308,9 +306,7 @@ async fn until_struck<T>(
     call: impl Future<Output = Result<T, Error>>,
 ) -> Option<Result<T, Error>> {
     let given_up = async {
-        while !trap.has_struck() {
-            sleep(Duration::from_millis(5)).await;
-        }
+        trap.struck().await;
         sleep(Duration::from_millis(50)).await;
     };
     let (call, given_up) = (std::pin::pin!(call), std::pin::pin!(given_up));

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::{Matcher, Strike};
+use crate::wait::sleep;
 
 /// A strike that waits for its request. It stays armed when this is dropped, but dropping it also
 /// drops a request that it withholds.
@@ -59,6 +61,13 @@ impl Trap {
     /// Returns whether the request has arrived and the strike has happened.
     pub fn has_struck(&self) -> bool {
         self.0.struck.load(Ordering::SeqCst)
+    }
+
+    /// Returns once the trap has struck.
+    pub(crate) async fn struck(&self) {
+        while !self.has_struck() {
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Sends the request withheld by [`Strike::WithholdRequest`] to the store, and waits until the

@@ -10,23 +10,21 @@ local owner, acquired, at_least, done, pause, confirm =
 local given, before = ARGV[7] or '', ARGV[8] or ''
 local mark = owner .. ' unlocked'
 
--- Nothing ran under a lease that gives its slot back. So it may also end after it has expired, if the
--- lock has not been taken since.
-local function expired_unused()
-  local kept = before ~= '' and not value and redis.call('GET', KEYS[2])
-  return kept and string.match(kept, '\n%S+ %S+ (%S+)$') == owner
-end
-
-if holder ~= owner and not expired_unused() then
-  -- Repeated after a lost reply: the lock has not been taken meanwhile.
+if holder ~= owner then
   local kept = redis.call('GET', KEYS[2])
-  if kept and string.find(kept, ' ' .. mark, 1, true) and (not value or holder == mark) then
-    if confirm ~= '' then
-      redis.call('SET', KEYS[2], kept)
+  -- Nothing ran under a lease that gives its slot back. So it may also end after it has expired, if the
+  -- lock has not been taken since.
+  local is_unused = before ~= '' and not value and kept and string.match(kept, '\n%S+ %S+ (%S+)$') == owner
+  if not is_unused then
+    -- Repeated after a lost reply: the lock has not been taken meanwhile.
+    if kept and string.find(kept, ' ' .. mark, 1, true) and (not value or holder == mark) then
+      if confirm ~= '' then
+        redis.call('SET', KEYS[2], kept)
+      end
+      return 'before'
     end
-    return 'before'
+    return 'lost'
   end
-  return 'lost'
 end
 
 local free = now

@@ -1,4 +1,4 @@
-//! Scenario 5: the old version is told to stop while its task runs, and the new one is up.
+//! Scenario 5: the old version receives SIGTERM while its task runs, and the new one is up.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::common::{Line, Midnight, Replica, Scene, Shown, Store, until_shown};
 const BEGINS: &str = "the report begins";
 const DONE: &str = "the report is done";
 
-/// Blue's run has begun at midnight, green has started alongside it, and blue is told to stop.
+/// Blue's run has begun at midnight, green has started alongside it, and blue receives SIGTERM.
 fn hand_over(
     scene: &Scene,
     midnight: Midnight,
@@ -50,7 +50,7 @@ fn hand_over(
     Ok([blue, green])
 }
 
-/// Whether blue's run had already finished when blue was told to stop, or the run of the next tick
+/// Whether blue's run had already finished when blue received SIGTERM, or the run of the next tick
 /// had begun.
 fn is_too_late(lines: &[Line]) -> bool {
     let stopping = position(lines, "blue", "shutting down").unwrap_or(lines.len());

@@ -1,7 +1,7 @@
 //! Records what truly happened, and checks whether it was right.
 
+mod ended_owners;
 mod grants;
-mod nobody;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};
