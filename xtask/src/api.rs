@@ -6,14 +6,23 @@ use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 /// The snapshot of a crate, in its folder.
 const FILE: &str = "api.txt";
+
+/// Runs rustdoc, and for a library a second time with JSON as the output.
+const RUSTDOC: &str = r#"#!/bin/sh
+rustdoc "$@" || exit
+case " $* " in
+  *" --crate-type lib "*)
+    RUSTC_BOOTSTRAP=1 exec rustdoc "$@" -Z unstable-options --output-format json ;;
+esac
+"#;
 
 /// Arguments of `cargo xtask api`.
 #[derive(clap::Args)]
@@ -32,7 +41,6 @@ struct Metadata {
 
 #[derive(Deserialize)]
 struct Package {
-    name: String,
     manifest_path: PathBuf,
     /// The registries that it may be published to. `None` for any, empty for none.
     publish: Option<Vec<String>>,
@@ -60,6 +68,8 @@ impl Package {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let status = document()?.status().context("cannot start cargo")?;
+    ensure!(status.success(), "cargo doc failed: {status}");
     let found = snapshots()?;
     if args.update {
         for (file, text) in found {
@@ -73,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Fails if the API of a crate differs from its snapshot.
+/// Fails if the API of a crate differs from its snapshot. The workspace must have been documented with [`document`].
 pub(crate) fn check() -> anyhow::Result<Outcome> {
     Ok(judged(&snapshots()?))
 }
@@ -102,28 +112,26 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
 /// The lines that only one of the texts has: `-` for the old one's, `+` for the new one's.
 fn differences(old: &str, new: &str) -> String {
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
-    let mut text = String::new();
-    for line in old.difference(&new) {
-        let _ = writeln!(text, "  - {line}");
-    }
-    for line in new.difference(&old) {
-        let _ = writeln!(text, "  + {line}");
-    }
-    text
+    let gone = old.difference(&new).map(|line| format!("  - {line}\n"));
+    let added = new.difference(&old).map(|line| format!("  + {line}\n"));
+    gone.chain(added).collect()
 }
 
-/// File and text for each crate.
-fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
+fn metadata() -> anyhow::Result<Metadata> {
     let metadata = ["metadata", "--no-deps", "--format-version", "1"];
     let metadata = host::output(steps::cargo().args(metadata))?;
-    let metadata: Metadata = serde_json::from_str(&metadata)?;
+    Ok(serde_json::from_str(&metadata)?)
+}
+
+/// File and text for each crate, from the JSON that [`document`] has written.
+fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let metadata = metadata()?;
     let crates: Vec<(&Package, &str)> = metadata
         .packages
         .iter()
         .filter_map(|package| Some((package, package.library()?)))
         .collect();
     ensure!(!crates.is_empty(), "no crate of the workspace is published");
-    document(&crates)?;
     let snapshot = |(package, library): &(&Package, &str)| {
         let json = metadata.target_directory.join("doc");
         let json = json.join(format!("{library}.json"));
@@ -138,35 +146,28 @@ fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
     crates.iter().map(snapshot).collect()
 }
 
-/// Makes rustdoc write JSON for these crates.
+/// The command that documents the workspace: for people, and as JSON beside it.
 ///
-/// Its format is not stable, so only rustdoc itself runs as if it were a nightly. If cargo got the same variable, it
-/// would build all dependencies once more.
-fn document(crates: &[(&Package, &str)]) -> anyhow::Result<()> {
-    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let rustdoc = folder.path().join("rustdoc");
-    let mut options = fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o700)
-        .open(&rustdoc)?;
-    std::io::Write::write_all(
-        &mut file,
-        b"#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc \"$@\"\n",
-    )?;
-    drop(file);
+/// The JSON of each library is written by the same call of rustdoc as its pages, so that cargo keeps both until the
+/// source changes. Its format is not stable, so only rustdoc itself runs as if it were a nightly. If cargo got the same
+/// variable, it would build all dependencies once more.
+pub(crate) fn document() -> anyhow::Result<Command> {
+    let folder = metadata()?.target_directory.join("xtask");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let rustdoc = folder.join("rustdoc");
+    // A file of its own is complete whenever another run starts it.
+    let mut written = tempfile::NamedTempFile::new_in(&folder)?;
+    written.write_all(RUSTDOC.as_bytes())?;
+    let executable = fs::Permissions::from_mode(0o755);
+    written.as_file().set_permissions(executable)?;
+    written.persist(&rustdoc)?;
     let mut command = steps::cargo();
     command
-        .args(["doc", "--lib", "--no-deps", "--all-features"])
+        .args(["doc", "--workspace", "--no-deps", "--all-features"])
         .env("RUSTDOC", &rustdoc)
-        .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
-    for (package, _) in crates {
-        command.args(["--package", &package.name]);
-    }
-    let status = command.status().context("cannot start cargo")?;
-    ensure!(status.success(), "cargo doc failed: {status}");
-    Ok(())
+        // The cfg has no other effect than to tell these pages from pages without JSON beside them.
+        .env("RUSTDOCFLAGS", "-D warnings --cfg with_json");
+    Ok(command)
 }
 
 #[cfg(test)]
@@ -182,7 +183,6 @@ mod tests {
     #[test]
     fn only_published_libraries_have_a_snapshot() {
         let package = |publish, kind: &str| Package {
-            name: "a".to_owned(),
             manifest_path: PathBuf::from("a/Cargo.toml"),
             publish,
             targets: vec![Target {

@@ -1,4 +1,4 @@
-//! The test executables of the workspace, built once and run in parallel.
+//! The test executables of the workspace, built once and run in parallel, together with the tests in the documentation.
 //!
 //! Most of them wait for servers and leases more than they compute. So two run at a time, but never two of one package:
 //! resources that these share, such as a server, belong to one executable at a time. The output of each is kept, and
@@ -40,6 +40,9 @@ const ALONE: [(&str, &str); 2] = [
     ("shedlock", "real_time"),
 ];
 
+/// The arguments of cargo for all tests.
+const ALL: [&str; 4] = ["test", "--workspace", "--all-features", "--no-fail-fast"];
+
 /// How many of the slowest are listed at the end.
 const LISTED: usize = 10;
 
@@ -53,6 +56,14 @@ struct Executable {
     source: PathBuf,
     manifest: PathBuf,
     path: PathBuf,
+}
+
+/// What is run at once, and whose output is printed whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Task {
+    Executable(Executable),
+    /// The tests in the documentation, which cargo runs.
+    Documentation,
 }
 
 /// One of cargo's messages. Only messages about executables are used.
@@ -131,6 +142,38 @@ impl Executable {
     }
 }
 
+impl Task {
+    fn is_alone(&self) -> bool {
+        matches!(self, Self::Executable(executable) if executable.is_alone())
+    }
+
+    /// Whether both need resources that one task at a time may use.
+    fn excludes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Executable(one), Self::Executable(other)) => one.package == other.package,
+            _ => false,
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Self::Executable(executable) => executable.title(),
+            Self::Documentation => "documentation".to_owned(),
+        }
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Self::Executable(executable) => executable.command(),
+            Self::Documentation => {
+                let mut command = steps::cargo();
+                command.args(ALL).arg("--doc");
+                command
+            }
+        }
+    }
+}
+
 /// Name and version from cargo's id of a package: `path+file:///a/core#shedlock-core@0.1.0`. The id omits the name if
 /// the folder has it.
 fn package_of(id: &str) -> Option<(String, String)> {
@@ -142,16 +185,15 @@ fn package_of(id: &str) -> Option<(String, String)> {
     Some((name.to_owned(), version.to_owned()))
 }
 
-/// Builds everything, runs it, and then the tests in the documentation. `environment` is passed to the tests.
+/// Builds everything and runs it. `environment` is passed to the tests.
 pub(crate) fn run(
     run: &RunDir,
     environment: &(dyn Fn(&mut Command) + Sync),
     counts: &mut Counts,
 ) -> anyhow::Result<Outcome> {
-    let all = ["test", "--workspace", "--all-features", "--no-fail-fast"];
     let mut build = steps::cargo();
     build
-        .args(all)
+        .args(ALL)
         .args(["--no-run", "--message-format=json-render-diagnostics"]);
     environment(&mut build);
     let mut executables = Vec::new();
@@ -173,14 +215,9 @@ pub(crate) fn run(
         environment,
         complete: &complete,
     };
-    let mut failed = Lanes::new(executables).run(&start, counts)?;
-    let mut documentation = steps::cargo();
-    documentation.args(all).arg("--doc");
-    environment(&mut documentation);
-    let outcome = steps::complete_read(run, &mut documentation, |line| counts.add(line))?;
-    if outcome != Outcome::Passed {
-        failed.push("documentation".to_owned());
-    }
+    let mut tasks: Vec<_> = executables.into_iter().map(Task::Executable).collect();
+    tasks.push(Task::Documentation);
+    let failed = Lanes::new(tasks).run(&start, counts)?;
     Ok(if failed.is_empty() {
         Outcome::Passed
     } else {
@@ -199,13 +236,13 @@ struct Start<'a> {
 
 impl Start<'_> {
     /// Runs one. Also returns its output on both streams.
-    fn run(&self, name: &str, executable: &Executable) -> anyhow::Result<(Ended, String)> {
-        let title = executable.title();
+    fn run(&self, name: &str, task: &Task) -> anyhow::Result<(Ended, String)> {
+        let title = task.title();
         // If it hangs, this line shows which one.
         println!("    begins: {title}");
         let path = self.folder.join(format!("{name}.log"));
         let log = File::create(&path).with_context(|| format!("no {}", path.display()))?;
-        let mut command = executable.command();
+        let mut command = task.command();
         (self.environment)(&mut command);
         command
             .stdin(Stdio::null())
@@ -227,24 +264,24 @@ impl Start<'_> {
     }
 }
 
-/// The executables that are still to run, and those that are running.
+/// The tasks that are still to run, and those that are running.
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<Executable>,
-    running: Vec<Executable>,
+    waiting: Vec<Task>,
+    running: Vec<Task>,
 }
 
 impl Queue {
-    /// The next executable that may run next to the current ones. It counts as running from then on.
-    fn next(&mut self) -> Option<Executable> {
-        if self.running.iter().any(Executable::is_alone) {
+    /// The next task that may run next to the current ones. It counts as running from then on.
+    fn next(&mut self) -> Option<Task> {
+        if self.running.iter().any(Task::is_alone) {
             return None;
         }
-        let is_free = |one: &Executable| {
+        let is_free = |one: &Task| {
             if one.is_alone() {
-                return self.running.is_empty() && self.waiting.iter().all(Executable::is_alone);
+                return self.running.is_empty() && self.waiting.iter().all(Task::is_alone);
             }
-            self.running.iter().all(|it| it.package != one.package)
+            !self.running.iter().any(|it| it.excludes(one))
         };
         let index = self.waiting.iter().position(is_free)?;
         let next = self.waiting.remove(index);
@@ -258,7 +295,7 @@ struct Lanes {
     has_ended: Condvar,
 }
 
-/// An executable that has run.
+/// A task that has run.
 struct Ended {
     title: String,
     seconds: f64,
@@ -266,7 +303,7 @@ struct Ended {
 }
 
 impl Lanes {
-    fn new(waiting: Vec<Executable>) -> Self {
+    fn new(waiting: Vec<Task>) -> Self {
         Self {
             queue: Mutex::new(Queue {
                 waiting,
@@ -281,9 +318,9 @@ impl Lanes {
         let ended = Mutex::new((Vec::new(), counts));
         let lane = |number: usize| -> anyhow::Result<()> {
             let name = format!("tests-{number}");
-            while let Some(executable) = self.take() {
-                let one = start.run(&name, &executable);
-                self.give_back(&executable);
+            while let Some(task) = self.take() {
+                let one = start.run(&name, &task);
+                self.give_back(&task);
                 let (one, printed) = one?;
                 let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
                 let verdict = if one.passed { "ok" } else { "FAILED" };
@@ -305,7 +342,7 @@ impl Lanes {
         })?;
         let (mut ended, _) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
         ended.sort_by(|a: &Ended, b| b.seconds.total_cmp(&a.seconds));
-        println!("\nThe longest of {} test executables:", ended.len());
+        println!("\nThe longest of {} tasks:", ended.len());
         for one in ended.iter().take(LISTED) {
             println!("{:7.1} s  {}", one.seconds, one.title);
         }
@@ -318,7 +355,7 @@ impl Lanes {
     }
 
     /// The next one, as soon as it may run. `None` once nothing is left to start.
-    fn take(&self) -> Option<Executable> {
+    fn take(&self) -> Option<Task> {
         let mut queue = self.queue();
         loop {
             if let Some(next) = queue.next() {
@@ -334,8 +371,8 @@ impl Lanes {
         }
     }
 
-    fn give_back(&self, executable: &Executable) {
-        self.queue().running.retain(|one| one != executable);
+    fn give_back(&self, task: &Task) {
+        self.queue().running.retain(|one| one != task);
         self.has_ended.notify_all();
     }
 }
@@ -388,7 +425,7 @@ mod tests {
     #[test]
     fn two_of_one_package_never_run_at_once() {
         let all = [("sql", "a"), ("sql", "b"), ("core", "c")];
-        let all = all.map(|(package, target)| executable(package, target));
+        let all = all.map(|(package, target)| Task::Executable(executable(package, target)));
         let mut queue = Queue {
             waiting: all.to_vec(),
             running: Vec::new(),
@@ -403,14 +440,15 @@ mod tests {
 
     #[test]
     fn what_goes_by_the_real_time_runs_alone_and_last() {
-        let alone = ALONE.map(|(package, target)| executable(package, target));
+        let alone = ALONE.map(|(package, target)| Task::Executable(executable(package, target)));
         let mut queue = Queue {
             waiting: alone.to_vec(),
             running: Vec::new(),
         };
-        let other = executable("core", "c");
-        queue.waiting.push(other.clone());
+        let other = Task::Executable(executable("core", "c"));
+        queue.waiting.extend([other.clone(), Task::Documentation]);
         assert_eq!(queue.next(), Some(other));
+        assert_eq!(queue.next(), Some(Task::Documentation));
         assert_eq!(queue.next(), None);
         for one in alone {
             queue.running.clear();
@@ -430,18 +468,18 @@ mod tests {
             );
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            Executable {
+            Task::Executable(Executable {
                 path,
                 manifest: folder.path().join("Cargo.toml"),
                 ..executable(name, "it")
-            }
+            })
         };
         let passes = "echo 'test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured'\n\
                       echo '7 cases left out on variants (2): …'";
-        let mut executables: Vec<_> = (0..5)
+        let mut tasks: Vec<_> = (0..5)
             .map(|number| program(&format!("good-{number}"), passes))
             .collect();
-        executables.push(program("bad", "kill -9 $$"));
+        tasks.push(program("bad", "kill -9 $$"));
         let mut counts = Counts::default();
         let told = |command: &mut Command| {
             command.env("TOLD", "all");
@@ -451,7 +489,7 @@ mod tests {
             environment: &told,
             complete: &|_, command| Ok(command.status()?),
         };
-        let failed = Lanes::new(executables).run(&start, &mut counts).unwrap();
+        let failed = Lanes::new(tasks).run(&start, &mut counts).unwrap();
         assert_eq!(failed.len(), 1);
         assert!(failed[0].starts_with("bad "), "{failed:?}");
         let Counts {

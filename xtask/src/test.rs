@@ -140,14 +140,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// All checks other than the tests.
 fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
-    let mut cargo = |name: &str, args: &[&str], variables: &[(&str, &str)]| {
+    let mut cargo = |name: &str, args: &[&str]| {
         steps.run(name, || {
-            let mut command = steps::cargo();
-            command.args(args).envs(variables.iter().copied());
-            steps::complete(servers.run(), &mut command)
+            steps::complete(servers.run(), steps::cargo().args(args))
         });
     };
-    cargo("format", &["fmt", "--all", "--check"], &[]);
+    cargo("format", &["fmt", "--all", "--check"]);
     let clippy = [
         "clippy",
         "--workspace",
@@ -155,9 +153,10 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
         "--all-features",
         "--",
     ];
-    cargo("clippy", &[&clippy[..], &["-D", "warnings"]].concat(), &[]);
-    let doc = ["doc", "--workspace", "--no-deps", "--all-features"];
-    cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")]);
+    cargo("clippy", &[&clippy[..], &["-D", "warnings"]].concat());
+    steps.run("documentation", || {
+        steps::complete(servers.run(), &mut api::document()?)
+    });
     steps.run("public API", api::check);
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);

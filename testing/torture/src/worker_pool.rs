@@ -33,6 +33,9 @@ const DEFAULT_ACQUISITIONS: usize = 200;
 /// The time limit of a whole run.
 const LIMIT: Duration = Duration::from_secs(100);
 
+/// The extension of the files that contain what workers write to their standard error.
+const ERRORS: &str = "stderr";
+
 /// How far behind the store's clock slots begin, so that none of them is ahead of it.
 const SLOTS_AGO: Duration = Duration::from_secs(2);
 
@@ -348,10 +351,26 @@ impl WorkerPool {
     fn has_failed(&mut self) -> Stop {
         self.folder.disable_cleanup(true);
         Stop::failed(format!(
-            "a worker process failed, its message is above; logs in {} ({})",
+            "a worker process failed: {}; logs in {} ({})",
+            self.said().unwrap_or_else(|error| error.to_string()),
             self.folder.path().display(),
             self.seed
         ))
+    }
+
+    /// What all workers have written to their standard error.
+    fn said(&self) -> std::io::Result<String> {
+        let mut said = String::new();
+        for file in self.folder.path().read_dir()? {
+            let path = file?.path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == ERRORS)
+            {
+                said.push_str(&std::fs::read_to_string(path)?);
+            }
+        }
+        Ok(said.trim_end().to_owned())
     }
 
     /// Reads what was added to all logs; returns whether there was anything new.

@@ -159,13 +159,13 @@ fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: 
         // The proxy searches for the lock's name.
         url.query_pairs_mut().append_pair("ssl-mode", "disabled");
     }
-    // Any of the first requests that name the lock may be the one that takes it. Redis may get two more requests, if
-    // another test has flushed its scripts.
-    for nth in 1..=5 {
+    // Any of the first requests that name the lock may be the one that takes it. Redis gets two more requests whenever
+    // another test has flushed its scripts, which may change between two attempts: after the fifth, start over.
+    for (attempt, nth) in (1..=5).cycle().enumerate().take(15) {
         let proxy = runtime.block_on(Proxy::start(store)).unwrap();
         url.set_host(Some("127.0.0.1")).unwrap();
         url.set_port(Some(proxy.addr().port())).unwrap();
-        let name = format!("{case}_{nth}");
+        let name = format!("{case}_{attempt}");
         let trap = proxy.on_request(contains(&name), nth, Strike::SwallowReply);
         let mut child = sandbox
             .run_with(&name, "60s", &[], "echo ran")

@@ -2,16 +2,22 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use shedlock_conformance::{Stop, child};
 use tokio::process::Child;
 
 use super::tail::Tail;
-use super::{Worker, WorkerPool};
+use super::{ERRORS, Worker, WorkerPool};
 use crate::history::What;
 use crate::jvm::Driver;
 use crate::worker::{self, WorkerSpec};
 use crate::wrong::Wrong;
+
+/// The file of what the worker with this log writes to its standard error.
+fn errors(log: &Path) -> PathBuf {
+    log.with_extension(ERRORS)
+}
 
 impl WorkerPool {
     /// Starts this worker or its replacement.
@@ -57,6 +63,7 @@ impl WorkerPool {
         if let Some(clock) = self.clocks.get(&number) {
             command.envs(clock.variables());
         }
+        command.stderr(File::create(errors(&spec.log))?);
         let process = command.spawn()?;
         if let Some(number) = process.id().filter(|_| old.is_some()) {
             self.log.write_of(number, What::IsOld)?;
