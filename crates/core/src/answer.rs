@@ -105,7 +105,7 @@ impl fmt::Display for Skip {
         let owner = self.owner.as_deref().map(text::visible);
         match self.reason {
             SkipReason::Held => {
-                write!(f, "held by {}", owner.as_deref().unwrap_or("somebody else"))?
+                write!(f, "held by {}", owner.as_deref().unwrap_or("another owner"))?
             }
             SkipReason::AtLeast => {
                 f.write_str("kept by lock_at_least_for")?;
@@ -122,29 +122,29 @@ impl fmt::Display for Skip {
             }
             SkipReason::SlotGivenUp => {
                 return f.write_str(
-                    "the slot is given up: all attempts at it were made without success; to try it \
-                     again, set the last slot before it with `shedlock slot reset --to`",
+                    "the slot is given up: no attempt at it succeeded; to retry it, set the last \
+                     slot to an earlier one with `shedlock slot reset --to`",
                 );
             }
             SkipReason::LastSlotAhead => {
-                f.write_str("no slot runs: the last slot taken")?;
+                f.write_str("no slot can run: the last slot taken")?;
                 if let Some(slot) = self.last_slot {
                     write!(f, ", {slot},")?;
                 }
                 return f.write_str(
-                    " lies ahead of the clock; check this host's clock, then bring the last slot \
-                     back with `shedlock slot reset`",
+                    " is ahead of the clock; check this host's clock, then set the last slot back \
+                     with `shedlock slot reset`",
                 );
             }
             SkipReason::SlotPending => {
-                f.write_str("an earlier slot has to be run first")?;
+                f.write_str("an earlier slot must run first")?;
                 if let Some(slot) = self.last_slot {
                     write!(f, " (last slot {slot})")?;
                 }
                 return Ok(());
             }
             SkipReason::BackingOff => {
-                f.write_str("a slot failed, and the pause after it still runs")?;
+                f.write_str("backing off after a failed slot")?;
                 if let Some(slot) = self.last_slot {
                     write!(f, " (slot {slot})")?;
                 }

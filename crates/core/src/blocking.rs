@@ -191,8 +191,8 @@ fn check_context() -> Result<(), Error> {
     }
     Err(Error::new(
         ErrorKind::WrongContext,
-        "a blocking lock call inside an async runtime would stop the runtime: use the async form, \
-         or run this in spawn_blocking inside blocking::allow",
+        "a blocking lock call in an async runtime would block the runtime: use the async form, or \
+         run this in spawn_blocking inside blocking::allow",
     ))
 }
 

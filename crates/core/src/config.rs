@@ -262,16 +262,16 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
     if at_most.is_zero() {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            "lock_at_most_for is zero: such a lock would be free again at once; \
-             set it longer than the task ever takes",
+            "lock_at_most_for is zero: the lock would be free immediately; set it longer than the \
+             task can take",
         ));
     }
     if at_least > at_most {
         return Err(Error::new(
             ErrorKind::InvalidInput,
             format!(
-                "lock_at_least_for ({}) is longer than lock_at_most_for ({}): \
-                 raise the one or lower the other",
+                "lock_at_least_for ({}) exceeds lock_at_most_for ({}): lower the first or raise \
+                 the second",
                 text::duration(at_least),
                 text::duration(at_most),
             ),
@@ -395,8 +395,8 @@ mod tests {
         assert!(message(&LockConfig::new("a").lock_at_most_for("-1s")).contains("negative"));
         assert_eq!(
             message(&named("a").lock_at_least_for("1m 1ms")),
-            "lock \"a\": lock_at_least_for (1m 1ms) is longer than lock_at_most_for (1m): \
-             raise the one or lower the other",
+            "lock \"a\": lock_at_least_for (1m 1ms) exceeds lock_at_most_for (1m): \
+             lower the first or raise the second",
         );
         assert!(named("a").lock_at_least_for("1m").resolve(&[]).is_ok());
     }

@@ -108,7 +108,7 @@ impl Error {
     pub fn attempt_ended() -> Self {
         Self::new(
             ErrorKind::Lost,
-            "this attempt's lease was unlocked before: attempt again with a new owner",
+            "this attempt's lease was already unlocked: retry with a new owner",
         )
     }
 
@@ -160,9 +160,9 @@ impl Error {
         }
         let hidden = Self::new(
             self.kind(),
-            "the store's URL cannot be used, and why might show a password: there is an '@' behind \
-             the first '/', '?' or '#'; write these as %2F, %3F and %23 in user and password, and \
-             an '@' behind the hosts as %40",
+            "cannot use the store's URL (details hidden because they may show a password): an '@' \
+             follows the first '/', '?' or '#'; write these as %2F, %3F and %23 in user and \
+             password, and an '@' after the hosts as %40",
         );
         match self.0.store {
             Some(store) => hidden.with_store(store),

@@ -219,7 +219,7 @@ impl Executor {
     /// assert!(outcome.await?.transpose().is_err());
     /// // The slot can be taken again when the backoff has passed.
     /// let outcome = executor.try_execute(&config, async { Ok::<_, std::io::Error>(()) }).await?;
-    /// assert!(outcome.skip().unwrap().to_string().starts_with("a slot failed"));
+    /// assert!(outcome.skip().unwrap().to_string().starts_with("backing off after a failed slot"));
     /// # Ok::<(), shedlock::Error>(()) }).unwrap();
     /// ```
     pub fn try_execute<T, E, F>(
@@ -377,7 +377,7 @@ impl Executor {
         }
         Err(Error::new(
             ErrorKind::Unsupported,
-            "keep-alive was asked for, and this store cannot extend a lease",
+            "keep-alive is not supported: this store cannot extend leases; turn keep-alive off",
         )
         .with_store(self.0.provider.store()))
     }

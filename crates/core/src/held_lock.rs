@@ -24,7 +24,7 @@ use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockR
 /// }
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
-#[must_use = "dropped, the lock is given back at once"]
+#[must_use = "dropping it unlocks the lock at once"]
 pub struct HeldLock {
     held: Arc<Held>,
     /// Dropped before the release, so that nothing extends a lease that is being given back.

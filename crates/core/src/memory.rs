@@ -346,7 +346,7 @@ fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
     instant.checked_add(duration).ok_or_else(|| {
         Error::new(
             ErrorKind::InvalidInput,
-            "this duration reaches past the end of the calendar",
+            "the duration is too long: it ends after the last representable date; shorten it",
         )
     })
 }
@@ -369,8 +369,8 @@ fn slot_ahead(slot: Slot, now: SystemTime) -> Error {
     Error::new(
         ErrorKind::SlotAhead,
         format!(
-            "slot {slot} lies too far ahead of the store's clock ({now}): \
-             compare the clocks of this host and of the store"
+            "slot {slot} is too far ahead of the store's clock ({now}): compare the clocks of this \
+             host and of the store"
         ),
     )
 }

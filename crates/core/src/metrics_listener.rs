@@ -40,7 +40,7 @@ impl MetricsListener {
             ("shedlock.lock.acquired", "Locks taken"),
             (
                 "shedlock.lock.not.acquired",
-                "Attempts that found the lock, or its slot, somebody else's",
+                "Attempts that found the lock or its slot taken",
             ),
             (
                 "shedlock.lock.slot.skipped",
@@ -48,11 +48,11 @@ impl MetricsListener {
             ),
             (
                 "shedlock.slot.given.up",
-                "Slots that no one runs any more, though they must not be lost",
+                "Slots given up, although they must not be lost",
             ),
             (
                 "shedlock.slot.blocked",
-                "Skips because the last slot taken lies ahead of the clock",
+                "Skips because the last slot taken is ahead of the clock",
             ),
             (
                 "shedlock.lock.lost",
@@ -66,17 +66,17 @@ impl MetricsListener {
         describe_gauge!(
             "shedlock.execution.active",
             Unit::Count,
-            "Tasks that run under a lock"
+            "Tasks running under a lock"
         );
         describe_histogram!(
             "shedlock.execution.duration",
             Unit::Seconds,
-            "How long tasks ran under their locks"
+            "Run time of tasks under a lock"
         );
         describe_histogram!(
             "shedlock.slot.lateness",
             Unit::Seconds,
-            "From a slot's instant to its acquisition, by the store's clock"
+            "Time from a slot's instant to its acquisition, by the store's clock"
         );
     }
 }

@@ -48,13 +48,13 @@ fn check(name: &str) -> Result<(), Error> {
     if name.trim().is_empty() {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            "a lock needs a name: this one is empty or blank",
+            "the lock's name is empty or blank: set one",
         ));
     }
     if let Some(control) = name.chars().find(|c| c.is_control()) {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            format!("lock name {name:?} holds the control character {control:?}: remove it"),
+            format!("lock name {name:?} contains the control character {control:?}: remove it"),
         ));
     }
     Ok(())

@@ -4,7 +4,7 @@ use crate::{LostReason, Release, Skip};
 
 /// The outcome of a task that was to run under a lock.
 #[derive(Debug)]
-#[must_use = "a skipped task looks like success if nobody looks"]
+#[must_use = "the task may not have run: check the outcome"]
 #[non_exhaustive]
 pub enum Outcome<T> {
     /// The task ran to its end under the lock.

@@ -105,7 +105,7 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         Box::pin(async move {
             Err(Error::new(
                 ErrorKind::Unsupported,
-                "this store cannot set the last slot of a lock",
+                "this store does not support setting the last slot of a lock",
             )
             .with_lock(request.name().as_str())
             .with_store(self.store()))

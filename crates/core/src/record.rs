@@ -48,7 +48,7 @@ pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Opt
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::InvalidInput) => {
-            tracing::warn!(store, lock = name, %error, "left out of the list: this is no lock");
+            tracing::warn!(store, lock = name, %error, "left out of the list: not a lock");
             Ok(None)
         }
         Err(error) => Err(error),

@@ -28,8 +28,8 @@ pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
     GLOBAL.set(executor).map_err(|_| {
         Error::new(
             ErrorKind::Configuration,
-            "the provider of this process is already set: set it once, at the start; \
-             use with_provider for parts that need another one",
+            "this process's lock provider is already set: set it once, at startup; use \
+             with_provider where you need another",
         )
     })
 }
@@ -86,8 +86,8 @@ pub(crate) fn current_executor() -> Result<Executor, Error> {
         .ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
-                "no lock provider is set: call set_global_provider at the start of the program, \
-             or name one in the attribute",
+                "no lock provider is set: call set_global_provider at startup, or name one in the \
+                 attribute",
             )
         })
 }

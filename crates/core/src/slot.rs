@@ -73,7 +73,7 @@ impl Slot {
 fn out_of_range() -> Error {
     Error::new(
         ErrorKind::InvalidInput,
-        "a slot lies between the years 1970 and 9999",
+        "a slot must be between the years 1970 and 9999",
     )
 }
 

@@ -162,8 +162,8 @@ impl StoreClock {
         Err(Error::new(
             ErrorKind::Unavailable,
             format!(
-                "the attempt reached the store more than {} after it was sent and was refused: \
-                 check the network and the load of the store, or whether its clock was set",
+                "the store refused the attempt: it arrived more than {} after it was sent; check \
+                 the network, the store's load, and whether its clock was set",
                 crate::text::duration(request.timeout())
             ),
         ))

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 pub(crate) fn instant(instant: SystemTime) -> String {
     match jiff::Timestamp::try_from(instant) {
         Ok(timestamp) => timestamp.to_string(),
-        Err(_) => "a time outside the calendar".to_owned(),
+        Err(_) => "a time out of range".to_owned(),
     }
 }
 

@@ -59,7 +59,7 @@ pub async fn answered_within<T>(
         let limit = crate::text::duration(limit);
         Err(Error::new(
             unanswered,
-            format!("the store gave no answer within {limit}"),
+            format!("no reply from the store within {limit}"),
         ))
     })
 }

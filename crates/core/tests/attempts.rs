@@ -23,7 +23,7 @@ async fn an_attempt_whose_answer_was_lost_finds_itself() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_stays_unknown_is_an_error_and_withdrawn_behind() {
+async fn an_attempt_that_stays_unknown_is_an_error_and_withdrawn_in_the_background() {
     let bench = bench();
     bench.faulty.next([Fault::ReplyLost; 4]);
     let executor = bench.executor.clone();
@@ -99,7 +99,7 @@ async fn nothing_is_asked_again_once_the_lease_would_be_over() {
 }
 
 #[tokio::test]
-async fn a_dropped_attempt_is_withdrawn_behind() {
+async fn a_dropped_attempt_is_withdrawn_in_the_background() {
     let bench = bench();
     bench.faulty.next([Fault::Hang]);
     let executor = bench.executor.clone();

@@ -40,7 +40,7 @@ async fn a_blocking_task_sees_that_its_lease_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_blocking_task_keeps_its_lock_when_nobody_waits_for_it_any_more() {
+async fn a_blocking_task_keeps_its_lock_when_no_one_waits_for_it_any_more() {
     let bench = bench();
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let executor = bench.executor.clone();

@@ -12,7 +12,7 @@ use shedlock_core::{Attempt, ErrorKind, Executor, LockState, Outcome, Release};
 use tokio::task::JoinHandle;
 
 #[tokio::test]
-async fn a_dropped_task_gives_its_lock_back_behind_with_at_least_honoured() {
+async fn a_dropped_task_unlocks_in_the_background_with_at_least_honoured() {
     let bench = bench();
     let (alive, is_alive) = Alive::new();
     let executor = bench.executor.clone();
@@ -244,7 +244,7 @@ fn a_runtime_that_is_dropped_leaves_the_lock_to_its_end_and_says_so() {
         drop(runtime);
     });
     assert!(
-        logs.contains("the runtime shut down before the lock was given back"),
+        logs.contains("the runtime shut down before the unlock"),
         "{logs}"
     );
     let later = runtime();

@@ -217,7 +217,7 @@ async fn a_lock_in_the_hand_is_kept_alive_until_it_is_unlocked() {
 }
 
 #[tokio::test]
-async fn a_release_that_is_dropped_goes_on_behind() {
+async fn a_release_that_is_dropped_continues_in_the_background() {
     let bench = bench();
     let Attempt::Acquired(lock) = bench.executor.lock(&config("a")).await.unwrap() else {
         panic!("free")

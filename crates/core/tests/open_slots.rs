@@ -344,7 +344,7 @@ fn closures_on_this_thread_say_the_same() {
 
 /// Dropping an unlock in progress does not change the end of the slot that it reports.
 #[tokio::test]
-async fn an_unlock_that_nobody_waits_for_any_more_still_says_that_the_slot_is_done() {
+async fn an_unlock_that_no_one_waits_for_any_more_still_reports_that_the_slot_is_done() {
     let bench = bench();
     let faulty = bench.faulty.clone();
     let executor = bench.executor.clone();

@@ -58,7 +58,7 @@ impl<C: Clock> LeaseClock<C> {
         if jumped > JUMP {
             seen.unseen = seen.unseen.saturating_add(jumped);
             tracing::warn!(
-                "the wall clock jumped forward by {}: leases count it as time that passed",
+                "the wall clock jumped forward by {}: leases count this as elapsed time",
                 crate::text::duration(jumped),
             );
         }

@@ -83,6 +83,6 @@ pub(crate) fn random_u64() -> u64 {
     let mut bytes = [0; 8];
     // The system's source fails only if it does not exist at all. Weaker randomness is no fallback:
     // two equal owners would break exclusion.
-    getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+    getrandom::fill(&mut bytes).expect("random numbers from the operating system");
     u64::from_ne_bytes(bytes)
 }

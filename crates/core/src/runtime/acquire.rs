@@ -73,8 +73,8 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
     Error::new(
         ErrorKind::Unavailable,
         format!(
-            "the store took longer to answer than the lease of {} lasts: \
-             raise lock_at_most_for, or look at the store",
+            "the store's reply took longer than the lease of {}: raise lock_at_most_for, or check \
+             the latency of the store",
             crate::text::duration(lease.lock_at_most_for())
         ),
     )
@@ -147,7 +147,7 @@ impl Pending<'_> {
                 }
                 return Err(error);
             }
-            tracing::debug!(error = %error, "asking again");
+            tracing::debug!(error = %error, "retrying");
             clock.sleep_until(now + pause).await;
             pause = (pause * 3).min(LONGEST_PAUSE);
         }

@@ -67,15 +67,15 @@ impl Context {
         let at_most = crate::text::duration(lock_at_most_for);
         let message = if skew.is_zero() {
             format!(
-                "lock_at_most_for ({at_most}) must be longer than the deadline margin ({}), or the lease is \
-                 over for its holder before it begins: raise it, or lower the margin",
+                "lock_at_most_for ({at_most}) must be longer than the deadline margin ({}), or the \
+                 lease ends before its task can start: raise it, or lower the margin",
                 crate::text::duration(self.margin(lock_at_most_for)),
             )
         } else {
             format!(
-                "lock_at_most_for ({at_most}) must be longer than the clocks that judge leases may differ \
-                 ({}; {} between clients, {} between servers): raise it, keep the clocks closer, or \
-                 use a provider that is judged by one server's clock",
+                "lock_at_most_for ({at_most}) must be longer than the tolerated clock skew ({}; {} \
+                 between clients, {} between servers): raise it, tolerate less skew, or use a \
+                 provider that relies on one server's clock",
                 crate::text::duration(skew),
                 crate::text::duration(clients),
                 crate::text::duration(servers),
@@ -104,7 +104,7 @@ impl Context {
         if let Some(listener) = &self.listener {
             let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event())));
             if told.is_err() {
-                tracing::error!("a lock listener panicked; the lock goes on without it");
+                tracing::error!("a lock listener panicked; the lock is unaffected");
             }
         }
     }

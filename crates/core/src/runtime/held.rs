@@ -163,7 +163,7 @@ impl Held {
                 slot,
                 attempt,
                 of,
-                "the run of a slot failed: it is tried again"
+                "the run of a slot failed; the slot will be retried"
             );
         } else {
             tracing::error!(
@@ -171,7 +171,7 @@ impl Held {
                 slot,
                 attempt,
                 of,
-                "the last attempt at a slot failed: it is given up"
+                "the last attempt at a slot failed; the slot is given up"
             );
             if let Some(slot) = self.slot {
                 let name = &self.name;

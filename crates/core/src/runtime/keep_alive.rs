@@ -72,17 +72,17 @@ async fn keep(held: &Held) {
             }
             Err(error) if error.is_retryable() => {
                 tracing::warn!(lock = held.name().as_str(), error = %error,
-                    "could not extend the lease yet");
+                    "cannot extend the lease; retrying");
                 clock.sleep_until(clock.now() + pause).await;
                 pause = (pause * 2).min(longest_pause);
             }
             Err(error) if held.lost().is_some() || held.is_released() => {
-                tracing::debug!(lock = held.name().as_str(), error = %error, "keep-alive ends");
+                tracing::debug!(lock = held.name().as_str(), error = %error, "keep-alive stopped");
                 return;
             }
             Err(error) => {
                 tracing::error!(lock = held.name().as_str(), error = %error,
-                    "the lease cannot be extended: the task is stopped when it ends");
+                    "cannot extend the lease; the task will be stopped when the lease ends");
                 return;
             }
         }

@@ -22,10 +22,10 @@ pub enum LostReason {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::DeadlinePassed => "lock_at_most_for is over",
-            Self::NotHeldInStore => "the store says that the lease is no longer ours",
-            Self::RanTooLong => "the maximum run time is over",
-            Self::NeverHeld => "the lock could not be asked for, and the task did not run",
+            Self::DeadlinePassed => "lock_at_most_for has passed",
+            Self::NotHeldInStore => "the store reports that the lease is no longer held",
+            Self::RanTooLong => "the maximum run time has passed",
+            Self::NeverHeld => "the lock could not be requested; the task did not run",
         })
     }
 }

@@ -42,7 +42,7 @@ impl Held {
                 lock = self.name().as_str(),
                 owner = self.owner().as_str(),
                 error = %error,
-                "could not unlock: the lock is free when lock_at_most_for is over"
+                "cannot unlock; the lock will be free when lock_at_most_for ends"
             ),
         }
         release
@@ -72,7 +72,10 @@ impl Drop for ReleaseOnDrop {
         }
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
-                tracing::debug!(lock = held.name().as_str(), "dropped: unlocking behind");
+                tracing::debug!(
+                    lock = held.name().as_str(),
+                    "dropped: unlocking in the background"
+                );
                 // Also if a release was begun and dropped: an unlock may be repeated, and reports
                 // the same end of the slot.
                 held.claim_release(&held.drop_request());
@@ -84,7 +87,7 @@ impl Drop for ReleaseOnDrop {
             }
             Err(_) => tracing::warn!(
                 lock = held.name().as_str(),
-                "dropped outside a runtime: the lock is free when lock_at_most_for is over"
+                "dropped outside a runtime; the lock will be free when lock_at_most_for ends"
             ),
         }
     }
@@ -99,8 +102,8 @@ impl Drop for Behind {
             tracing::warn!(
                 lock = self.0.name().as_str(),
                 owner = self.0.owner().as_str(),
-                "the runtime shut down before the lock was given back: it is free when \
-                 lock_at_most_for is over"
+                "the runtime shut down before the unlock; the lock will be free when \
+                 lock_at_most_for ends"
             );
         }
     }

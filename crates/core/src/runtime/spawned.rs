@@ -80,7 +80,7 @@ impl Held {
             () = poll_fn(|context| self.state().poll_idle(context)) => {}
             () = over => tracing::error!(
                 lock = self.name().as_str(),
-                "a task that was spawned with the lock does not stop, and the lease ends"
+                "a task spawned with the lock did not stop before the lease ended"
             ),
         }
     }

@@ -78,8 +78,8 @@ impl Withdrawal {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             tracing::warn!(
                 lock = self.request.name().as_str(),
-                "an attempt was dropped outside a tokio runtime and cannot be withdrawn: if it \
-                 won, the lock is free after lock_at_most_for"
+                "an attempt was dropped outside a tokio runtime and cannot be withdrawn; if it \
+                 won, the lock will be free when lock_at_most_for ends"
             );
             return;
         };
@@ -118,17 +118,18 @@ impl Withdrawal {
             drop(my_turn);
             match answer {
                 Ok(true) => {
-                    tracing::info!(lock, owner, "withdrew an attempt whose answer was lost");
+                    tracing::info!(lock, owner, "withdrew an attempt whose reply was lost");
                     return;
                 }
                 Ok(false) => return,
                 Err(error) if clock.now() + pause < give_up => {
-                    tracing::warn!(lock, owner, error = %error, "cannot withdraw an attempt yet");
+                    tracing::warn!(lock, owner, error = %error,
+                        "cannot withdraw an attempt; retrying");
                 }
                 Err(error) => {
                     tracing::error!(lock, owner, error = %error,
-                        "could not withdraw an attempt: if it won, the lock is free after \
-                         lock_at_most_for");
+                        "cannot withdraw an attempt; if it won, the lock will be free when \
+                         lock_at_most_for ends");
                     return;
                 }
             }

@@ -197,7 +197,7 @@ impl TestLock {
 }
 
 fn granted<T>(outcome: Result<Outcome<T>, crate::Error>) -> Outcome<T> {
-    outcome.unwrap_or_else(|error| panic!("this cannot be a lock: {error}"))
+    outcome.unwrap_or_else(|error| panic!("invalid test lock: {error}"))
 }
 
 fn value<T>(outcome: Outcome<T>) -> T {
@@ -207,10 +207,12 @@ fn value<T>(outcome: Outcome<T>) -> T {
             value: Some(value), ..
         } => value,
         Outcome::Lost { reason, .. } => panic!(
-            "the lease of the test's lock ended before its task: {reason}; raise its \
-             lock_at_most_for, or look at the outcome of `execute`"
+            "the test lock's lease ended before its task: {reason}; raise its lock_at_most_for, or \
+             check the outcome of `execute`"
         ),
-        Outcome::Skipped(skip) => panic!("a test's lock is never skipped, and was: {skip}"),
+        Outcome::Skipped(skip) => {
+            panic!("a test lock was skipped, which must never happen: {skip}")
+        }
     }
 }
 

@@ -180,7 +180,7 @@ impl LockProvider for TenantProvider {
         Box::pin(async {
             Err(Error::new(
                 ErrorKind::Unsupported,
-                "locks are listed per tenant: ask the provider of one tenant",
+                "locks are listed per tenant: use one tenant's provider",
             )
             .with_store(self.store()))
         })
