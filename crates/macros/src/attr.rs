@@ -148,7 +148,7 @@ impl Arguments {
             "provider" => self.provider = Some(value),
             "must_not_be_lost" | "max_attempts" | "backoff" | "max_backoff" => errors.add(
                 key.span(),
-                format!("`{key}` belongs to `#[scheduled]`, where the slots are"),
+                format!("`{key}` is a key of `#[scheduled]`: move it there"),
             ),
             _ => errors.push(unknown_key(key, KEYS)),
         }
@@ -166,8 +166,8 @@ impl Arguments {
         if at_most.is_zero() {
             errors.add(
                 at_most_span,
-                "lock_at_most_for is zero: such a lock would be free again at once; \
-                 set it longer than the task ever takes",
+                "lock_at_most_for is zero: the lock would be free immediately; set it longer than \
+                 the task can take",
             );
             self.lock_at_most_for = None;
             return;
@@ -176,7 +176,8 @@ impl Arguments {
             Some(Period::Known(at_least, at_least_span)) if at_least > at_most => {
                 errors.add(
                     at_least_span,
-                    "lock_at_least_for is longer than lock_at_most_for: raise the one or lower the other",
+                    "lock_at_least_for exceeds lock_at_most_for: lower the first or raise the \
+                     second",
                 );
                 self.lock_at_least_for = None;
             }
@@ -216,7 +217,7 @@ pub(crate) fn read_pairs(
             let word = key.to_string();
             let value = read_value(input, &key, flags)?;
             if seen.contains(&word) {
-                errors.add(key.span(), format!("`{word}` is given twice"));
+                errors.add(key.span(), format!("`{word}` is set twice"));
             } else {
                 take(&key, value, errors);
             }
@@ -267,7 +268,7 @@ fn name(value: Expr) -> syn::Result<Name> {
         }) => Name::from_literal(&text),
         Expr::Lit(other) => Err(syn::Error::new(
             other.span(),
-            "a name is text, or an expression that gives text",
+            "a name must be a string, or an expression that evaluates to one",
         )),
         expression => Ok(Name::Computed(Box::new(expression))),
     }

@@ -54,14 +54,14 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
     if let Some(token) = signature.constness {
         return Err(syn::Error::new(
             token.span,
-            "a `const fn` cannot take a lock: `#[scheduler_lock]` needs the function to run",
+            "a `const fn` cannot take a lock: remove `const` or `#[scheduler_lock]`",
         ));
     }
     if function.starts_runtime() {
         return Err(syn::Error::new(
             Span::call_site(),
-            "an attribute above, like `#[tokio::main]`, has made this a blocking function, which nothing \
-             stops when its lease is lost: put it below `#[scheduler_lock]`",
+            "an attribute above, like `#[tokio::main]`, made this function blocking, so it cannot \
+             be stopped when its lease is lost: put it below `#[scheduler_lock]`",
         ));
     }
     let parts = Parts::new(arguments);
@@ -81,8 +81,8 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
             let tail = function.trailing_future().ok_or_else(|| {
                 syn::Error::new_spanned(
                     &signature.output,
-                    "`#[scheduler_lock]` cannot see the future that this function returns: make it \
-                     an `async fn`, or let its body end with `Box::pin(async move { … })`",
+                    "`#[scheduler_lock]` cannot find the future that this function returns: make \
+                     it an `async fn`, or end its body with `Box::pin(async move { … })`",
                 )
             })?;
             parts.run_future(&returned, tail)

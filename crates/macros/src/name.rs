@@ -33,7 +33,7 @@ impl Name {
             if scan.fixed.trim().is_empty() {
                 return Err(syn::Error::new(
                     literal.span(),
-                    "a lock needs a name: this one is empty or blank",
+                    "the lock's name is empty or blank: set one",
                 ));
             }
             return Ok(Self::Fixed(LitStr::new(&scan.fixed, literal.span())));
@@ -109,7 +109,7 @@ impl Scan<'_> {
                     return Err(self.error(
                         at,
                         text.len(),
-                        "this `{` is never closed; a brace of the name is written `{{`",
+                        "unmatched `{`: write `{{` for a literal brace",
                     ));
                 };
                 self.argument(&rest[1..length], at + 1)?;
@@ -118,10 +118,11 @@ impl Scan<'_> {
                 return Err(self.error(
                     at,
                     at + 1,
-                    "this `}` closes nothing; a brace of the name is written `}}`",
+                    "unmatched `}`: write `}}` for a literal brace",
                 ));
             } else if next.is_control() {
-                let message = format!("the name holds the control character {next:?}: remove it");
+                let message =
+                    format!("the name contains the control character {next:?}: remove it");
                 return Err(self.error(at, at + next.len_utf8(), message));
             } else {
                 self.fixed.push(next);
@@ -140,23 +141,23 @@ impl Scan<'_> {
             return Err(self.error(
                 start.saturating_sub(1),
                 end + 1,
-                "write what belongs here: an argument of the function, or a field, like `{tenant.id}`",
+                "the braces name nothing: write an argument of the function, or a field, like \
+                 `{tenant.id}`",
             ));
         }
         if spec.contains('{') {
             return Err(self.error(
                 end,
                 end + spec.len(),
-                "a width or precision from an argument is not read here; compute such a name \
-                 outside: `name = format!(…)`",
+                "a width or precision from an argument is not supported: use `name = format!(…)`",
             ));
         }
         let span = self.source.span(start, end);
         let expression = LitStr::new(code, span).parse::<Expr>().ok();
         let Some(expression) = expression.filter(is_plain) else {
             let message = format!(
-                "`{}` is not an argument, field, constant, method call or index; \
-                 compute such a name outside: `name = format!(…)`",
+                "`{}` is not an argument, field, constant, method call or index: use \
+                 `name = format!(…)`",
                 code.trim()
             );
             return Err(self.error(start, end, message));
@@ -264,10 +265,10 @@ mod tests {
         for blank in ["", " ", "\u{a0}"] {
             assert!(refusal(blank).contains("empty or blank"), "{blank:?}");
         }
-        assert!(refusal("a{b").contains("never closed"));
-        assert!(refusal("a}b").contains("closes nothing"));
-        assert!(refusal("a{}").contains("write what belongs here"));
-        assert!(refusal("a{ :?}").contains("write what belongs here"));
+        assert!(refusal("a{b").contains("unmatched `{`"));
+        assert!(refusal("a}b").contains("unmatched `}`"));
+        assert!(refusal("a{}").contains("the braces name nothing"));
+        assert!(refusal("a{ :?}").contains("the braces name nothing"));
         assert!(refusal("a{b + c}").contains("name = format!(…)"));
         assert!(refusal("a{b?}").contains("`b?` is not"));
         assert!(refusal("a{b c}").contains("`b c` is not"));

@@ -31,8 +31,8 @@ impl Returned {
             return Err(syn::Error::new_spanned(
                 value,
                 format!(
-                    "under `#[scheduler_lock]` a function cannot return this type, which has no \
-                     value for a run that is skipped; return {RETURN_TYPES}"
+                    "a `#[scheduler_lock]` function cannot return this type: it has no value for a \
+                     skipped run; return {RETURN_TYPES}"
                 ),
             ));
         }

@@ -145,8 +145,8 @@ impl Place {
             tracing::error!(
                 lock = self.config.name(),
                 function = self.function,
-                "the lease was lost before the task ended, so that another run may have \
-                 overlapped with it: {reason}"
+                "the lease was lost before the task ended, so another run may have overlapped with \
+                 it: {reason}"
             );
         }
         outcome.value()
@@ -158,15 +158,15 @@ impl Place {
             function = self.function,
             error = %error,
             source = error.source().map(tracing::field::display),
-            "the task did not run: its lock could not be asked for"
+            "the task did not run: its lock could not be requested"
         );
     }
 }
 
 /// The return types that a function under the attribute may have.
 #[diagnostic::on_unimplemented(
-    message = "under `#[scheduler_lock]` a function cannot return `{Self}`, which has no value for a \
-               run that is skipped",
+    message = "a `#[scheduler_lock]` function cannot return `{Self}`: it has no value for a \
+               skipped run",
     label = "has no value for a skipped run",
     note = "return `()`, `Option<T>`, `Result<(), E>`, `Result<Option<T>, E>`, `Outcome<T>` or \
             `Result<Outcome<T>, E>`, where `E: From<shedlock::Error>`"

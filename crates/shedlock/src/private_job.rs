@@ -61,8 +61,8 @@ pub fn run_at_start(job: Job, wanted: bool) -> Job {
 
 /// The return types that a scheduled function may have.
 #[diagnostic::on_unimplemented(
-    message = "under `#[scheduled]` a function cannot return `{Self}`",
-    label = "there is nobody to return this to",
+    message = "a `#[scheduled]` function cannot return `{Self}`",
+    label = "no caller receives this value",
     note = "return `()` or `Result<(), E>`, where `E` is an error that can be sent between threads: \
             `E: Into<Box<dyn Error + Send + Sync>>`"
 )]

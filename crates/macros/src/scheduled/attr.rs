@@ -149,17 +149,17 @@ impl Arguments {
             [_] => {}
             [first, others @ ..] => {
                 for other in others {
-                    let message = format!("there is `{first}` already: a job has one schedule");
+                    let message = format!("`{first}` is already set: a job has one schedule");
                     errors.add(other.span(), message);
                 }
             }
         }
         let has = |trigger: &str| keys.triggers.iter().any(|key| key == trigger);
         if let Some(zone) = keys.zone.as_ref().filter(|_| !has("cron")) {
-            errors.add(zone.span(), "a `zone` belongs to `cron`");
+            errors.add(zone.span(), "`zone` needs `cron`");
         }
         if let Some(anchor) = keys.anchor.as_ref().filter(|_| !has("every")) {
-            errors.add(anchor.span(), "an `anchor` belongs to `every`");
+            errors.add(anchor.span(), "`anchor` needs `every`");
         }
         let has_slots = !has("fixed_delay") || has("cron") || has("every");
         self.completion.check(has_slots, errors);
@@ -276,7 +276,7 @@ fn job(value: &Expr) -> syn::Result<Ident> {
     name.cloned().ok_or_else(|| {
         syn::Error::new_spanned(
             value,
-            "`job` is a name, like `job = clean_job`: the job is then `clean_job::job(…)`",
+            "`job` must be a name: `job = clean_job` creates `clean_job::job(…)`",
         )
     })
 }
@@ -339,7 +339,7 @@ fn overlap(value: Expr) -> syn::Result<Overlap> {
             "skip" => Ok(Overlap::Known("Skip")),
             other => Err(syn::Error::new(
                 text.span(),
-                format!("there is no overlap policy {other:?}: write \"queue\" or \"skip\""),
+                format!("unknown overlap policy {other:?}: write \"queue\" or \"skip\""),
             )),
         },
         Some(other) => Err(no_text(other)),
@@ -355,5 +355,5 @@ fn literal(value: &Expr) -> Option<&Lit> {
 }
 
 fn no_text(value: &Lit) -> syn::Error {
-    syn::Error::new(value.span(), "write text, between quotes")
+    syn::Error::new(value.span(), "expected a string literal")
 }

@@ -16,7 +16,7 @@ pub(crate) fn cron(expression: &str) -> Result<(), String> {
     let parsed = parsed(expression)?;
     if !ever_fits(&parsed) {
         return Err(format!(
-            "the cron expression {expression:?} never fires: no date fits"
+            "the cron expression {expression:?} never fires: no date matches"
         ));
     }
     Ok(())
@@ -27,8 +27,9 @@ fn parsed(expression: &str) -> Result<Cron, String> {
     let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
     if fields.len() > 4 && fields[0].split(',').any(is_bare) {
         return Err(format!(
-            "cannot read {expression:?} as a cron expression: `L` alone names no day of the week; \
-             write `5L` for the last Friday of the month, or `L` as the day of month for its last day"
+            "cannot read {expression:?} as a cron expression: `L` alone is not a day of the week; \
+             write `5L` for the last Friday of the month, or `L` as the day of month for its last \
+             day"
         ));
     }
     // If one of the day fields begins with a star, a day has to match both.
@@ -105,7 +106,7 @@ pub(crate) fn zone(name: &str) -> Result<(), String> {
         .map(drop)
         .map_err(|_| {
             format!(
-                "there is no time zone {name:?}: name one of the IANA database, like \
+                "unknown time zone {name:?}: use a name from the IANA database, like \
                  \"Europe/Berlin\" or \"UTC\""
             )
         })
@@ -120,7 +121,7 @@ pub(super) fn every(period: Duration) -> Result<(), String> {
     } else if period > LONGEST {
         "the longest period is 100 years"
     } else if period.subsec_nanos() % 1_000 != 0 {
-        "slots are kept in whole microseconds"
+        "periods must be whole microseconds"
     } else {
         return Ok(());
     };
@@ -142,8 +143,8 @@ pub(super) fn fixed_delay(delay: Duration) -> Result<(), String> {
 pub(super) fn anchor(text: &str) -> Result<(u64, u32), String> {
     let unreadable = || {
         format!(
-            "cannot read {text:?} as an instant: write it with its offset, and not before 1970, \
-             like \"2027-01-16T09:00:00Z\" or \"2027-01-16T09:00:00+09:00\""
+            "cannot read {text:?} as an instant: write an instant since 1970 with its offset, like \
+             \"2027-01-16T09:00:00Z\" or \"2027-01-16T09:00:00+09:00\""
         )
     };
     let instant: Timestamp = text.trim().parse().map_err(|_| unreadable())?;

@@ -39,7 +39,7 @@ impl Completion {
     pub(super) fn check(&self, has_slots: bool, errors: &mut Errors) {
         let Some((span, _)) = &self.wanted else {
             for key in &self.details {
-                let message = format!("`{key}` belongs to `must_not_be_lost`: add that key");
+                let message = format!("`{key}` needs `must_not_be_lost`: add that key");
                 errors.add(key.span(), message);
             }
             return;
@@ -47,7 +47,7 @@ impl Completion {
         if !has_slots {
             errors.add(
                 *span,
-                "a fixed delay has no slots that could be lost: give the job a `cron` or `every`",
+                "a fixed delay has no slots that can be lost: use `cron` or `every` instead",
             );
         }
         match (&self.backoff, &self.max_backoff) {
@@ -56,7 +56,7 @@ impl Completion {
             {
                 errors.add(
                     *span,
-                    "max_backoff is shorter than backoff: raise the one or lower the other",
+                    "max_backoff is shorter than backoff: raise the first or lower the second",
                 );
             }
             _ => {}
@@ -103,7 +103,7 @@ fn max_attempts(value: &Expr) -> syn::Result<Expr> {
         Some(_) => Ok(value.clone()),
         None => Err(syn::Error::new(
             value.span(),
-            "write how often a slot is tried, like `max_attempts = 5`",
+            "write the number of attempts, like `max_attempts = 5`",
         )),
     }
 }

@@ -64,8 +64,8 @@ impl Lock {
         if let Some(provider) = &lock.provider {
             errors.add(
                 provider.span(),
-                "a scheduled function is locked where its scheduler locks: remove `provider`, or \
-                 build the job with `Job::new`",
+                "a scheduled function uses its scheduler's provider: remove `provider`, or build \
+                 the job with `Job::new`",
             );
         }
         let facade = arguments.facade.clone();
@@ -87,7 +87,7 @@ fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<T
     if let Returned::FutureOf(_) = Returned::of(signature)? {
         return Err(syn::Error::new_spanned(
             &signature.output,
-            "under `#[scheduled]` make this an `async fn`",
+            "`#[scheduled]` needs an `async fn` here",
         ));
     }
     let function_name = &signature.ident;
@@ -122,7 +122,7 @@ fn check_qualifiers(signature: &Signature) -> syn::Result<()> {
         (None, Safety::Default, Some(abi)) => abi.extern_token.span,
         (None, Safety::Default, None) => return Ok(()),
     };
-    let message = "a job is a plain `fn` or `async fn`: build the job of another with `Job::new`";
+    let message = "a job must be a plain `fn` or `async fn`: build any other with `Job::new`";
     Err(syn::Error::new(wrong, message))
 }
 

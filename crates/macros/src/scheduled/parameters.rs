@@ -20,8 +20,8 @@ impl Parameter {
         if let Some(parameter) = signature.generics.params.first() {
             return Err(syn::Error::new_spanned(
                 parameter,
-                "a job is one function: `#[scheduled]` cannot fill in what is generic; build the \
-                 job with `Job::new`",
+                "a scheduled function cannot be generic: remove the generics, or build the job \
+                 with `Job::new`",
             ));
         }
         let parameters: Vec<Self> = signature
@@ -46,14 +46,14 @@ impl Parameter {
         let FnArg::Typed(PatType { pat, ty, .. }) = argument else {
             return Err(syn::Error::new_spanned(
                 argument,
-                "a job is a function of its own: `#[scheduled]` knows no value to call a method on; \
+                "a scheduled function cannot be a method: `#[scheduled]` has no value for `self`; \
                  build the job with `Job::new`, or take the value as an argument",
             ));
         };
         let Pat::Ident(pattern) = &**pat else {
             return Err(syn::Error::new_spanned(
                 pat,
-                "under `#[scheduled]` write this argument as `name: Type`",
+                "an argument of a scheduled function must be written as `name: Type`",
             ));
         };
         if let Some(reference) = short_reference(ty) {
@@ -66,8 +66,8 @@ impl Parameter {
         if let Type::ImplTrait(_) = &**ty {
             return Err(syn::Error::new_spanned(
                 ty,
-                "a job is one function: `#[scheduled]` cannot fill in what is generic; build the \
-                 job with `Job::new`",
+                "a scheduled function cannot be generic: remove the generics, or build the job \
+                 with `Job::new`",
             ));
         }
         Ok(Self {
