@@ -38,15 +38,15 @@ impl Handle {
         Self { commands, fate }
     }
 
-    /// Stops firing and lets the runs in progress finish within the grace time. Then stops the
+    /// Stops firing and lets the runs in progress finish within the grace period. Then stops the
     /// remaining runs and gives their locks back. Returns which runs finished and which were cut.
     ///
     /// A run is stopped by dropping its future. Its lock is then unlocked as after any run, and the
     /// shutdown waits for that, up to 10 s if the store does not reply. A tick that waits for its
     /// lock is given up at once. An attempt that is in transit and wins is still run within the
-    /// grace time, since its slot is used.
+    /// grace period, since its slot is used.
     ///
-    /// If you call it again, the shorter grace time applies, and both calls return the report.
+    /// If you call it again, the shorter grace period applies, and both calls return the report.
     ///
     /// # Errors
     /// `WrongContext` if the runtime has shut down before the scheduler; `Internal` if the
@@ -115,8 +115,8 @@ impl Handle {
             Some(panic) => Error::new(
                 ErrorKind::Internal,
                 format!(
-                    "the scheduler panicked again and again and has stopped ({panic}): no job runs \
-                     here any more; restart the process"
+                    "the scheduler stopped after repeated panics ({panic}): no job runs here any \
+                     more; restart the process"
                 ),
             ),
             None => Error::new(

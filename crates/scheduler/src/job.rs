@@ -57,7 +57,7 @@ impl Job {
     /// Creates a job that runs by its schedule, late if necessary, one run at a time.
     ///
     /// The slot is set on the lock for each run. The task's future is dropped when its lease is
-    /// lost or when the grace time of a shutdown has passed. If the task returns an error, the
+    /// lost or when the grace period of a shutdown has passed. If the task returns an error, the
     /// error is logged and reported to the [`Observer`](crate::Observer), and the slot stays used
     /// up. If the lock's [`completion`](LockConfig::completion) specifies that the slot must not be
     /// lost, it is tried again instead.
@@ -82,7 +82,7 @@ impl Job {
     /// Creates a job for a closure that blocks. It runs on a thread for blocking work.
     ///
     /// A closure cannot be stopped. If its lease is lost, it can find out through
-    /// [`CurrentLock::is_lost`](shedlock_core::CurrentLock::is_lost). When the grace time of a
+    /// [`CurrentLock::is_lost`](shedlock_core::CurrentLock::is_lost). When the grace period of a
     /// shutdown has passed, the shutdown continues without it. Its lock is given back when it ends,
     /// if the process lives that long.
     ///
@@ -188,8 +188,8 @@ impl Job {
         if self.schedule.takes_either_day() {
             tracing::warn!(
                 job = self.name(),
-                "{} fires on days that fit either of its day fields, as in crond; Spring fires on days \
-                 that fit both: for that, write + before the day of the week",
+                "{} fires on days that match either day field, as in crond; for days that match \
+                 both, as in Spring, write + before the day of the week",
                 self.schedule
             );
         }
@@ -203,8 +203,8 @@ impl Job {
         if self.runs_in_order() && self.schedule.delay().is_some() {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                "a fixed delay has no slots that could be lost: give the job a calendar or a grid, or \
-                 leave its completion out",
+                "a fixed delay has no slots that can be lost: use a cron or `every` schedule, or \
+                 remove the completion",
             ));
         }
         let jitter = self.jitter;

@@ -42,12 +42,12 @@ impl MetricsObserver {
         describe_counter!(
             "shedlock.scheduler.ticks",
             Unit::Count,
-            "Ticks that came to their end on this node"
+            "Ticks that ended on this node"
         );
         describe_histogram!(
             "shedlock.scheduler.lateness",
             Unit::Seconds,
-            "From when a run was due to its start"
+            "Time from when a run was due to its start"
         );
         describe_counter!(
             "shedlock.scheduler.panics",

@@ -8,9 +8,9 @@ use crate::Trigger;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// The runs that ended by themselves within the grace time.
+    /// The runs that ended by themselves within the grace period.
     pub finished: Vec<StoppedRun>,
-    /// The runs that were stopped when the grace time had passed.
+    /// The runs that were stopped when the grace period had passed.
     pub cut: Vec<StoppedRun>,
 }
 

@@ -14,7 +14,7 @@ use crate::{Handle, Job, Observer};
 
 /// Collects jobs and starts them. See the top of this crate for an example.
 #[derive(Debug)]
-#[must_use = "jobs run once the scheduler is started"]
+#[must_use = "jobs run only after the scheduler is started"]
 pub struct Scheduler {
     executor: Executor,
     clock: Arc<dyn Clock>,
@@ -112,7 +112,7 @@ impl Scheduler {
 
     fn check(&mut self) -> Result<(), Error> {
         if self.clock_check.is_zero() {
-            let zero = "the clock cannot be looked at without a pause: set a longer check";
+            let zero = "the interval of the clock check is zero: set a longer one";
             return Err(Error::new(ErrorKind::InvalidInput, zero));
         }
         let mut names = BTreeSet::new();
@@ -124,7 +124,7 @@ impl Scheduler {
             job.config = job.config.clone().lock_wait(Duration::ZERO);
             let job = &*job;
             if !names.insert(job.name()) {
-                let twice = "two jobs have this name: their slots would be mixed up";
+                let twice = "two jobs have this name and would share slots: rename one";
                 return Err(Error::new(ErrorKind::InvalidInput, twice).with_lock(job.name()));
             }
         }

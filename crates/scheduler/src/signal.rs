@@ -25,11 +25,7 @@ use shedlock_core::{Error, ErrorKind};
 /// ```
 pub async fn shutdown_signal() -> Result<(), Error> {
     wait().await.map_err(|error| {
-        Error::new(
-            ErrorKind::Internal,
-            "cannot listen for the signals that end the process",
-        )
-        .with_source(error)
+        Error::new(ErrorKind::Internal, "cannot listen for termination signals").with_source(error)
     })
 }
 

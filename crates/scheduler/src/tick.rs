@@ -80,7 +80,7 @@ pub enum TickEnd {
     },
     /// It started here and panicked.
     Panicked,
-    /// It was running here when the grace time of a shutdown had passed, and was stopped.
+    /// It was running here when the grace period of a shutdown had passed, and was stopped.
     #[non_exhaustive]
     Cut {
         /// Whether the lock was given back. Otherwise the lock is free when `lock_at_most_for` has
@@ -129,15 +129,15 @@ impl fmt::Display for TickEnd {
             Self::Lost { reason, .. } => write!(f, "lost its lease: {reason}"),
             Self::Panicked => f.write_str("panicked"),
             Self::Cut { unlocked: true } => {
-                f.write_str("was stopped by the shutdown, and its lock given back")
+                f.write_str("stopped by the shutdown; its lock was released")
             }
             Self::Cut { unlocked: false } => f.write_str(
-                "was stopped by the shutdown, and its lock is free when lock_at_most_for is over",
+                "stopped by the shutdown; its lock will be free when lock_at_most_for ends",
             ),
             Self::Taken => f.write_str("taken by another replica"),
             Self::GivenUp(skip) => write!(f, "skipped: {skip}"),
             Self::Busy(skip) => write!(f, "skipped: {skip}"),
-            Self::Failed(error) => write!(f, "could not be tried: {error}"),
+            Self::Failed(error) => write!(f, "attempt failed: {error}"),
             Self::Missed(reason) => write!(f, "missed: {reason}"),
         }
     }
@@ -166,8 +166,8 @@ impl fmt::Display for MissedReason {
         f.write_str(match self {
             Self::TooLate => "too late",
             Self::Superseded => "a newer slot was due",
-            Self::Overlap => "the last run was still going on",
-            Self::SetBack => "the calendar was set back to before it",
+            Self::Overlap => "the previous run was still in progress",
+            Self::SetBack => "the clock was set back to before it was due",
             Self::Paused => "the job was paused",
             Self::Shutdown => "the scheduler was shutting down",
         })

@@ -100,7 +100,7 @@ fn a_run_that_is_cut_amid_a_catch_up_is_not_reported_as_another_slots() {
         assert_eq!(slots, [cut]);
         let ticks = log.ticks();
         let of_cut: Vec<_> = ticks.iter().filter(|tick| tick.0 == cut).collect();
-        let told = "was stopped by the shutdown, and its lock given back";
+        let told = "stopped by the shutdown; its lock was released";
         assert!(matches!(of_cut[..], [one] if one.1 == told), "{ticks:?}");
         let told = "missed: the scheduler was shutting down";
         assert!(ticks.iter().any(|tick| tick.1 == told), "{ticks:?}");

@@ -28,7 +28,7 @@ fn a_paused_job_rests_and_what_passed_is_not_made_up() {
         let unknown = handle.pause("other").await.unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "lock \"other\": this scheduler has no job of this name"
+            "lock \"other\": this scheduler has no such job"
         );
     });
 }
@@ -130,7 +130,7 @@ fn jobs_that_cannot_run_are_refused_before_anything_starts() {
     assert!(message(vec![job()]).contains("needs a tokio runtime"));
     let kept = lock("10m").completion(Completion::on_success());
     let without_slots = node.job(kept, Schedule::fixed_delay("1m").unwrap(), secs(1));
-    assert!(message(vec![without_slots]).contains("no slots that could be lost"));
+    assert!(message(vec![without_slots]).contains("no slots that can be lost"));
     let never = Scheduler::new(node.executor()).clock_check(secs(0));
     assert!(never.start().is_err());
     assert!(Schedule::fixed_delay("0s").is_err());

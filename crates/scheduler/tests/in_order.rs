@@ -346,7 +346,7 @@ fn a_last_slot_in_the_future_is_not_another_replicas_run() {
         })]);
         world.run_until(secs(15)).await;
         let ticks = log.ticks();
-        let is_told = |(_, end): &&(_, String)| end.contains("lies ahead of the clock");
+        let is_told = |(_, end): &&(_, String)| end.contains("is ahead of the clock");
         assert!(ticks.iter().filter(is_told).count() >= 4, "{ticks:?}");
         assert!(ticks.iter().all(|tick| is_told(&tick)), "{ticks:?}");
     });
@@ -426,7 +426,7 @@ fn a_start_that_was_asked_for_is_never_too_late() {
 }
 
 #[test]
-fn a_run_that_fails_past_its_late_limit_is_told_of_once() {
+fn a_run_that_fails_past_its_late_limit_is_reported_once() {
     block_on(async {
         let (world, log, node) = alone();
         let done = Done::default();

@@ -92,7 +92,7 @@ fn a_job_that_does_not_queue_skips_on_its_own_node() {
         node.start([job.overlap(Overlap::Skip)]);
         world.run_until(secs(45)).await;
         assert_eq!(log.slots(), [0, 20, 40]);
-        let skipped = "missed: the last run was still going on".to_owned();
+        let skipped = "missed: the previous run was still in progress".to_owned();
         assert!(log.ticks().contains(&(Some(10), skipped)));
     });
 }

@@ -46,7 +46,7 @@ fn the_slow_midnight_without_slots_is_two_runs() {
 }
 
 #[test]
-fn the_tick_behind_a_late_start_is_not_swallowed() {
+fn the_tick_after_a_late_start_is_not_swallowed() {
     block_on(async {
         let world = World::before_midnight(secs(60));
         let log = Log::default();
@@ -119,7 +119,7 @@ fn blue_is_cut_where_the_grace_is_too_short_and_its_lock_is_free() {
     assert!(report.cut[0].unlocked);
     assert!(log.ticks().contains(&(
         Some(0),
-        "was stopped by the shutdown, and its lock given back".to_owned()
+        "stopped by the shutdown; its lock was released".to_owned()
     )));
     // The slot is used up, since it runs at most once. The next one is green's.
     let nodes: Vec<_> = log

@@ -156,7 +156,7 @@ async fn prometheus_reads_all_meters() {
         "# HELP shedlock_lock_attempts Attempts to take a lock",
         "# TYPE shedlock_lock_attempts counter",
         "# TYPE shedlock_execution_active gauge",
-        "# HELP shedlock_scheduler_ticks Ticks that came to their end on this node",
+        "# HELP shedlock_scheduler_ticks Ticks that ended on this node",
     ] {
         assert!(text.contains(described), "no {described:?} in\n{text}");
     }

@@ -56,7 +56,7 @@ impl Service {
         let handle = scheduler.job(job).start()?;
         tracing::info!(pid = std::process::id(), "ready");
         shutdown_signal().await?;
-        tracing::info!("told to stop");
+        tracing::info!("shutdown signal received");
         let report = handle.shutdown(grace).await?;
         for run in &report.finished {
             tracing::info!(job = run.job, unlocked = run.unlocked, "finished in time");

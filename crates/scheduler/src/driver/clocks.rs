@@ -27,7 +27,7 @@ impl Driver {
         if later(calendar, SET_BACK) >= expected {
             return;
         }
-        tracing::warn!("the system's calendar was set back: planning again");
+        tracing::warn!("the system clock was set back: rescheduling all jobs");
         for id in 0..self.entries.len() {
             let id = JobId::try_from(id).unwrap_or(JobId::MAX);
             self.drop_future_ticks(id, calendar);

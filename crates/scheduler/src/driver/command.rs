@@ -61,7 +61,7 @@ impl Driver {
             .by_name
             .binary_search_by(|id| name_of(entries, *id).cmp(name));
         let Ok(index) = found else {
-            let unknown = "this scheduler has no job of this name";
+            let unknown = "this scheduler has no such job";
             return Err(Error::new(ErrorKind::InvalidInput, unknown).with_lock(name));
         };
         let id = self.by_name[index];

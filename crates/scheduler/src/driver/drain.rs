@@ -27,7 +27,7 @@ impl Driver {
         for entry in &self.entries {
             if let Some(active) = &entry.active {
                 let job = entry.job.name();
-                tracing::warn!(job, "the grace time is over: stopping the run");
+                tracing::warn!(job, "the grace period is over: stopping the run");
                 active.phase.send_replace(Phase::Cut);
             }
         }

@@ -192,7 +192,7 @@ impl Next {
                 job = job.name(),
                 from = tracing::field::display(left_out),
                 until = tracing::field::display(self.slot),
-                "left out slots whose late limit is over"
+                "skipped slots past their late limit"
             );
         }
         // The first slot in time accepts a gap before it.

@@ -57,7 +57,9 @@ impl Driver {
     /// given up.
     fn stops_for_good(mut self, panic: &(dyn Any + Send)) {
         let message = message_of(panic);
-        tracing::error!("the scheduler panics again and again, and stops: no job runs any more");
+        tracing::error!(
+            "the scheduler stopped after repeated panics: no job runs any more; restart the process"
+        );
         self.fate.panicked(message);
         for entry in &self.entries {
             entry.give_up(MissedReason::Shutdown);

@@ -135,10 +135,11 @@ impl Questions {
             .until
             .is_some_and(|until| clock.system_time() < until);
         if !error.is_retryable() || !in_time {
-            tracing::error!(job, error = %error, "could not find out whether a slot was missed");
+            tracing::error!(job, error = %error, "cannot determine whether a slot was missed");
             return Some((question.id, None));
         }
-        tracing::warn!(job, error = %error, "could not find out yet whether a slot was missed");
+        tracing::warn!(job, error = %error,
+            "cannot yet determine whether a slot was missed; retrying");
         self.waiting.push_back(question);
         self.failures += 1;
         if self.failures >= AT_ONCE.min(self.waiting.len() + self.asked.len()) {
@@ -163,7 +164,7 @@ async fn ask(shared: &Shared, name: &str) -> Result<Option<LastSlot>, Error> {
             })
         })),
         () = clock.sleep_until(clock.now() + TIME_LIMIT) => {
-            let late = "the store did not answer in time";
+            let late = "the store did not reply in time";
             Err(Error::new(ErrorKind::Unavailable, late).with_store(provider.store()))
         }
     }

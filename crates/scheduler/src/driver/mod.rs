@@ -70,7 +70,7 @@ impl Driver {
         fate: Arc<Fate>,
     ) -> Result<Self, Error> {
         let count = JobId::try_from(jobs.len()).map_err(|_| {
-            let many = "there are more jobs than this scheduler can count";
+            let many = "too many jobs for one scheduler";
             Error::new(ErrorKind::InvalidInput, many)
         })?;
         let entries: Vec<Entry> = jobs.into_iter().map(Entry::new).collect();
@@ -277,7 +277,7 @@ impl Driver {
             job = job.name(),
             after = tracing::field::display(slot),
             until = tracing::field::display(newest),
-            "left out more slots, for the newest one"
+            "skipped more slots in favor of the newest one"
         );
     }
 

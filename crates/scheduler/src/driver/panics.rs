@@ -23,5 +23,5 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn An
 pub(super) fn message_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
+        .unwrap_or("no message")
 }

@@ -61,7 +61,7 @@ pub(super) async fn run(
             }
             Attempted::NotYet(end) => end,
         };
-        tracing::debug!(job = job.name(), "{unsuccessful}; to be tried again");
+        tracing::debug!(job = job.name(), "{unsuccessful}; retrying");
         let wake = pauses.next(&shared, &unsuccessful);
         tokio::select! {
             biased;
@@ -223,7 +223,7 @@ pub(super) async fn attempt(
         Err(error) => TickEnd::Failed(error),
         Ok(_) => TickEnd::Failed(Error::new(
             ErrorKind::Internal,
-            "the executor ended in a way that this scheduler does not know",
+            "the executor returned an outcome unknown to this scheduler",
         )),
     })
 }

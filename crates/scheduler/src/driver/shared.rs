@@ -82,7 +82,7 @@ impl Shared {
     pub(super) fn panicked(&self, job: Option<&str>, panic: &(dyn Any + Send)) {
         let message = message_of(panic);
         let told = catch_unwind(AssertUnwindSafe(|| {
-            tracing::error!(job, "the scheduler goes on after a panic: {message}");
+            tracing::error!(job, "the scheduler continues after a panic: {message}");
         }));
         let observed = catch_unwind(AssertUnwindSafe(|| {
             if let Some(observer) = &self.observer {

@@ -42,7 +42,8 @@ impl Cron {
         })?;
         let fields = Fields::of(&parsed);
         if !fields.ever_fit() {
-            let message = format!("the cron expression {expression:?} never fires: no date fits");
+            let message =
+                format!("the cron expression {expression:?} never fires: no date matches");
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         Ok(Self {
@@ -130,8 +131,9 @@ fn unclear(expression: &str) -> Option<String> {
     let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
     weekday.split(',').any(is_bare).then(|| {
         format!(
-            "cannot read {expression:?} as a cron expression: `L` alone names no day of the week; \
-             write `5L` for the last Friday of the month, or `L` as the day of month for its last day"
+            "cannot read {expression:?} as a cron expression: `L` alone is not a day of the week; \
+             write `5L` for the last Friday of the month, or `L` as the day of month for its last \
+             day"
         )
     })
 }

@@ -28,7 +28,7 @@ impl Grid {
             return refused("the longest period is 100 years");
         }
         if period.subsec_nanos() % 1_000 != 0 {
-            return refused("slots are kept in whole microseconds");
+            return refused("periods must be whole microseconds");
         }
         match i64::try_from(period.as_micros()) {
             Ok(period) => Ok(Self { period, anchor: 0 }),

@@ -191,7 +191,7 @@ impl Schedule {
                     "a fixed delay counts from the last run on this node, and has no slots"
                 }
                 Kind::Cron(_) | Kind::Grid(_) => {
-                    "by the system's clock the first slot is still to come: set the clock"
+                    "the system clock is before the first slot: set the clock"
                 }
             };
             Error::new(ErrorKind::InvalidInput, message)

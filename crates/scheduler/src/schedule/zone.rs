@@ -29,7 +29,7 @@ impl Zone {
     pub(super) fn get(name: &str) -> Result<Self, Error> {
         TimeZone::get(name).map(Self).map_err(|error| {
             let message = format!(
-                "there is no time zone {name:?}: name one of the IANA database, like \
+                "unknown time zone {name:?}: use a name from the IANA database, like \
                  \"Europe/Berlin\" or \"UTC\""
             );
             Error::new(ErrorKind::InvalidInput, message).with_source(error)

@@ -11,8 +11,8 @@ use super::{Drill, KINDS, Kind, Ledger, MOST_ATTEMPTS, What};
 const RAN: &str = "ran";
 const TAKEN: &str = "taken by another replica";
 const FAILED: &str = "failed: no luck";
-const CUT: &str = "was stopped by the shutdown";
-const CUT_AND_UNLOCKED: &str = "was stopped by the shutdown, and its lock given back";
+const CUT: &str = "stopped by the shutdown";
+const CUT_AND_UNLOCKED: &str = "stopped by the shutdown; its lock was released";
 const LOST: &str = "lost its lease";
 const GIVEN_UP: &str = "given up";
 

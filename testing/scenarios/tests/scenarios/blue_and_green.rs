@@ -42,7 +42,7 @@ fn hand_over(
     });
     if scene.history.look(is_too_late) {
         return Err(Shown::TooSlow(
-            "blue's run was over before it was told to stop",
+            "blue's run was over before it received the shutdown signal",
         ));
     }
     let status = blue.ended();
@@ -101,7 +101,7 @@ pub(crate) fn the_run_is_finished(store: Store) {
                 &[
                     ("blue", BEGINS),
                     ("green", "taken by another replica"),
-                    ("blue", "told to stop"),
+                    ("blue", "shutdown signal received"),
                     ("blue", DONE),
                     ("blue", "unlocked lock="),
                     ("blue", "shut down finished=1 cut=0"),
@@ -138,13 +138,10 @@ pub(crate) fn the_run_is_cut(store: Store) {
                 &[
                     ("blue", BEGINS),
                     ("green", "taken by another replica"),
-                    ("blue", "told to stop"),
-                    ("blue", "the grace time is over: stopping the run"),
+                    ("blue", "shutdown signal received"),
+                    ("blue", "the grace period is over: stopping the run"),
                     ("blue", "unlocked lock="),
-                    (
-                        "blue",
-                        "was stopped by the shutdown, and its lock given back",
-                    ),
+                    ("blue", "stopped by the shutdown; its lock was released"),
                     ("blue", "shut down finished=0 cut=1"),
                     ("blue", "was cut job=\"report\" unlocked=true"),
                     ("green", BEGINS),
@@ -173,7 +170,7 @@ pub(crate) fn the_run_is_taken_over(store: Store) {
                 lines,
                 &[
                     ("blue", "the report begins attempt=1"),
-                    ("blue", "the grace time is over: stopping the run"),
+                    ("blue", "the grace period is over: stopping the run"),
                     // A run that a shutdown cut does not count.
                     ("green", "the report begins attempt=1"),
                     ("green", DONE),

@@ -87,7 +87,7 @@ fn every_kind_of_field_is_understood() {
 }
 
 #[test]
-fn dates_that_never_come_are_told() {
+fn dates_that_never_come_are_detected() {
     assert!(!fields("0 0 30 2 *").ever_fit());
     assert!(!fields("0 0 31 4,6,9,11 *").ever_fit());
     assert!(fields("0 0 29 2 +MON").ever_fit());

@@ -64,7 +64,7 @@ impl Replica {
 
     /// Tells it to stop with SIGTERM.
     pub(crate) fn terminate(&self) {
-        self.history.note(&self.name, "is told to stop: SIGTERM");
+        self.history.note(&self.name, "receives SIGTERM");
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).unwrap();
     }
