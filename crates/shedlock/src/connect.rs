@@ -18,8 +18,8 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
     });
     split.ok_or_else(|| {
         invalid(
-            "a store is named by a URL with a scheme, like \"postgres://user@host/database\" or \
-             \"sqlite:locks.db\"; this text has none",
+            "the store's URL has no scheme: write it like \"postgres://user@host/database\" or \
+             \"sqlite:locks.db\"",
         )
     })
 }
@@ -28,7 +28,7 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
 pub(crate) fn memory(rest: &str) -> Result<MemoryProvider, Error> {
     if !rest.trim_start_matches('/').is_empty() {
         return Err(invalid(
-            "locks in memory have neither a name nor options: write \"memory:\"",
+            "locks in memory have no name or options: write \"memory:\"",
         ));
     }
     Ok(MemoryProvider::new())

@@ -225,7 +225,7 @@ impl StoreEntry {
 /// let message = error.to_string();
 /// assert!(
 ///     message.starts_with(
-///         "there is no store for the URL scheme \"oracle\": use postgres (or postgresql), mysql"
+///         "unknown URL scheme \"oracle\": use postgres (or postgresql), mysql"
 ///     ),
 ///     "{message}",
 /// );
@@ -238,7 +238,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         .find(|entry| entry.schemes.contains(&scheme.as_str()));
     let Some(entry) = entry else {
         return Err(invalid(format!(
-            "there is no store for the URL scheme {scheme:?}: use {}",
+            "unknown URL scheme {scheme:?}: use {}",
             schemes()
         )));
     };
@@ -284,8 +284,8 @@ fn schemes() -> String {
 fn switched_off(entry: &StoreEntry) -> Error {
     let feature = entry.features.first().map_or(entry.name, |(name, _)| *name);
     invalid(format!(
-        "this program was built without {feature}: switch on the feature {feature:?} of the crate \
-         shedlock, for instance with `cargo add shedlock --features {feature}`"
+        "this program was built without {feature}: enable the feature {feature:?} of the crate \
+         shedlock, for example with `cargo add shedlock --features {feature}`"
     ))
 }
 

@@ -188,7 +188,7 @@ async fn late_outcome(store: &Store) -> Result<Outcome<u8>, Error> {
 }
 
 #[tokio::test]
-async fn a_task_that_outlives_its_lease_is_stopped_and_that_is_told() {
+async fn a_task_that_outlives_its_lease_is_stopped_and_that_is_reported() {
     let store = &Store::new();
     let log = Log::start();
     let mut finished = false;
@@ -209,7 +209,7 @@ async fn a_task_that_outlives_its_lease_is_stopped_and_that_is_told() {
     let error = late_result_of_option(store).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(late_outcome(store).await.unwrap().is_lost());
-    assert!(log.errors().is_empty(), "the caller was told");
+    assert!(log.errors().is_empty(), "the caller got the error");
 
     let lost = store.heard.events();
     assert_eq!(lost.iter().filter(|event| **event == "lost").count(), 5);

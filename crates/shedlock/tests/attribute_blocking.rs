@@ -84,10 +84,10 @@ async fn inside_a_runtime_it_is_an_error() {
     nothing(&store.executor, &mut runs);
     assert_eq!(runs, 0);
     log.assert_one_error_with(&[
-        "inside an async runtime",
+        "a blocking lock call in an async runtime",
         "function=\"attribute_blocking::nothing\"",
     ]);
-    assert!(store.names().await.is_empty(), "the store was not asked");
+    assert!(store.names().await.is_empty(), "the store got no request");
 }
 
 #[tokio::test]

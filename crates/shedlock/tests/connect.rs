@@ -63,7 +63,7 @@ async fn a_text_without_a_scheme_is_not_repeated() {
         "1hunter2://db",
     ] {
         let message = refusal(text).await;
-        assert!(message.contains("this text has none"), "{text}: {message}");
+        assert!(message.contains("has no scheme"), "{text}: {message}");
     }
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn the_task_is_stopped_in_time(place: &Place, case: &str, fault: Faul
         let gone_at = scene.seen.gone_at.lock().unwrap().unwrap();
         let before = until.duration_since(gone_at);
         assert!(before.is_ok(), "gone {before:?} after the lease's end");
-        assert_eq!(scene.locked_until().await, until, "nobody could extend it");
+        assert_eq!(scene.locked_until().await, until, "no one could extend it");
         // Output for the reader; docs/performance.md has a table of these times.
         let said = format!(
             "{case}: stopped {:?} before its lease ended",

@@ -9,7 +9,7 @@ const USERS: i64 = 40;
 const OTHERS: i64 = 3;
 const UNREMINDED: &str = "SELECT id FROM users WHERE reminded_at IS NULL";
 
-pub(crate) fn nobody_is_lost_or_repeated(store: Store) {
+pub(crate) fn no_user_is_lost_or_repeated(store: Store) {
     until_shown("expiring subscriptions", store, |scene, midnight| {
         let Some(mails) = an_hour(scene, midnight) else {
             return Shown::TooSlow("midnight came before the replicas were ready");

@@ -34,7 +34,7 @@ const CASES: [Case; 7] = [
         &["a was not cut off"],
     ),
     (
-        "a kill of somebody else is none",
+        "a kill of another replica does not count",
         &[
             "a INFO sending id=1",
             "post took message_id=<1> id=1 from=a",

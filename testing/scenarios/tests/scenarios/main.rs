@@ -38,8 +38,8 @@ fn main() {
             outbox_mail::sending_does_not_outlive_the_lock,
         ),
         (
-            "expiring_subscriptions::nobody_is_lost_or_repeated",
-            expiring_subscriptions::nobody_is_lost_or_repeated,
+            "expiring_subscriptions::no_user_is_lost_or_repeated",
+            expiring_subscriptions::no_user_is_lost_or_repeated,
         ),
         (
             "blue_and_green::the_run_is_finished",
