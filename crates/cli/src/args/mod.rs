@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use run::RunArgs;
 
-/// Runs a command once, however many hosts start it: under a lock that they share.
+/// Run a command once, however many hosts start it, under a shared lock.
 #[derive(Debug, Parser)]
 #[command(
     name = "shedlock",
@@ -32,13 +32,13 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
 }
 
-/// How much is said on stderr.
+/// The verbosity on stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Voice {
-    /// Say more on stderr: -v what happens, -vv details, -vvv everything
+    /// Log more on stderr: -v events, -vv details, -vvv everything
     #[arg(short, long, action = ArgAction::Count, global = true, display_order = 100)]
     pub(crate) verbose: u8,
-    /// Say nothing on stderr but errors; a skip is silent then
+    /// Print only errors on stderr: a skip prints nothing
     #[arg(
         short,
         long,
@@ -49,27 +49,27 @@ pub(crate) struct Voice {
     pub(crate) quiet: bool,
 }
 
-/// Which store holds the locks.
+/// The store of the locks.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
     #[arg(long, value_name = "URL", help = stores::help(), long_help = stores::long_help())]
     pub(crate) store: Option<String>,
-    /// Use the SQLite file of this user on this host, and know that other hosts do not see it
+    /// Use this user's SQLite file on this host, which other hosts do not share
     ///
-    /// Needed inside Kubernetes, where the file would not even outlive the pod. Wins over
-    /// SHEDLOCK_STORE.
+    /// Inside Kubernetes this file is used only with this option, because it is lost with the pod.
+    /// Overrides SHEDLOCK_STORE.
     #[arg(long, conflicts_with = "store")]
     pub(crate) local: bool,
 }
 
 /// Show all locks of the store
 ///
-/// One line a lock, in the order of their names. A lock is held while its command runs, at-least
-/// while --lock-at-least-for keeps it after that, and free otherwise; a free lock shows who held it
-/// last. Times are in UTC, by the store's clock.
+/// Prints one line per lock, sorted by name. A lock is held while its command runs, at-least while
+/// --lock-at-least-for keeps it after that, and free otherwise; a free lock shows its last owner.
+/// Times are in UTC, by the store's clock.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only locks that nobody else could take now
+    /// Show only locks that cannot be taken now
     #[arg(long)]
     pub(crate) held: bool,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(crate) struct ListArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Show all that the store knows of one lock
+/// Show everything stored about one lock
 ///
 /// The exit code is 1 if there is no lock of this name.
 #[derive(Debug, Args)]
@@ -93,20 +93,21 @@ pub(crate) struct ShowArgs {
 
 /// Free a lock by force, whoever holds it
 ///
-/// For a holder that is dead, or hangs. One that lives is not stopped by this: it learns of it when it
-/// extends its lease (--keep-alive) or gives the lock back, and until then it runs beside whoever takes
-/// the lock next. `shedlock show NAME` tells who holds it, on which host and since when.
+/// Use it if the holder is dead or hangs. A running holder is not stopped: it detects the loss when
+/// it extends its lease (--keep-alive) or releases the lock, and until then it may run at the same
+/// time as the next holder. `shedlock show NAME` shows the owner, its host and the time of
+/// acquisition.
 ///
-/// Frees the holding that there is when this starts, and none that begins after it. What was freed, and
-/// who did it, is said on stdout; the exit code is 1 if there was nothing to free.
+/// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,
+/// on stdout; the exit code is 1 if there was nothing to free.
 #[derive(Debug, Args)]
 pub(crate) struct UnlockArgs {
     /// The name of the lock
     pub(crate) name: String,
-    /// Free it although this process does not hold it
+    /// Confirm: free the lock although this process does not hold it
     #[arg(long, required = true)]
     pub(crate) force: bool,
-    /// Only if this owner holds it, as `shedlock show` names it
+    /// Free the lock only if this owner holds it, as shown by `shedlock show`
     #[arg(long, value_name = "OWNER")]
     pub(crate) owner: Option<String>,
     #[command(flatten)]
@@ -115,7 +116,7 @@ pub(crate) struct UnlockArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Mend the slots of a lock
+/// Repair the slots of a lock
 #[derive(Debug, Args)]
 pub(crate) struct SlotArgs {
     #[command(subcommand)]
@@ -129,18 +130,18 @@ pub(crate) enum SlotCommand {
 
 /// Set the last slot that was taken
 ///
-/// A slot that is not later than the last one taken is skipped. So one run on a host whose clock was
-/// ahead can silence a job until that time comes: this sets the last slot back to the store's clock, and
-/// the next slot runs. With --to, it is set to any time: to an earlier one to have slots run again, or
-/// to a later one to leave some out. An open slot that was not to be lost is given up.
+/// A slot is skipped unless it is later than the last one taken. So one run on a host whose clock
+/// is ahead can block a job until that time. This command sets the last slot to the store's current
+/// time, and the next slot runs. With --to, it sets any time: an earlier one to run slots again, or
+/// a later one to leave some out. An open slot that must not be lost is given up.
 ///
-/// What it was before is said on stdout; the exit code is 1 if there was nothing to set. A lease that
-/// runs goes on.
+/// Prints the previous value on stdout; the exit code is 1 if there was nothing to set. A running
+/// lease continues.
 #[derive(Debug, Args)]
 pub(crate) struct ResetArgs {
     /// The name of the lock
     pub(crate) name: String,
-    /// The last slot as it shall be, like 2026-11-21T03:00:00Z: later ones can be taken
+    /// The new last slot, like 2026-11-21T03:00:00Z: later slots can be taken
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<jiff::Timestamp>,
     #[command(flatten)]
@@ -149,10 +150,10 @@ pub(crate) struct ResetArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Prepare a store: make its table, or add what is missing to one that ShedLock made
+/// Prepare a store: create its table or bucket, or add missing columns to a table of ShedLock's
 ///
-/// Says what it changed. Doing it again changes nothing. What it adds can be empty, so ShedLock in
-/// Java goes on working with the table.
+/// Prints the changes. Running it again changes nothing. The columns that it adds may stay empty,
+/// so ShedLock in Java keeps working with the table.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
@@ -163,7 +164,7 @@ pub(crate) struct MigrateArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// The form of what is printed on stdout
+    /// The output format on stdout
     #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub(crate) format: Format,
 }
@@ -172,7 +173,7 @@ pub(crate) struct OutputArgs {
 pub(crate) enum Format {
     /// For people
     Table,
-    /// For programs; its form is stable
+    /// For programs: a stable format
     Json,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn help() -> String {
         .map(|entry| format!("{}://...", entry.schemes[0]))
         .collect();
     urls.push("sqlite:FILE".to_owned());
-    format!("Where the locks are: {}", one_of(&urls))
+    format!("URL of the store: {}", one_of(&urls))
 }
 
 /// The long help of `--store`.
@@ -38,11 +38,11 @@ pub(super) fn long_help() -> String {
         .collect();
     format!(
         "{}\n\n\
-         The schemes are {}.\n\n\
-         Without it, the variable SHEDLOCK_STORE; without that, an SQLite file of this user on this \
-         host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which other \
-         hosts do not see. A URL with a password belongs in the variable: everybody on the host can \
-         read a command line.",
+         Supported schemes: {}.\n\n\
+         The default is the variable SHEDLOCK_STORE, otherwise this user's SQLite file on this \
+         host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
+         other hosts do not share. Put a URL with a password into the variable: any user on the \
+         host can read a command line.",
         help(),
         schemes.join(", ")
     )
