@@ -48,7 +48,7 @@ fn arguments(data: &[u8]) {
                 && urls.filter(|line| line.contains(SECRET)).count() == 1;
             assert!(
                 !is_secret || !said.contains(SECRET),
-                "tells a password: {said}"
+                "contains a password: {said}"
             );
         }
         Err(error) => assert_eq!(error.exit_code(), 0),
@@ -62,7 +62,7 @@ fn redacted(data: &[u8]) {
     assert_eq!(redact(&clean), clean);
     assert!(
         !is_url_with_secret(&text) || !clean.contains(SECRET),
-        "tells a password: {clean}"
+        "contains a password: {clean}"
     );
 }
 

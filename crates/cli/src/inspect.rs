@@ -28,7 +28,7 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
     terminal.print(&text)?;
     if lock.is_none() {
         terminal.error(&format!(
-            "there is no lock {:?} in this {} store; `shedlock list` shows all",
+            "no lock {:?} in this {} store; run `shedlock list` to see all",
             name.as_str(),
             store.provider().store()
         ));

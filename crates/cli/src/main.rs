@@ -2,8 +2,8 @@
 
 #[cfg(not(unix))]
 compile_error!(
-    "the command shedlock needs a Unix system: it keeps commands inside their lease with process \
-     groups and signals; the library works elsewhere too"
+    "the `shedlock` command needs Unix: it limits commands to their lease with process groups and \
+     signals; use the library on other systems"
 );
 
 mod args;
@@ -64,7 +64,9 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(INTERNAL, format!("cannot start: {error}")))?;
+        .map_err(|error| {
+            Failure::new(INTERNAL, format!("cannot start the async runtime: {error}"))
+        })?;
     let done = runtime.block_on(async {
         match command {
             Command::Run(args) => run::run(args, terminal).await,

@@ -26,15 +26,15 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
         SlotReset::NotAhead(lock) => (
             Some(lock),
             None,
-            Some("it does not lie ahead of the store's clock; --to sets any other time"),
+            Some("it is not ahead of the store's clock; use --to to set any other time"),
         ),
-        _ => (None, None, Some("no slot of it was ever taken")),
+        _ => (None, None, Some("no slot was ever taken")),
     };
     let text = output::slot_reset(provider.store(), lock.as_ref(), now, args.output.format);
     terminal.print(&text)?;
     if let Some(why) = why_not {
         terminal.error(&format!(
-            "the last slot of {:?} was left as it is: {why}",
+            "the last slot of {:?} was not changed: {why}",
             name.as_str()
         ));
         return Ok(ExitCode::from(ABSENT));

@@ -38,7 +38,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
             (Some(lock), false, Some(why))
         }
         _ if seen.is_none() => (None, false, Some("there is no such lock".to_owned())),
-        _ => (seen, false, Some("nobody holds it".to_owned())),
+        _ => (seen, false, Some("it is not held".to_owned())),
     };
     let text = output::unlock(
         provider.store(),

@@ -122,7 +122,7 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
 
 fn text(value: &impl Serialize) -> String {
     let mut text =
-        serde_json::to_string_pretty(value).expect("strings and numbers always are JSON");
+        serde_json::to_string_pretty(value).expect("strings and numbers are always valid JSON");
     text.push('\n');
     text
 }

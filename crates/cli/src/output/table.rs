@@ -35,9 +35,9 @@ pub(super) fn locks(locks: &[LockRecord]) -> String {
 pub(super) fn lock(lock: &LockRecord) -> String {
     let mut table = plain();
     let state = match lock.state {
-        LockState::Held => "held: its command runs, or its host died".to_owned(),
-        LockState::AtLeast => "at-least: unlocked, and kept by lock_at_least_for".to_owned(),
-        LockState::Free => "free: anybody may take it".to_owned(),
+        LockState::Held => "held: its task runs, or its host died".to_owned(),
+        LockState::AtLeast => "at-least: unlocked, but kept by lock_at_least_for".to_owned(),
+        LockState::Free => "free: can be taken".to_owned(),
         other => super::state(other).to_owned(),
     };
     let until = lock.locked_until.map(|until| {

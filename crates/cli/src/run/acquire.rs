@@ -91,9 +91,9 @@ async fn ask(
     let provider = store.provider();
     if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {
         return Err(Failure::usage(
-            "how long may the command take? Say it with --lock-at-most-for, like 10m or 1h 30m: \
-             the command is stopped before this is over, and if this host dies, the lock is free \
-             again then",
+            "--lock-at-most-for is not set: set it longer than the command can take, like 10m or \
+             1h 30m; the command is stopped before this time has passed, and if this host dies, \
+             the lock becomes free then",
         ));
     }
     let executor = Executor::new(provider.clone())
@@ -128,15 +128,15 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
         return;
     }
     terminal.notice(&format!(
-        "{name}: the store did not answer an attempt; waiting up to {} s to take back a lock that it \
-         may yet grant",
+        "{name}: the store did not reply to an attempt; waiting up to {} s to withdraw it, because \
+         it may still take the lock",
         LIMIT.as_secs()
     ));
     tokio::select! {
         () = settled => {}
         () = SystemClock.sleep_until(give_up) => terminal.error(&format!(
-            "{name}: the store still does not answer; if it grants the lock, the lock is free after \
-             --lock-at-most-for"
+            "{name}: the store still does not reply; if the attempt takes the lock, the lock \
+             becomes free after --lock-at-most-for"
         )),
     }
 }
@@ -153,7 +153,7 @@ async fn open(args: &RunArgs, wait_until: Moment, terminal: Terminal) -> Result<
         if !failure.may_pass() || now >= wait_until {
             return Err(failure);
         }
-        tracing::debug!("connecting again: {}", failure.message());
+        tracing::debug!("reconnecting: {}", failure.message());
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
     }
 }

@@ -123,7 +123,7 @@ impl<'a> Job<'a> {
         match why {
             NotStarted::TooLate => self.too_late(),
             NotStarted::Unguarded(number) => unguarded(&number.map_or_else(
-                || io::Error::other("it failed"),
+                || io::Error::other("unknown error"),
                 io::Error::from_raw_os_error,
             )),
             NotStarted::Refused(number) => {
@@ -141,8 +141,8 @@ impl<'a> Job<'a> {
         Failure::new(
             exit::STORE,
             format!(
-                "{}: the store took so long to give the lock that no time is left to run the \
-                 command in; raise --lock-at-most-for, or look at the store",
+                "{}: the command was not started: the store granted the lock so late that no time \
+                 is left; raise --lock-at-most-for, or check the latency of the store",
                 self.args.name
             ),
         )

@@ -59,34 +59,34 @@ fn explain(ended: &Ended, args: &RunArgs, terminal: Terminal) {
     let name = &args.name;
     match ended.stopped {
         Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
-            "{name}: the lease could not be extended in time, so the command was stopped before it \
-             ended"
+            "{name}: the command was stopped: its lease could not be extended in time; check that \
+             the store is reachable"
         )),
         Some(StopReason::Deadline) => terminal.error(&format!(
-            "{name}: the command ran into the end of its lease and was stopped; raise \
-             --lock-at-most-for if it needs longer, or let --keep-alive extend the lease"
+            "{name}: the command was stopped: its lease was about to end; raise --lock-at-most-for \
+             if the command needs longer, or extend the lease with --keep-alive"
         )),
         Some(StopReason::RanTooLong) => terminal.error(&format!(
-            "{name}: the command ran longer than --max-run-time and was stopped"
+            "{name}: the command was stopped: it ran longer than --max-run-time"
         )),
         Some(StopReason::LeaseLost) => terminal.error(&format!(
-            "{name}: the lease was not ours any more (somebody freed the lock by force, or changed \
-             its record), so the command was stopped"
+            "{name}: the command was stopped: its lease was lost (the lock was freed by force, or \
+             its record was changed)"
         )),
         Some(StopReason::WatchdogGone) => terminal.error(&format!(
-            "{name}: the watchdog was killed, so the command was stopped"
+            "{name}: the command was stopped: the watchdog was killed"
         )),
         Some(StopReason::LeftBehind) => terminal.notice(&format!(
-            "{name}: the command left processes behind; they were stopped before the lock was \
-             given back"
+            "{name}: the command left processes running; they were stopped before the lock was \
+             released"
         )),
         Some(StopReason::HolderGone) | None => {}
     }
     if !ended.survivors.is_empty() {
         let pids: Vec<String> = ended.survivors.iter().map(i32::to_string).collect();
         terminal.error(&format!(
-            "{name}: these processes of the command could not be stopped, and may run while \
-             somebody else holds the lock: {}",
+            "{name}: these processes of the command could not be stopped and may run while another \
+             owner holds the lock: {}",
             pids.join(", ")
         ));
     }

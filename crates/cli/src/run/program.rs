@@ -45,7 +45,7 @@ fn find_in(name: &OsStr, path: Option<OsString>) -> Result<PathBuf, Failure> {
         ),
         None => Failure::new(
             NOT_FOUND,
-            format!("command not found: {shown:?}; the lock was not asked for"),
+            format!("command not found: {shown:?}; the lock was not requested"),
         ),
     })
 }

@@ -59,7 +59,7 @@ impl<'a> Runner<'a> {
         args.defaults().validate()?;
         let program = program::find(&args.command[0])?;
         let signals = Signals::listen().map_err(|error| {
-            Failure::new(exit::INTERNAL, format!("cannot listen to signals: {error}"))
+            Failure::new(exit::INTERNAL, format!("cannot handle signals: {error}"))
         })?;
         Ok(Self {
             args,
@@ -118,7 +118,7 @@ impl<'a> Runner<'a> {
         let until = held
             .locked_until()
             .and_then(output::instant)
-            .unwrap_or_else(|| "lock_at_most_for is over".to_owned());
+            .unwrap_or_else(|| "lock_at_most_for has passed".to_owned());
         let give_up = SystemClock.now() + PATIENCE;
         let unlock = async {
             match ended.as_ref().map(code_of) {
@@ -141,7 +141,7 @@ impl<'a> Runner<'a> {
         };
         let why = match released {
             Some(Release::Failed(error)) => with_causes(&error),
-            None => format!("lock {:?}: the store did not answer", name.as_str()),
+            None => format!("lock {:?}: the store did not reply", name.as_str()),
             // The loss is reported with the reason for which the command was stopped.
             Some(_) => return,
         };

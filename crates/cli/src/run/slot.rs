@@ -16,7 +16,8 @@ pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
     let slot = schedule.slot_at(SystemClock.system_time(), tolerance);
     slot.map(Some).ok_or_else(|| {
         Failure::usage(format!(
-            "{}: by this host's clock, the first slot of {schedule} is still to come: set the clock",
+            "{}: no slot yet: this host's clock is earlier than the first slot of {schedule}; set \
+             the clock",
             args.name
         ))
     })
@@ -47,7 +48,7 @@ pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
     }
     match skip.last_slot {
         Some(last) if last != slot => {
-            format!("{name}: skipped slot {slot}: too late, the last one taken is {last}")
+            format!("{name}: skipped slot {slot}: too late, the last slot taken is {last}")
         }
         _ => format!("{name}: skipped slot {slot}: already taken"),
     }
@@ -71,7 +72,7 @@ mod tests {
         assert_eq!(said(taken.clone()), already, "by ShedLock, which has none");
         assert_eq!(
             said(taken.with_last_slot(slot(60))),
-            "a: skipped slot 2027-01-15T08:00:00Z: too late, the last one taken is \
+            "a: skipped slot 2027-01-15T08:00:00Z: too late, the last slot taken is \
              2027-01-15T08:01:00Z"
         );
         let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");

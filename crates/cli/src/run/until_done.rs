@@ -60,7 +60,8 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
     Err(Failure::new(
         crate::exit::STORE,
         format!(
-            "{}: slot {wanted} stays behind others that are open",
+            "{}: slot {wanted} was not run: earlier slots are still open; start the command again, \
+             or give them up with `shedlock slot reset --to`",
             args.name
         ),
     ))

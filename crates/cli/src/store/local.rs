@@ -31,8 +31,8 @@ impl LocalStore {
             return Err(Failure::new(
                 STORE,
                 format!(
-                    "cannot make the folder {} for the local store: {error}; make it writable, \
-                     set XDG_STATE_HOME, or name another store with --store",
+                    "cannot create directory {} for the local store: {error}; make it writable, \
+                     set XDG_STATE_HOME, or use another store with --store",
                     folder.display()
                 ),
             ));
@@ -63,16 +63,15 @@ impl LocalStore {
         match made {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return,
             Ok(mut mark) => {
-                let _ =
-                    mark.write_all(b"shedlock has told this user that local locks are local.\n");
+                let _ = mark.write_all(b"shedlock printed its notice about local locks once.\n");
             }
             // The warning is repeated next time. A store that cannot be written has its own error.
             Err(_) => {}
         }
         terminal.notice(&format!(
-            "no store is given: locks are kept in {} and hold for this user on this host only; \
-             to share them with other hosts, give --store or SHEDLOCK_STORE (said once; --local \
-             says that you know)",
+            "no store is set: locks are kept in {} and apply to this user on this host only; to \
+             share them with other hosts, set --store or SHEDLOCK_STORE (shown once; --local hides \
+             this)",
             self.file.display()
         ));
     }
@@ -89,9 +88,9 @@ fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, 
         .map(|state| state.join(Path::new("shedlock")))
         .ok_or_else(|| {
             Failure::usage(
-                "no store is given, and there is no place for a local one, since neither HOME nor \
-                 XDG_STATE_HOME is an absolute path: set one of them, or give the URL of a store \
-                 with --store or SHEDLOCK_STORE",
+                "no store is set, and no local one can be used: neither HOME nor XDG_STATE_HOME is \
+                 an absolute path; set one of them, or set the URL of a store with --store or \
+                 SHEDLOCK_STORE",
             )
         })
 }

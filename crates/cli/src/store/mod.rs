@@ -60,15 +60,15 @@ impl Choice {
         }
         if let Some(url) = variable("SHEDLOCK_STORE") {
             let url = url.into_string().map_err(|_| {
-                Failure::usage("SHEDLOCK_STORE is not text in UTF-8: give it a URL")
+                Failure::usage("SHEDLOCK_STORE is not valid UTF-8: set it to a URL")
             })?;
             return Self::url(&url, "SHEDLOCK_STORE");
         }
         if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
             return Err(Failure::usage(
-                "no store is given, and a lock in a file of this pod keeps no other pod out: give \
-                 the URL of a store that all pods share with --store or SHEDLOCK_STORE, or say \
-                 --local if one pod is all there is",
+                "no store is set: a lock in this pod's file does not exclude other pods; set the \
+                 URL of a store that all pods share with --store or SHEDLOCK_STORE, or use --local \
+                 if there is only one pod",
             ));
         }
         Ok(Self::Local { is_meant: false })
@@ -79,24 +79,24 @@ impl Choice {
         // would run the command on every host.
         if url.trim().is_empty() {
             return Err(Failure::usage(format!(
-                "{from} is set and empty: give it the URL of the store, or --local to use a file \
-                 on this host"
+                "{from} is set but empty: set it to the URL of the store, or use --local for a \
+                 file on this host"
             )));
         }
         if url.starts_with("memory:") {
             return Err(Failure::usage(format!(
-                "{from}: locks in memory end with this process and keep nobody out: give the URL \
-                 of a store, or --local to use a file on this host"
+                "{from}: locks in memory exclude no other process and end with this one; set the \
+                 URL of a store, or use --local for a file on this host"
             )));
         }
         if let Some(entry) = missing(url) {
             let name = entry.name;
             let tool = entry.build_tool.map_or_else(String::new, |tool| {
-                format!(", whose client needs {tool} when it is built")
+                format!(", whose client needs {tool} at build time")
             });
             return Err(Failure::usage(format!(
-                "{from}: this command was built without {name}{tool}: build the command with \
-                 `--features {name}`, for instance by `cargo install shedlock-cli --features {name}`"
+                "{from}: this command was built without {name}{tool}; rebuild it with `--features \
+                 {name}`, for example with `cargo install shedlock-cli --features {name}`"
             )));
         }
         Ok(Self::Url(url.to_owned()))
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lock_nobody_out_is_refused() {
+    fn what_would_not_exclude_other_processes_is_refused() {
         let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1")];
         assert!(choose(None, false, &pod).is_err());
         assert!(choose(None, true, &pod).is_ok());

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_holds_descendants_and_nobody_else() {
+    fn the_tree_holds_descendants_and_no_other_process() {
         let all = [
             process(1, 0),
             process(10, 1),

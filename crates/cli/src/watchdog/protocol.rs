@@ -123,7 +123,7 @@ impl Inbox {
         if length > LONGEST_FRAME {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a message of this length is none of ours",
+                "the message is too long to be valid",
             ));
         }
         let Some(body) = rest.get(..length) else {
@@ -164,7 +164,7 @@ pub(crate) fn receive_file(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
     });
-    let file = file.ok_or_else(|| io::Error::other("the first byte came without a file"))?;
+    let file = file.ok_or_else(|| io::Error::other("first byte received without a file"))?;
     rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
     Ok(Some(file))
 }

@@ -191,7 +191,7 @@ pub(crate) const FAMILY: &str = "sh -c 'echo $$ >> pids; exec sleep 60' & \
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let give_up = now() + Duration::from_secs(30);
     while !is_so() {
-        assert!(now() < give_up, "waited in vain for {what}");
+        assert!(now() < give_up, "timed out waiting for {what}");
         pause(Duration::from_millis(5));
     }
 }

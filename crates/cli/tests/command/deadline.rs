@@ -57,7 +57,7 @@ fn kill_9_of_run_stops_the_whole_job_at_once() {
     eventually("the end of the job", || all_gone(&pids));
     assert!(now() - killed < Duration::from_secs(2));
     let lock = sandbox.lock("a");
-    assert_eq!(lock["state"], "held", "nobody could unlock it: {lock}");
+    assert_eq!(lock["state"], "held", "no process could unlock it: {lock}");
     child.wait().unwrap();
 }
 

@@ -142,10 +142,10 @@ fn a_poisoned_slot_is_reset() {
         let mut command = sandbox.shedlock(&["slot", "reset"]);
         done(command.args(arguments))
     };
-    let mended = reset(&["a"]);
-    assert_eq!(mended.code, 0, "{}", mended.stderr);
+    let repaired = reset(&["a"]);
+    assert_eq!(repaired.code, 0, "{}", repaired.stderr);
     let said = format!("; it was {poisoned}\n");
-    assert!(mended.stdout.ends_with(&said), "{}", mended.stdout);
+    assert!(repaired.stdout.ends_with(&said), "{}", repaired.stdout);
     let last: jiff::Timestamp = sandbox.lock("a")["last_slot"]
         .as_str()
         .unwrap()
@@ -155,11 +155,7 @@ fn a_poisoned_slot_is_reset() {
 
     let again = reset(&["a", "-o", "json"]);
     assert_eq!(again.code, 1);
-    assert!(
-        again.stderr.contains("does not lie ahead"),
-        "{}",
-        again.stderr
-    );
+    assert!(again.stderr.contains("is not ahead"), "{}", again.stderr);
     let json: Value = serde_json::from_str(&again.stdout).unwrap();
     assert!(json["last_slot"].is_null());
     assert_eq!(json["lock"]["name"], "a");

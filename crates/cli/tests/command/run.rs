@@ -7,7 +7,7 @@ use super::common::{Sandbox, done, end, eventually, is_alive, now};
 use std::time::Duration;
 
 #[test]
-fn the_command_is_told_of_its_lock() {
+fn the_environment_describes_the_lock() {
     let sandbox = Sandbox::new();
     let script = "echo \"$SHEDLOCK_NAME|$SHEDLOCK_OWNER|$SHEDLOCK_FENCING_TOKEN|\
                   $SHEDLOCK_LOCKED_UNTIL|${SHEDLOCK_SLOT-none}|$SHEDLOCK_STORE\"";
@@ -86,7 +86,7 @@ fn what_the_command_leaves_behind_is_stopped_before_the_lock_is_free() {
     let done = done(&mut sandbox.run("a", "1m", script));
     assert_eq!(done.code, 4, "{}", done.stderr);
     assert!(
-        done.stderr.contains("left processes behind"),
+        done.stderr.contains("left processes running"),
         "{}",
         done.stderr
     );

@@ -14,7 +14,7 @@ fn year() -> i16 {
 }
 
 #[test]
-fn a_slot_runs_once_and_the_command_is_told_which() {
+fn a_slot_runs_once_and_the_command_sees_it() {
     let sandbox = Sandbox::new();
     let run = |script| done(&mut sandbox.run_with("a", "1m", &["--schedule", YEARLY], script));
     let first = run("echo $SHEDLOCK_SLOT");
@@ -61,7 +61,7 @@ fn the_time_zone_is_the_schedules() {
     let late = run(&seoul);
     assert_eq!((late.code, late.stdout.as_str()), (0, ""));
     let said =
-        format!("shedlock: a: skipped slot {slot}: too late, the last one taken is {later}\n");
+        format!("shedlock: a: skipped slot {slot}: too late, the last slot taken is {later}\n");
     assert_eq!(late.stderr, said);
 }
 

@@ -56,7 +56,7 @@ fn many_may_make_the_local_store_at_once() {
 }
 
 #[test]
-fn who_says_local_is_told_nothing() {
+fn with_local_nothing_is_printed() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.bare(&["run", "--local"]);
     command.args(&RUN[1..]);

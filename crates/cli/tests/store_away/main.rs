@@ -105,10 +105,10 @@ fn the_command_is_gone_in_time(direct: String, case: &str, fault: Fault) {
     let until = scene.locked_until();
     eventually("the end of the job", || all_gone(&pids));
     assert!(calendar() < until, "gone only after the lease");
-    assert_eq!(scene.locked_until(), until, "nobody could extend it");
+    assert_eq!(scene.locked_until(), until, "no process could extend it");
     let ended = end(scene.child);
     assert_eq!(ended.code, 75, "{}", ended.stderr);
-    let said = "the lease could not be extended in time";
+    let said = "its lease could not be extended in time";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
 }
 
@@ -192,7 +192,7 @@ fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: 
                 "{}",
                 ended.stderr
             );
-            let said = "the store did not answer an attempt";
+            let said = "the store did not reply to an attempt";
             assert!(ended.stderr.contains(said), "{}", ended.stderr);
             assert_eq!(sandbox.lock_in(direct, &name)["state"], "free");
             return;
