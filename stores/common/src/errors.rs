@@ -36,13 +36,13 @@ kinds! {
 
 /// Returns the error for a call without a reply. `kind` is `OutcomeUnknown` if the call may have written.
 pub fn unanswered(kind: ErrorKind) -> Error {
-    in_doubt("the answer did not come", kind)
+    in_doubt("no reply arrived", kind)
 }
 
 /// Like [`unanswered`], for a call that failed in another way, described by `what`.
 pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
     let what_to_do = if kind == OutcomeUnknown {
-        "the call may have taken effect: ask again with the same owner"
+        "the call may have taken effect: retry with the same owner"
     } else {
         "nothing was written: retry"
     };
@@ -52,14 +52,14 @@ pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
 /// Returns the error for an attempt that may have won but whose record could not be read. The caller repeats the
 /// attempt or withdraws it.
 pub fn unread(error: Error) -> Error {
-    unknown("the lock may have been taken, but its record could not be read: ask again")
+    unknown("the lock may have been taken, but its record could not be read: retry")
         .with_source(error)
 }
 
 /// Returns the error for an unlock whose reply was lost and whose record now names another owner. This call may have
 /// ended the lease. The runtime decides whether the lease can have expired instead.
 pub fn overtaken() -> Error {
-    unknown("the answer to an unlock was lost, and the lock has changed since: ask again")
+    unknown("the reply to an unlock was lost, and the lock has changed since: retry")
 }
 
 /// Returns the error for a connection that failed because of certificates, or none if this failure has another cause.
@@ -71,8 +71,9 @@ pub fn untrusted<'a>(failure: &'a (dyn StdError + 'static)) -> Option<Error> {
     is_one.then(|| {
         Error::new(
             Configuration,
-            "no encrypted connection could be made: check the server's certificate, the name in it, who has signed \
-             it (tls_ca in the URL), and whether the server asks for one of yours (tls_cert, tls_key)",
+            "the TLS connection failed: check the server's certificate, the host name in it and \
+             its issuer (tls_ca in the URL), and whether the server requires a client certificate \
+             (tls_cert, tls_key)",
         )
     })
 }

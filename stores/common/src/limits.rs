@@ -15,7 +15,9 @@ pub fn check_duration(what: &str, duration: Duration) -> Result<()> {
     if duration <= HUNDRED_YEARS {
         return Ok(());
     }
-    Err(invalid(format!("{what} is longer than a hundred years")))
+    Err(invalid(format!(
+        "{what} is longer than a hundred years: shorten it"
+    )))
 }
 
 /// Refuses names of more than `longest` bytes as `InvalidInput`.
@@ -25,7 +27,7 @@ pub fn check_name_length(name: &LockName, longest: usize) -> Result<()> {
         return Ok(());
     }
     Err(invalid(format!(
-        "the lock's name has {length} bytes, and the store accepts {longest}: shorten it"
+        "the lock's name has {length} bytes, but the store accepts at most {longest}: shorten it"
     )))
 }
 

@@ -16,7 +16,7 @@ pub const ROUNDS: usize = 4;
 
 /// Returns the error for a call that lost every one of its [`ROUNDS`].
 pub fn contended() -> Error {
-    unavailable("other clients changed the lock each time before it could be written: retry")
+    unavailable("other clients kept changing the lock before it could be written: retry")
 }
 
 pub(crate) async fn force_unlock<S: Store>(
@@ -41,8 +41,8 @@ pub(crate) async fn force_unlock<S: Store>(
             // since.
             Changed::Overtaken => {
                 return Err(unknown(
-                    "the answer to a forced unlock was lost, and the lock has changed since: \
-                     look at it before you retry",
+                    "the reply to a forced unlock was lost, and the lock has changed since: \
+                     inspect it before you retry",
                 ));
             }
         }

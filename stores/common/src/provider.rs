@@ -115,7 +115,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store
                 .check_duration("lock_at_least_for", end.at_least)?;
             self.store
-                .check_duration("the pause after a failed slot", end.retry_after())?;
+                .check_duration("the retry backoff", end.retry_after())?;
             Ok(match self.store.end(&end).await? {
                 Ended::ByThisCall | Ended::ByAnEarlierCall => Unlock::Unlocked,
                 Ended::Lost => Unlock::Lost,

@@ -21,12 +21,13 @@ pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String> {
     let start = format!("{prefix}:{environment}:");
     if start.chars().any(char::is_control) {
         return Err(invalid(
-            "key prefix and environment must not hold control characters",
+            "key prefix and environment must not contain control characters",
         ));
     }
     if start.starts_with(COMPANION) {
         return Err(invalid(
-            "keys that begin with \"shedlock-rs:\" are those of fencing tokens and slots: choose another key prefix",
+            "keys that begin with \"shedlock-rs:\" are reserved for fencing tokens and slots: \
+             choose another key prefix",
         ));
     }
     Ok(start)

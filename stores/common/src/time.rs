@@ -53,7 +53,8 @@ impl TimeMode {
             None => Ok(mode),
             Some(tolerated_skew) if mode.is_client() => Ok(Self::Client { tolerated_skew }),
             Some(_) => Err(invalid(
-                "option \"tolerated_skew\" in the URL needs time=client: the store's clock judges",
+                "option \"tolerated_skew\" in the URL requires time=client: with the store's \
+                 clock, there is no skew to tolerate",
             )),
         }
     }

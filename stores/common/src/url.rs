@@ -76,7 +76,7 @@ impl StoreUrl {
     pub fn parse(text: &str, example: &str) -> Result<Self> {
         let unreadable = |why: &str| {
             invalid(format!(
-                "the store's URL cannot be read, {why}: write it like {example}"
+                "cannot read the store's URL: {why}; write it like {example}"
             ))
         };
         let (place, options) = UrlOptions::split(text);
@@ -84,7 +84,9 @@ impl StoreUrl {
             .split_once("://")
             .ok_or_else(|| unreadable("it has no scheme"))?;
         if place.contains('#') {
-            return Err(unreadable("it has a '#', which is written %23"));
+            return Err(unreadable(
+                "it contains a '#', which must be written as %23",
+            ));
         }
         let (authority, path) = place.split_once('/').unwrap_or((place, ""));
         let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -92,14 +94,14 @@ impl StoreUrl {
         let decoded = |text: &str| {
             let text = percent_decode_str(text).decode_utf8();
             let text = text.map(String::from);
-            text.map_err(|_| unreadable("a part of it is not UTF-8"))
+            text.map_err(|_| unreadable("a part of it is not valid UTF-8"))
         };
         let hosts = hosts.split(',').map(Host::parse).collect::<Option<_>>();
         Ok(Self {
             scheme: scheme.to_ascii_lowercase(),
             user: some(decoded(user)?),
             password: some(decoded(password)?),
-            hosts: hosts.ok_or_else(|| unreadable("a host or a port is missing or wrong"))?,
+            hosts: hosts.ok_or_else(|| unreadable("a host or a port is missing or invalid"))?,
             path: decoded(path.trim_matches('/'))?,
             options,
         })
@@ -109,7 +111,7 @@ impl StoreUrl {
     pub fn only_host(&self) -> Result<&Host> {
         match &*self.hosts {
             [host] => Ok(host),
-            _ => Err(invalid("the store's URL names several hosts: name one")),
+            _ => Err(invalid("the store's URL lists several hosts: use one")),
         }
     }
 
@@ -129,7 +131,9 @@ impl StoreUrl {
         match (&self.user, &self.password) {
             (Some(user), Some(password)) => Ok(Some((user, password))),
             (None, None) => Ok(None),
-            _ => Err(invalid("the URL needs a user with a password, or neither")),
+            _ => Err(invalid(
+                "the URL needs both a user and a password, or neither",
+            )),
         }
     }
 
@@ -139,7 +143,7 @@ impl StoreUrl {
             scheme if scheme == plain => Ok(false),
             scheme if scheme == encrypted => Ok(true),
             scheme => Err(invalid(format!(
-                "the URL has the scheme {scheme:?}: write {plain}:// or, for TLS, {encrypted}://"
+                "the URL has the scheme {scheme:?}: use {plain}:// or, for TLS, {encrypted}://"
             ))),
         }
     }
@@ -307,10 +311,10 @@ impl UrlOptions {
         let mut known = self.known.join(", ");
         if !theirs.is_empty() {
             let theirs = theirs.join(", ").replace('[', "[…]");
-            known.push_str(&format!(", and of the driver {theirs}"));
+            known.push_str(&format!(", and the driver's {theirs}"));
         }
         Err(invalid(format!(
-            "unknown option {:?} in the URL; known are {known}",
+            "unknown option {:?} in the URL; allowed: {known}",
             unknown.name
         )))
     }

@@ -299,12 +299,12 @@ mod tests {
         let long = "redis://u:secret@h?lock_at_most_for=soon";
         for (url, says) in [
             ("http://u:secret@h", "no scheme of Redis"),
-            ("redis:secret", "cannot be read"),
+            ("redis:secret", "cannot read"),
             ("redis://u:secret@a,b/0", "several hosts"),
             ("redis-sentinel://u:secret@a,b", "does not name the primary"),
             ("redis-sentinel://u:secret@a/m/nine", "no number"),
-            ("redis-sentinel://u:secret@a,,b/m", "cannot be read"),
-            ("redis-sentinel://u:secret@a:port/m", "cannot be read"),
+            ("redis-sentinel://u:secret@a,,b/m", "cannot read"),
+            ("redis-sentinel://u:secret@a:port/m", "cannot read"),
             ("redis-cluster://u:secret@a,b/1", "no numbered databases"),
             ("redis://u:secret@h?table=x", "unknown option \"table\""),
             (

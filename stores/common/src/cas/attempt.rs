@@ -81,4 +81,4 @@ fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option
     Ok(refusal(request, &seen, record.shedlock_at()))
 }
 
-const CLOCK: &str = "the clock that judges it";
+const CLOCK: &str = "the reference clock";

@@ -90,8 +90,8 @@ impl<S: VersionedStore> Versioned<S> {
         let now = match self.store.store_time() {
             None => self.client_now(),
             Some(resolution) => {
-                let untold = "an answer of the store does not tell its time: does something between \
-                              here and there take it out?";
+                let untold = "the store's reply contains no time: check whether a proxy between \
+                              this client and the store removes it";
                 let told = reading.time.ok_or_else(|| configuration(untold))?;
                 Now::of_store(told, resolution, self.clock.system_time())?
             }

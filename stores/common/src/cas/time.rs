@@ -75,7 +75,7 @@ impl Now {
 pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime> {
     instant
         .checked_add(duration)
-        .ok_or_else(|| invalid("this duration reaches past the end of the calendar"))
+        .ok_or_else(|| invalid("the duration exceeds the calendar: shorten it"))
 }
 
 /// Returns whole milliseconds since 1970. Earlier instants become 1970.

@@ -13,8 +13,8 @@ pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
         return Ok(());
     }
     Err(configuration(
-        "this program has two crypto libraries for TLS, ring and aws-lc-rs, and has not chosen one: call \
-         install_default of a rustls::crypto::CryptoProvider when it starts",
+        "this program contains two TLS crypto libraries, ring and aws-lc-rs, and sets no default: \
+         call install_default of a rustls::crypto::CryptoProvider at startup",
     ))
 }
 

@@ -22,7 +22,8 @@ impl TlsFiles {
         let roots = self.roots()?;
         if must_encrypt && roots.is_empty() {
             return Err(configuration(
-                "this system has no certificates of authorities: name a file of them by tls_ca",
+                "this system has no CA certificates: set tls_ca in the URL to a PEM file of CA \
+                 certificates",
             ));
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));

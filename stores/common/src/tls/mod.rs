@@ -47,13 +47,14 @@ impl TlsOptions {
             (None, None) => None,
             _ => {
                 return Err(invalid(
-                    "options \"tls_cert\" and \"tls_key\" in the URL need each other",
+                    "options \"tls_cert\" and \"tls_key\" in the URL go together: set both or \
+                     neither",
                 ));
             }
         };
         match encrypted {
             Some(scheme) if ca.is_some() || identity.is_some() => Err(invalid(format!(
-                "the URL names certificates, and its scheme asks for no TLS: write {scheme}://"
+                "the URL sets certificates, but its scheme does not use TLS: use {scheme}://"
             ))),
             _ => Ok(Self { ca, identity }),
         }
@@ -77,7 +78,7 @@ impl TlsOptions {
 pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| {
         configuration(format!(
-            "the file {path:?} of option {option:?} in the URL cannot be read: {error}"
+            "cannot read file {path:?} of option {option:?} in the URL: {error}"
         ))
         .with_source(error)
     })
@@ -92,7 +93,7 @@ pub fn read_text(option: &str, path: &str) -> Result<String> {
 /// Returns the error for a file that does not contain what the option requires.
 pub fn unusable_file(option: &str) -> Error {
     configuration(format!(
-        "the file of option {option:?} in the URL holds no certificate or key (PEM)"
+        "the file of option {option:?} in the URL contains no usable PEM certificate or key"
     ))
 }
 

@@ -260,7 +260,7 @@ fn cut(instant: SystemTime, resolution: Duration) -> SystemTime {
 }
 
 fn lost() -> Error {
-    Error::new(ErrorKind::OutcomeUnknown, "the answer was lost: ask again")
+    Error::new(ErrorKind::OutcomeUnknown, "the reply was lost: retry")
 }
 
 impl VersionedStore for Texts {
