@@ -5,14 +5,17 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{invalid, unavailable, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    let message = "the agent's URL cannot be read: write it like http://127.0.0.1:8500";
+    let message = "invalid URL of the agent: write it like http://127.0.0.1:8500";
     invalid(message).with_source(error).with_store("consul")
 }
 
 /// Returns the error for a request without a reply. `lost` is its kind if the request may have been sent.
 pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
-    let unreachable =
-        || unavailable("the agent cannot be reached: is it up, and is the address right?");
+    let unreachable = || {
+        unavailable(
+            "cannot reach the agent: check that it is running and that its address is right",
+        )
+    };
     let explained = if error.is_connect() {
         untrusted(&error).unwrap_or_else(unreachable)
     } else {
@@ -21,21 +24,23 @@ pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     explained.with_source(error.without_url())
 }
 
+const NOT_CONSUL: &str = "check that the server at this URL is Consul";
+
 /// Returns the error for a reply with an unexpected status. `lost` is its kind if the reply does not show whether the
 /// request took effect.
 pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
     let (kind, what_to_do) = match status {
-        429 => (Unavailable, "it limits requests: try later"),
+        429 => (Unavailable, "it limits the rate of requests; retry later"),
         // The one failure after which Consul's own agents retry, even a write.
-        500.. if said.contains("No cluster leader") => (Unavailable, "try later"),
-        500.. => (lost, "look at its log, and try again"),
+        500.. if said.contains("No cluster leader") => (Unavailable, "retry later"),
+        500.. => (lost, "check its log, then retry"),
         // A write may have been done, but the reply does not come from Consul.
-        200 if lost == OutcomeUnknown => (lost, "is it Consul that is at this URL?"),
-        200 | 300..=399 | 404 | 405 => (Configuration, "is it Consul that is at this URL?"),
-        _ => (Configuration, "look at the rights of its token"),
+        200 if lost == OutcomeUnknown => (lost, NOT_CONSUL),
+        200 | 300..=399 | 404 | 405 => (Configuration, NOT_CONSUL),
+        _ => (Configuration, "check the permissions of the token"),
     };
     let said = said.trim();
-    let message = format!("the agent answered {status}, {said:.200}: {what_to_do}");
+    let message = format!("the agent returned {status}, {said:.200}: {what_to_do}");
     Error::new(kind, message)
 }
 

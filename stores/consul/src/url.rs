@@ -37,7 +37,7 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     };
     if url.user.is_some() {
         return Err(invalid(
-            "the URL has a user, and Consul has tokens: write consul://:token@host",
+            "the URL has a user, but Consul uses tokens: write consul://:token@host",
         ));
     }
     let mut options = url.options.clone();
@@ -55,14 +55,16 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
         (None, Some(path)) => Some(read_text("token_file", &path)?.trim().to_owned()),
         (Some(_), Some(_)) => {
             return Err(invalid(
-                "the URL has a token and names a file with one: leave one of the two out",
+                "the URL has both a token and the option token_file: remove one of them",
             ));
         }
     };
     let mut headers = HeaderMap::new();
     if let Some(token) = token {
         let token = HeaderValue::try_from(token);
-        let mut token = token.map_err(|_| invalid("the token holds control characters"))?;
+        let mut token = token.map_err(|_| {
+            invalid("the token contains control characters: check the URL or the token_file")
+        })?;
         token.set_sensitive(true);
         headers.insert("X-Consul-Token", token);
     }
@@ -71,11 +73,10 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
         .redirect(Policy::none())
         .default_headers(headers);
     let client = encrypted(client, &tls, is_encrypted)?.build();
-    let client = client.map_err(|error| {
-        configuration("no HTTP client can be made for the URL").with_source(error)
-    })?;
+    let client = client
+        .map_err(|error| configuration("cannot create the HTTP client").with_source(error))?;
     if !is_encrypted {
-        warn_unverified("consul", url.host_names(), "write consuls://");
+        warn_unverified("consul", url.host_names(), "use consuls://");
     }
     let prefix = Some(format!("{}/", url.path)).filter(|prefix| prefix != "/");
     let builder = maybe(ConsulProvider::builder(client), prefix, Builder::key_prefix);
@@ -97,8 +98,8 @@ fn encrypted(client: ClientBuilder, _: &TlsOptions, must: bool) -> Result<Client
         return Ok(client);
     }
     Err(invalid(
-        "this program was built without TLS for Consul: switch on the feature \"tls\" of shedlock-consul \
-         (\"consul-tls\" of shedlock)",
+        "this program was built without TLS for Consul: enable the feature \"tls\" of \
+         shedlock-consul (\"consul-tls\" of shedlock)",
     ))
 }
 
@@ -140,8 +141,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_wrong_is_said_without_the_url() {
         for (url, says) in [
-            ("http://:secret@h", "write consul://"),
-            ("consul://secret@h", "has tokens"),
+            ("http://:secret@h", "use consul://"),
+            ("consul://secret@h", "uses tokens"),
             ("consul://", "write it like"),
             ("consul://:secret@h,h", "several hosts"),
             ("consul://:secret@h?table=x", "unknown option \"table\""),
@@ -150,10 +151,7 @@ mod tests {
                 "consul://:secret@h?response_timeout=soon",
                 "response_timeout",
             ),
-            (
-                "consul://:secret@h?token_file=/x",
-                "leave one of the two out",
-            ),
+            ("consul://:secret@h?token_file=/x", "remove one of them"),
         ] {
             let said = ConsulProvider::connect(url).await.unwrap_err();
             assert_eq!(said.kind(), ErrorKind::InvalidInput, "{said}");

@@ -144,7 +144,7 @@ async fn the_token_is_the_index_of_the_write_that_acquired() {
     let keys = Keys::new();
     let provider = keys.provider();
     let Attempt::Acquired(lease) = provider.attempt(&request("job")).await.unwrap() else {
-        panic!("nobody holds it");
+        panic!("no one holds it");
     };
     let token = lease.fencing_token().unwrap();
     let acquired = keys.text("job").await;

@@ -39,7 +39,7 @@ async fn lock_and_unlock(provider: &dyn LockProvider) {
     let name = LockName::new("job").unwrap();
     let request = AttemptRequest::new(name, Owner::generate(), Duration::from_secs(60));
     let Attempt::Acquired(lease) = provider.attempt(&request).await.unwrap() else {
-        panic!("nobody holds it");
+        panic!("no one holds it");
     };
     assert_eq!(provider.list(&ListRequest::new()).await.unwrap().len(), 1);
     provider
