@@ -35,7 +35,7 @@ impl Failure {
             Some(failure) => failure,
             None if was_never_sent(&source) => Self::not_sent(),
             None if is_answer(&source) => {
-                let message = "the server refused; its reason is the source";
+                let message = "the server refused the request; nothing was written; see the cause";
                 Self::new(Refused, Configuration, message)
             }
             None => Self::unanswered(Broken, lost),
@@ -48,8 +48,8 @@ impl Failure {
     }
 
     pub(crate) fn not_sent() -> Self {
-        let message = "no connection could be had; nothing was written: check that the servers are up, \
-                       then retry";
+        let message = "cannot connect; nothing was written: check that the servers are up, then \
+                       retry";
         Self::new(NotSent, Unavailable, message)
     }
 
@@ -101,46 +101,45 @@ fn refusal(error: &etcd_client::Error) -> Option<Failure> {
 fn remedy(said: &str) -> Option<&'static str> {
     Some(match said {
         "no leader" => {
-            "the cluster has no leader, or this server cannot reach it; nothing was written: retry, \
-             and look whether most servers of the cluster are up"
+            "the cluster has no leader, or this server cannot reach it; nothing was written: \
+             retry, and check that a majority of the cluster's servers is up"
         }
         "not leader" => "the leader has changed; nothing was written: retry",
         // Our own client is replaced by a new one, which logs in again.
         "invalid auth token" => {
-            "the store no longer accepts this login; nothing was written: retry; a client of one's own \
-             needs `with_auto_token_refresh`"
+            "the store no longer accepts this login; nothing was written: retry; a client that you \
+             supply needs `with_auto_token_refresh`"
         }
         "revision of auth store is old" => {
             "the store's users have changed since this login; nothing was written: retry; a client \
-             of one's own has to log in again"
+             that you supply must log in again"
         }
         "rpc not supported for learner" => {
-            "the server is a learner, which takes no requests: connect to the voting members"
+            "the server is a learner, which refuses this request: connect to the voting members"
         }
         "too many requests" => "the cluster is overloaded; nothing was written: retry later",
         "mvcc: database space exceeded" => {
-            "the store has reached its space quota; nothing was written: compact and defragment it, \
-             disarm its alarm, or give it more; retry then"
+            "the store has reached its space quota; nothing was written: compact and defragment it \
+             and disarm its alarm, or raise the quota, then retry"
         }
         "corrupt cluster" => {
-            "the store reports that its data is corrupt; nothing was written: look at its log"
+            "the store reports that its data is corrupt; nothing was written: check its log"
         }
         "permission denied" => {
-            "the user lacks a permission: its role needs read and write on the locks' keys and on \
-             those that begin with \"shedlock-rs:\"; both begin with \"shedlock\" by default"
+            "the user lacks a permission: grant its role read and write access to the locks' keys \
+             and to the keys that begin with \"shedlock-rs:\"; both begin with \"shedlock\" by \
+             default"
         }
         "user name is empty" => {
-            "the store requires a user: put user and password into the URL, or give them to the client"
+            "the store requires a user: set user and password in the URL or on the client"
         }
-        "authentication failed" => "the store refuses the login: check user and password",
+        "authentication failed" => "the store refused the login: check user and password",
         "authentication is not enabled" => {
-            "the store has no users: leave user and password out of the URL"
+            "authentication is not enabled on the store: remove user and password from the URL"
         }
-        "request is too large" => {
-            "the store takes no request of this size: shorten the lock's name"
-        }
-        "too large lease TTL" => "the store keeps no lease for so long: shorten it",
-        "requested lease not found" => "the store's lease is over; nothing was written",
+        "request is too large" => "the request is too large for the store: shorten the lock's name",
+        "too large lease TTL" => "the lease is too long for the store: shorten it",
+        "requested lease not found" => "the store's lease has expired; nothing was written",
         _ => return None,
     })
 }

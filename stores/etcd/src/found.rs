@@ -190,7 +190,7 @@ impl Kept {
 pub(crate) fn gets(answer: &TxnResponse) -> Result<[GetResponse; 2]> {
     let answers: Result<[TxnOpResponse; 2], _> = answer.op_responses().try_into();
     let Ok([TxnOpResponse::Get(lock), TxnOpResponse::Get(kept)]) = answers else {
-        let message = "two gets were sent, something else was answered";
+        let message = "the reply does not match the two gets that were sent";
         return Err(internal(message));
     };
     Ok([lock, kept])

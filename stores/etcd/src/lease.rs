@@ -54,7 +54,7 @@ impl EtcdStore {
             let ask = |it: Arc<Client>| async move { it.lease_client().revoke(id).await };
             match connections.ask(Unavailable, ask).await {
                 Err(error) if error.kind() != Lost => {
-                    tracing::debug!(%error, "a lease that no lock needs any more is left to its end");
+                    tracing::debug!(%error, "cannot revoke an unused lease; it expires by itself");
                 }
                 _ => {}
             }

@@ -45,7 +45,7 @@ impl EtcdStore {
         let answer = match self.send(OutcomeUnknown, change.txn()).await {
             Ok(answer) if answer.succeeded() => {
                 let revision = answer.header().map(ResponseHeader::revision);
-                let revision = revision.ok_or_else(|| internal("no revision came"));
+                let revision = revision.ok_or_else(|| internal("the reply contains no revision"));
                 revision.map(|revision| (Changed::Done, change.after(revision)))
             }
             Ok(answer) => Found::read(&answer).map(|found| (Changed::Raced, found)),

@@ -33,7 +33,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     let is_encrypted = url.is_encrypted("etcd", "etcds")?;
     if !url.path.is_empty() {
         return Err(invalid(
-            "etcd has no databases: leave the path out of the URL",
+            "etcd has no databases: remove the path from the URL",
         ));
     }
     let mut options = url.options.clone();
@@ -59,10 +59,12 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     });
     let scheme = if is_encrypted { "https" } else { "http" };
     if domain.is_some() && !is_encrypted {
-        return Err(invalid("option \"tls_domain\" in the URL needs etcds://"));
+        return Err(invalid(
+            "option \"tls_domain\" in the URL requires TLS: use etcds://",
+        ));
     }
     if !is_encrypted {
-        warn_unverified("etcd", url.host_names(), "write etcds://");
+        warn_unverified("etcd", url.host_names(), "use etcds://");
     }
     let files = is_encrypted.then(|| tls.read()).transpose()?;
     let client = maybe(client, files, |client, files| {
@@ -70,7 +72,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     });
     let servers = url.servers(scheme, PORT).map(|server| {
         let endpoint = Endpoint::from_shared(server.clone()).map(|_| server);
-        endpoint.map_err(|_| invalid("a host in the URL is no name and no address"))
+        endpoint.map_err(|_| invalid("invalid host name or address in the URL"))
     });
     let servers = servers.collect::<Result<_, _>>()?;
     let connections = Connections::own(servers, client, connect, response);
@@ -114,13 +116,17 @@ mod tests {
     async fn what_is_wrong_is_said_without_the_password() {
         use ErrorKind::{Configuration, InvalidInput};
         for (url, kind, says) in [
-            ("http://u:secret@h", InvalidInput, "write etcd://"),
+            ("http://u:secret@h", InvalidInput, "use etcd://"),
             ("etcd://u:secret@h?table=x", InvalidInput, "\"table\""),
             ("etcd://u:secret@h?environment=", InvalidInput, "be empty"),
             ("etcd://u:secret@h/nine", InvalidInput, "no databases"),
-            ("etcd://u:secret@<>", InvalidInput, "no address"),
+            ("etcd://u:secret@<>", InvalidInput, "invalid host name"),
             ("etcd://u:secret", InvalidInput, "a host or a port"),
-            ("etcd://secret@h", InvalidInput, "with a password"),
+            (
+                "etcd://secret@h",
+                InvalidInput,
+                "both a user and a password",
+            ),
             ("etcd://u:secret@h?tls_domain=a", InvalidInput, "etcds://"),
             ("etcds://u:secret@h?tls_ca=/no", Configuration, "/no"),
         ] {

@@ -51,7 +51,7 @@ async fn leader(cluster: &Own) -> usize {
             return member;
         }
     }
-    panic!("nobody leads");
+    panic!("no server of the cluster is the leader");
 }
 
 fn request(name: &str, at_most: Duration) -> AttemptRequest {
