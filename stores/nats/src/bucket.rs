@@ -161,7 +161,7 @@ impl Bucket {
         let client = &connected.client;
         let sent = client.publish_with_headers(subject, first.headers, first.data);
         sent.await
-            .map_err(|error| unavailable("the client has ended").with_source(error))?;
+            .map_err(|error| unavailable("the client is closed").with_source(error))?;
         let answer = self.send_put(last).await?;
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
             return Ok(None);
@@ -170,7 +170,7 @@ impl Bucket {
         let written = self.written(answer)?;
         if matches!(written, Written::Done(_)) && !are_both {
             return Err(unknown(
-                "the server took two messages of one step for one each: ask again with the same \
+                "the server stored the two messages of one batch separately: retry with the same \
                  owner",
             ));
         }
@@ -187,7 +187,11 @@ impl Bucket {
         let Some(answer) = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)? else {
             return Ok(Written::Raced);
         };
-        let unconfirmed = || unknown("the server confirmed a message without its sequence");
+        let unconfirmed = || {
+            unknown(
+                "the server confirmed a message without its sequence: retry with the same owner",
+            )
+        };
         let sequence = answer["seq"].as_u64().ok_or_else(unconfirmed)?;
         Ok(Written::Done(sequence))
     }
@@ -207,7 +211,7 @@ impl Bucket {
 
     pub(crate) fn missing(&self) -> Error {
         configuration(format!(
-            "the bucket {:?} does not exist: make it with `shedlock migrate`",
+            "the bucket {:?} does not exist: create it with `shedlock migrate`",
             self.settings.bucket
         ))
     }

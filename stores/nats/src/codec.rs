@@ -55,8 +55,8 @@ impl Message {
 
     fn foreign(&self) -> Error {
         conflict(format!(
-            "the key holds {} bytes, and a lock has 8: find out whose it is, and delete it or \
-                 use another name",
+            "the key contains {} bytes, but a lock has 8: check what wrote it, then delete it or \
+             use another name",
             self.data.len()
         ))
     }
@@ -166,8 +166,8 @@ impl Beside {
         };
         read().ok_or_else(|| {
             conflict(
-                "the key beside the lock holds what no version of this crate wrote: find out \
-                 whose it is, and delete it",
+                "the lock's companion key was not written by any version of this crate: check what \
+                 wrote it, then delete it",
             )
         })
     }

@@ -32,12 +32,12 @@ pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
     let (kind, what_to_do) = match code {
         500.. if LASTING.contains(err_code) => (Configuration, ""),
-        500.. if !BEFORE_WRITING.contains(err_code) => (lost, ": ask again with the same owner"),
-        500.. | 429 => (Unavailable, ": ask again"),
+        500.. if !BEFORE_WRITING.contains(err_code) => (lost, ": retry with the same owner"),
+        500.. | 429 => (Unavailable, ": retry"),
         _ => (Configuration, ""),
     };
     let said = &error.description;
-    let message = format!("jetstream refused with {code} {said:?}{what_to_do}");
+    let message = format!("JetStream returned error {code} {said:?}{what_to_do}");
     Error::new(kind, message)
 }
 
@@ -45,12 +45,13 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
     let explained = match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             configuration(
-                "the server refuses this user: check name, password, token, credentials or nkey",
+                "the server refused the login: check user name, password, token, credentials or \
+                 nkey",
             )
         }
         ConnectErrorKind::Tls => configuration(
-            "no encrypted connection could be made: check the server's certificate, and who has \
-             signed it (tls_ca in the URL)",
+            "the TLS connection failed: check the server's certificate and its issuer (tls_ca in \
+             the URL)",
         ),
         _ => untrusted(&error).unwrap_or_else(unreachable_server),
     };
@@ -58,7 +59,7 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
 }
 
 pub(crate) fn unreachable_server() -> Error {
-    let message = "the server cannot be reached: is it up, and is the address right?";
+    let message = "cannot reach the server: check that it is running and that its address is right";
     unavailable(message)
 }
 
@@ -67,11 +68,11 @@ pub(crate) fn unreachable_server() -> Error {
 pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
     let explained = match error.kind() {
         RequestErrorKind::NoResponders if lost == OutcomeUnknown => {
-            unavailable("the bucket has no leader: ask again")
+            unavailable("the bucket has no leader: retry")
         }
         RequestErrorKind::NoResponders => unavailable(
-            "JetStream does not answer: check that it is switched on (`nats-server -js`), and that this \
-             user may use it",
+            "JetStream does not respond: check that it is enabled (`nats-server -js`) and that \
+             this user may use it",
         ),
         _ => shedlock_store::unanswered(lost),
     };
@@ -80,7 +81,7 @@ pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
 
 /// Returns the error for a reply that JetStream should never send.
 pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    let message = "the server's answer cannot be understood";
+    let message = "cannot parse the server's reply";
     internal(message).with_source(error)
 }
 

@@ -106,7 +106,7 @@ impl Connect for Origin {
         if Self::is_usable(&connected) {
             return Ok(connected);
         }
-        let message = "there is no connection to the server";
+        let message = "not connected to the server: check that it is running, then retry";
         Err(unavailable(message))
     }
 

@@ -74,16 +74,16 @@ impl Shape {
         if self.is_emptied() {
             return refused(
                 "is emptied when its server starts, held locks included (first_seq)",
-                "a defect of NATS before 2.11.4: upgrade the servers, or use another bucket, made \
-                 with `shedlock migrate`",
+                "upgrade the servers, because this is a bug in NATS before 2.11.4, or use another \
+                 bucket, created with `shedlock migrate`",
             );
         }
         let lasting = self.lasting_faults();
         if let Some((_, what)) = lasting.iter().find(|(is_so, _)| *is_so) {
             return refused(
                 what,
-                "the setting cannot be changed back: use another bucket, made with \
-                 `shedlock migrate`",
+                "use another bucket, created with `shedlock migrate`, because this setting cannot \
+                 be changed back",
             );
         }
         Ok(())
@@ -99,38 +99,38 @@ impl Shape {
         [
             (
                 !age.is_zero(),
-                format!("forgets its keys after {age:?}, held locks included (max_age, the TTL)"),
+                format!("expires its keys after {age:?}, held locks included (max_age, the TTL)"),
                 "--max-age=0",
             ),
             (
                 is_full && self.config["discard"] == "old",
                 format!(
-                    "drops its oldest keys where it is full, held locks included (discard is old, \
+                    "drops its oldest keys when it is full, held locks included (discard is old, \
                      max_msgs {messages}, max_bytes {bytes})"
                 ),
                 "--discard=new",
             ),
             (
                 self.is_set("discard_new_per_subject"),
-                "refuses to replace a value (discard_new_per_subject)".to_owned(),
+                "rejects updates of existing keys (discard_new_per_subject)".to_owned(),
                 "--no-discard-per-subject",
             ),
             (
                 !(1..=LONGEST_HISTORY).contains(&history),
-                format!("keeps {history} values of a key (max_msgs_per_subject)"),
+                format!("keeps {history} values per key (max_msgs_per_subject)"),
                 "--max-msgs-per-subject=1",
             ),
             (
                 (0..LARGEST_MESSAGE).contains(&largest),
                 format!(
-                    "takes messages of {largest} bytes at most, and a lock may need \
-                     {LARGEST_MESSAGE} (max_msg_size)"
+                    "limits messages to {largest} bytes, but a lock may need {LARGEST_MESSAGE} \
+                     (max_msg_size)"
                 ),
                 "--max-msg-size=-1",
             ),
             (
                 self.is_set("no_ack"),
-                "confirms no message (no_ack)".to_owned(),
+                "does not confirm messages (no_ack)".to_owned(),
                 "--ack",
             ),
         ]
@@ -142,19 +142,20 @@ impl Shape {
         [
             (
                 self.is_set("sealed"),
-                "is sealed: nothing can be written".to_owned(),
+                "is sealed, so nothing can be written".to_owned(),
             ),
             (
                 retention != "limits",
-                format!("drops what was read (retention is {retention})"),
+                format!("drops messages that were read (retention is {retention})"),
             ),
             (
                 self.has("mirror") || self.has("sources"),
-                "is filled from another one (mirror, sources), over locks that are held".to_owned(),
+                "is filled from another one (mirror, sources), which overwrites held locks"
+                    .to_owned(),
             ),
             (
                 self.has("subject_transform"),
-                "keeps its keys under other names (subject_transform)".to_owned(),
+                "stores its keys under other names (subject_transform)".to_owned(),
             ),
         ]
     }
@@ -203,10 +204,10 @@ impl Seen {
         let before = mem::replace(&mut *self.lock(), known);
         if known.is_fleeting && !before.is_fleeting {
             let why = if is_late {
-                "confirms what is not on disk yet (persist_mode async): locks may be gone when the \
-                 server restarts"
+                "confirms writes before they are on disk (persist_mode async): a server restart \
+                 may lose locks"
             } else {
-                "is kept in memory: all locks are gone when the server restarts"
+                "is kept in memory: a server restart loses all locks"
             };
             tracing::warn!(bucket, "the bucket {why}");
         }

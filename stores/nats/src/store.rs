@@ -93,7 +93,7 @@ impl Builder {
         ] {
             if let Some(name) = name.filter(|name| !is_plain(name)) {
                 let message =
-                    format!("{what} {name:?} must be made of letters, digits, '-' and '_'");
+                    format!("{what} {name:?} must consist of letters, digits, '-' and '_'");
                 return Err(invalid(message).with_store("nats"));
             }
         }
@@ -192,7 +192,7 @@ impl VersionedStore for NatsStore {
         let mut shape = bucket.shape().await?;
         if shape.is_none() {
             bucket.create().await?;
-            changes.push(format!("made the bucket {name:?}"));
+            changes.push(format!("created bucket {name:?}"));
             shape = bucket.shape().await?;
         }
         let mut shape = shape.ok_or_else(|| bucket.missing())?;
@@ -202,13 +202,13 @@ impl VersionedStore for NatsStore {
                 Err(error) => tracing::warn!(
                     bucket = name,
                     %error,
-                    "the bucket cannot be set up to take several messages in one step \
-                     (allow_atomic); locks take them one after the other"
+                    "cannot enable atomic batches on the bucket (allow_atomic); locks write their \
+                     messages one at a time"
                 ),
             }
             if shape.is_atomic() {
                 changes.push(format!(
-                    "had the bucket {name:?} take several messages in one step (allow_atomic)"
+                    "enabled atomic batches on bucket {name:?} (allow_atomic)"
                 ));
             }
         }

@@ -51,12 +51,12 @@ impl Address {
         let is_tls = url.is_encrypted("nats", "tls")?;
         if !url.path.is_empty() {
             return Err(invalid(
-                "the URL has a path, and NATS has none: name the bucket by the option \"bucket\"",
+                "the URL has a path, but NATS has none: set the bucket with the option \"bucket\"",
             ));
         }
         let servers = url.servers(&url.scheme, 4222).map(|server| {
             let server = server.parse();
-            server.map_err(|_| invalid("a host in the URL is no name and no address"))
+            server.map_err(|_| invalid("invalid host name or address in the URL"))
         });
         let servers = servers.collect::<Result<_, _>>()?;
         let mut options = url.options;
@@ -66,7 +66,7 @@ impl Address {
         let ways = [is_named, credentials.is_some(), nkey.is_some()];
         if ways.into_iter().filter(|is_taken| *is_taken).count() > 1 {
             return Err(invalid(
-                "the URL says more than once who we are: give one of user and password, token, \
+                "the URL has more than one login: set only one of user and password, token, \
                  credentials, nkey",
             ));
         }
@@ -128,7 +128,7 @@ impl Address {
             let credentials = options.credentials(&read_text("credentials", &path)?);
             options = credentials.map_err(|error| {
                 let message =
-                    "the file of option \"credentials\" in the URL holds no token and key";
+                    "the file of option \"credentials\" in the URL contains no token and key";
                 configuration(message).with_source(error)
             })?;
         }
@@ -200,10 +200,10 @@ mod tests {
     async fn what_is_wrong_is_said_without_the_url() {
         for (url, says) in [
             ("ann:secret@host", "write it like"),
-            ("ws://ann:secret@host", "write nats://"),
+            ("ws://ann:secret@host", "use nats://"),
             ("nats://ann:secret@host/locks", "option \"bucket\""),
             ("nats://ann:secret@host:port", "write it like"),
-            ("nats://ann:secret@host?nkey=a", "more than once"),
+            ("nats://ann:secret@host?nkey=a", "more than one login"),
             ("nats://ann:secret@host?colour=blue", "unknown option"),
             ("nats://ann:secret@host?timeout_ms=5", "unknown option"),
             ("nats://ann:secret@host?storage=tape", "file or memory"),
@@ -211,7 +211,7 @@ mod tests {
             ("nats://ann:secret@host?replicas=many", "a number"),
             ("nats://ann:secret@host?response_timeout=0s", "response_"),
             ("nats://ann:secret@host?tls=perhaps", "true or false"),
-            ("nats://ann:secret@host?tls_cert=a", "need each other"),
+            ("nats://ann:secret@host?tls_cert=a", "both or neither"),
             ("nats://ann:secret@host?bucket=a&bucket=b", "set twice"),
         ] {
             let said = NatsProvider::connect(url).await.unwrap_err();

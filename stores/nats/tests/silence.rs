@@ -45,7 +45,7 @@ async fn one_request_finds_out_that_a_connection_is_half_open() {
                 told.1 = Some(lease);
                 true
             }
-            Ok(other) => panic!("nobody else asks for the lock: {other:?}"),
+            Ok(other) => panic!("no one else asks for the lock: {other:?}"),
             Err(error) => {
                 // A call that is refused because there is no connection yet costs nothing.
                 told.0 += usize::from(had_no_answer(&error));

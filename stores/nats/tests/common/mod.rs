@@ -120,7 +120,7 @@ pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
         }
         pause(Duration::from_millis(50)).await;
     }
-    panic!("waited in vain: {what}");
+    panic!("timed out while waiting for: {what}");
 }
 
 pub(crate) fn request(name: &str) -> AttemptRequest {
