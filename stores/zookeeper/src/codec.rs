@@ -103,11 +103,11 @@ impl Node {
             let what = if data.is_empty() {
                 "is empty".to_owned()
             } else {
-                format!("holds {data:?}")
+                format!("contains {data:?}")
             };
             conflict(format!(
-                "the node {} {what}, and a lock holds an instant; ShedLock takes it for held \
-                     for ever: find out whose it is, and delete it or use another name",
+                "the node {} {what}, but a lock contains an instant; ShedLock treats it as held \
+                 forever: check what wrote it, then delete it or use another name",
                 self.path
             ))
         })
@@ -116,8 +116,8 @@ impl Node {
     fn kept(&self) -> Result<Record> {
         Record::from_bytes(&self.data).map_err(|_| {
             conflict(format!(
-                "the node {} holds what no version of this crate wrote: find out whose it is, \
-                     and delete it",
+                "the node {} was not written by any version of this crate: check what wrote it, \
+                 then delete it",
                 self.path
             ))
         })

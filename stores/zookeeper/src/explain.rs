@@ -13,28 +13,33 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     let later = |message| unavailable(message);
     let explained = match &error {
         E::NoAuth => setup(
-            "this user may not read or write the nodes of locks: look at their ACL, and at the user \
-             and password in the URL",
+            "this user may not read or write the lock nodes: check their ACL, and the user and \
+             password in the URL",
         ),
-        E::AuthFailed => setup("the server refuses this user: check how it authenticates"),
-        E::InvalidAcl => setup(
-            "the server refuses the ACL of new nodes: with acl=creator there has to be a user",
+        E::AuthFailed => setup(
+            "the server refused the login: check user, password and the server's authentication \
+             settings",
         ),
-        E::QuotaExceeded => setup("the nodes of locks exceed their quota: raise it"),
+        E::InvalidAcl => {
+            setup("the server rejects the ACL of new nodes: check it; acl=creator needs a user")
+        }
+        E::QuotaExceeded => setup("the lock nodes exceed their quota: raise it"),
         E::NoChildrenForEphemerals => {
-            setup("a node above those of locks is ephemeral: use another path")
+            setup("a parent of the lock nodes is ephemeral: use another path")
         }
-        E::NoNode => {
-            setup("the chroot does not exist: is it spelt right? `shedlock migrate` makes it")
-        }
-        E::Unimplemented => setup("the server is too old: ZooKeeper 3.6 or later is needed"),
-        E::NotReadOnly => later("the server can only be read, since it has lost its ensemble"),
-        E::Throttled => later("the server has too much to do"),
+        E::NoNode => setup(
+            "the chroot does not exist: check its spelling, or create it with `shedlock migrate`",
+        ),
+        E::Unimplemented => setup("the server is too old: use ZooKeeper 3.6 or later"),
+        E::NotReadOnly => later(
+            "the server is read-only because it has lost contact with its ensemble: retry later",
+        ),
+        E::Throttled => later("the server is overloaded: retry later"),
         E::SessionExpired | E::SessionMoved | E::ClientClosed => {
-            later("the session is over, and the request was refused: ask again")
+            later("the session has ended, and the request was refused: retry")
         }
         E::BadArguments(_) | E::MarshallingError => {
-            internal("the client or the server does not understand the request")
+            internal("the client or the server rejected the request as invalid")
         }
         _ => unanswered(lost),
     };
@@ -50,8 +55,8 @@ pub(crate) fn refused(error: ClientError) -> Error {
 
 pub(crate) fn unreachable_server() -> Error {
     unavailable(
-        "no server of the ensemble can be reached: is it up, has it a quorum, and is the address \
-         right?",
+        "cannot reach any server of the ensemble: check that it is up, that it has a quorum, and \
+         that the address is right",
     )
 }
 

@@ -31,10 +31,12 @@ impl Paths {
     pub(crate) fn new(path: &str) -> Result<Self> {
         let refused = |why: &str| Err(invalid(format!("the path {path:?} {why}")));
         let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
-            return refused("is no absolute path of nodes: write it like \"/shedlock\"");
+            return refused("is not an absolute node path: write it like \"/shedlock\"");
         };
         if parts.split('/').any(|part| part.ends_with(BESIDE)) {
-            return refused("ends in \".owners\", where what belongs to other locks is kept");
+            return refused(
+                "has a part that ends in \".owners\", which is reserved: choose another path",
+            );
         }
         let locks = path.to_owned();
         Ok(Self { locks })

@@ -159,7 +159,7 @@ fn nothing(result: MultiReadResult) -> Result<(), ClientError> {
             err: ClientError::NoNode,
         } => Ok(()),
         MultiReadResult::Error { err } => Err(err),
-        other => Err(unexpected(format!("{other:?}, which was not asked for"))),
+        other => Err(unexpected(format!("{other:?}, which was not requested"))),
     }
 }
 
@@ -170,7 +170,7 @@ fn written(results: &[MultiWriteResult]) -> Result<Committed, ClientError> {
         _ => None,
     });
     let (Some(zxid), [lock, others @ ..]) = (set, results) else {
-        return Err(unexpected("a transaction without its number".to_owned()));
+        return Err(unexpected("a transaction without its zxid".to_owned()));
     };
     let write = |result: Option<&MultiWriteResult>| match result {
         Some(MultiWriteResult::SetData { stat }) => Some(Write::of(stat)),

@@ -93,7 +93,7 @@ impl Connect for Origin {
                 let client = client.map_err(refused)?.chroot(chroot.clone());
                 let client = client.map_err(|_| {
                     invalid(
-                        "the chroot in the URL is no path of nodes: write it like \
+                        "the chroot in the URL is not a valid node path: write it like \
                          zookeeper://host/app/env",
                     )
                 })?;
@@ -122,8 +122,8 @@ async fn settled(client: &Client) -> Result<()> {
         state if is_connected(state) => Ok(()),
         SessionState::AuthFailed => Err(explain(ClientError::AuthFailed, ErrorKind::Unavailable)),
         _ => Err(unavailable(
-            "the session of this client is over, and a client does not make another one: make a new \
-             client and provider, or a provider from a URL, which makes sessions by itself",
+            "this client's session has ended, and a client cannot open another: create a new \
+             client and provider, or a provider from a URL, which opens new sessions by itself",
         )),
     }
 }

@@ -87,7 +87,7 @@ impl Builder {
     /// ACL.
     pub fn build(self) -> Result<ZooKeeperProvider> {
         if self.acl.is_empty() {
-            return Err(invalid("the ACL lets no one in: add an entry").with_store("zookeeper"));
+            return Err(invalid("the ACL is empty: add an entry").with_store("zookeeper"));
         }
         let paths = Paths::new(&self.path).map_err(|error| error.with_store("zookeeper"))?;
         Ok(self.common.provider(ZooKeeperStore {
@@ -179,7 +179,7 @@ impl VersionedStore for ZooKeeperStore {
         };
         let mut made = self.sessions.ask(Unavailable, ask).await?;
         made.extend(self.make(&self.paths.roots()).await?);
-        let changes = made.iter().map(|node| format!("made the node {node:?}"));
+        let changes = made.iter().map(|node| format!("created node {node:?}"));
         Ok(Migration::with_changes(changes.collect()))
     }
 

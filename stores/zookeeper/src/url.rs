@@ -53,8 +53,7 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     options.finish()?;
     if acl.is_some() && login.is_none() {
         return Err(invalid(
-            "the option \"acl\" of the URL is creator, and there is no user: write \
-             zookeeper://user:password@host",
+            "acl=creator in the URL needs a user: write zookeeper://user:password@host",
         ));
     }
 
@@ -67,7 +66,7 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     if is_encrypted {
         connector = encrypted(connector, &tls)?;
     } else {
-        let remedy = "write zookeepers:// with tls_ca";
+        let remedy = "use zookeepers:// with tls_ca";
         warn_unverified("zookeeper", url.host_names(), remedy);
     }
     let origin = Origin::Own {
@@ -89,8 +88,8 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
         return Err(invalid(
-            "zookeepers:// needs the option \"tls_ca\": a PEM file of the authorities that servers \
-             are trusted by",
+            "zookeepers:// needs the option \"tls_ca\": set it to a PEM file of trusted CA \
+             certificates",
         ));
     };
     let mut options = zookeeper_client::TlsOptions::new()
@@ -108,8 +107,8 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
 #[cfg(not(feature = "tls"))]
 fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector> {
     Err(invalid(
-        "this program was built without TLS for ZooKeeper: switch on the feature \
-         \"zookeeper-tls\" of shedlock or shedlock-cli, or \"tls\" of shedlock-zookeeper",
+        "this program was built without TLS for ZooKeeper: enable the feature \"zookeeper-tls\" of \
+         shedlock or shedlock-cli, or \"tls\" of shedlock-zookeeper",
     ))
 }
 
@@ -138,10 +137,13 @@ mod tests {
             ("zookeeper://u:secret@", "write it like"),
             ("zookeeper://u:secret@h:0", "write it like"),
             ("zookeeper://u:secret@h,,h", "write it like"),
-            ("zookeeper://secret@h", "user with a password"),
-            ("zookeeper://:secret@h", "user with a password"),
+            ("zookeeper://secret@h", "both a user and a password"),
+            ("zookeeper://:secret@h", "both a user and a password"),
             ("zookeeper://u:secret@h?table=x", "unknown option \"table\""),
-            ("zookeeper://u:secret@h?path=secret", "no absolute path"),
+            (
+                "zookeeper://u:secret@h?path=secret",
+                "not an absolute node path",
+            ),
             ("zookeeper://u:secret@h?path=/a&path=/b", "set twice"),
             (
                 "zookeeper://u:secret@h?connect_timeout=soon",
@@ -152,7 +154,7 @@ mod tests {
                 "session_timeout",
             ),
             ("zookeeper://u:secret@h?acl=me", "anyone or creator"),
-            ("zookeeper://h?acl=creator", "no user"),
+            ("zookeeper://h?acl=creator", "needs a user"),
             ("zookeeper://u:secret@h?tls_ca=ca.pem", "zookeepers://"),
             ("zookeepers://u:secret@h", "tls"),
         ] {

@@ -86,7 +86,7 @@ async fn a_chroot_that_is_not_there_is_said_and_made_by_migrate() {
         "/shedlock",
         "/shedlock.owners",
     ];
-    let expected = expected.map(|node| format!("made the node {node:?}"));
+    let expected = expected.map(|node| format!("created node {node:?}"));
     assert_eq!(changes, expected);
     let _ = take(&provider, "job").await;
     let admin = client(&server).await.unwrap();
