@@ -12,7 +12,7 @@ use crate::codec::{self, Look, RESOLUTION};
 use crate::store::MongoStore;
 use crate::update::Claim;
 
-const CLOCK: &str = "the clock that judges it";
+const CLOCK: &str = "the reference clock";
 
 impl MongoStore {
     /// Lets the server judge the attempt. If a race was lost, its winner normally holds the lock, and the next round

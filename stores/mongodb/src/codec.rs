@@ -33,7 +33,7 @@ impl Look {
         let parts = (answer.get_document("record"), answer.get_datetime("now"));
         let (Ok(document), Ok(now)) = parts else {
             return Err(internal(
-                "the server answered a reading without the document or its time",
+                "the server's reply to a read lacks the document or its time",
             ));
         };
         Ok(Self {
@@ -98,11 +98,11 @@ fn number<N: TryFrom<i64>>(document: &Document, field: &str) -> Result<Option<N>
 fn foreign(document: &Document, field: &str) -> Error {
     let holds = document.get(field).map_or_else(
         || "is missing".to_owned(),
-        |value| format!("is of the type {:?}", value.element_type()),
+        |value| format!("has the type {:?}", value.element_type()),
     );
     conflict(format!(
-        "the lock's document is none that shedlock or ShedLock writes: its field {field:?} \
-             {holds}; find out whose it is, and repair or delete it, or use another collection"
+        "the lock's document was not written by shedlock or ShedLock: its field {field:?} {holds}; \
+         check what wrote it, then fix or delete it, or use another collection"
     ))
 }
 

@@ -19,8 +19,8 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
     let code = why.get_i32("code").unwrap_or_default();
     let said = why.get_str("errmsg").unwrap_or_default();
     unknown(format!(
-        "the write was not acknowledged by as many members as it has to be, so that an election \
-             may undo it (code {code}: {said}): ask again, and look at the replica set"
+        "too few members acknowledged the write, so an election may undo it (code {code}: {said}): \
+         retry, and check the replica set"
     ))
 }
 
@@ -32,35 +32,32 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
                 Some(sorted) => sorted,
                 None if has_label(NO_WRITES_PERFORMED) => unanswered(Unavailable),
                 None if is_interruption || has_label(RETRYABLE_WRITE_ERROR) => unanswered(lost),
-                None => configuration("the server refused; its reason is the source"),
+                None => configuration("the server refused; see the cause"),
             }
         }
-        Kind::Authentication { .. } => configuration(
-            "the server does not let us in: check user, password, authSource and authMechanism",
-        ),
+        Kind::Authentication { .. } => {
+            configuration("login refused: check user, password, authSource and authMechanism")
+        }
         Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
-            "no primary could be reached; nothing was written: check that the servers are up and \
-             that the URL names them, then retry",
+            "cannot reach a primary; nothing was written: check that the servers are up and that \
+             the URL lists them, then retry",
         ),
         Kind::ConnectionPoolCleared { .. } => unavailable(
-            "the connections to the server were given up before the call was sent; nothing was \
-             written: retry",
-        ),
-        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable(
-            "no connection could be made; nothing was written: check that the server is up, then \
+            "the server's connections were closed before the call was sent; nothing was written: \
              retry",
         ),
-        Kind::InvalidTlsConfig { .. } => {
-            configuration("no encrypted connection could be made; the reason is the source")
-        }
+        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable(
+            "cannot connect; nothing was written: check that the server is up, then retry",
+        ),
+        Kind::InvalidTlsConfig { .. } => configuration("TLS connection failed; see the cause"),
         Kind::InvalidArgument { .. } => {
-            invalid("the driver refuses the command or its options; its reason is the source")
+            invalid("the driver refused the command or its options; see the cause")
         }
         Kind::IncompatibleServer { .. } | Kind::SessionsNotSupported => {
-            configuration("the driver cannot work with this server: MongoDB 4.4 or later is needed")
+            configuration("the driver does not support this server: use MongoDB 4.4 or later")
         }
         Kind::Shutdown => {
-            configuration("the client was shut down: make the provider from one that is not")
+            configuration("the client was shut down: create the provider from a running client")
         }
         _ => unanswered(lost),
     }
@@ -70,30 +67,30 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
 fn refused(code: i32) -> Option<Error> {
     Some(match code {
         11_000 => conflict(
-            "another document is in the way: the collection takes its name for the same, by its \
-             collation, or has a unique index besides; rename one of the locks, or use a collection \
+            "another document conflicts: the collection's collation treats both names as equal, or \
+             the collection has another unique index; rename one of the locks, or use a collection \
              without them",
         ),
         13 | 18 | 8_000 => configuration(
-            "the server does not let us do this: the user needs find, insert and update on the \
-             collection (role readWrite); check user, password and authSource",
+            "permission denied: the user needs find, insert and update on the collection (role \
+             readWrite); check user, password and authSource",
         ),
         10_107 | 13_435 | 10_058 | 13_436 => unavailable(
-            "the server is no primary, which alone takes writes; nothing was written: retry after \
-             the election, or name the whole replica set in the URL",
+            "the server is not the primary and refuses writes; nothing was written: retry after \
+             the election, or list the whole replica set in the URL",
         ),
-        112 | 24 | 290 => unavailable("other commands were in the way; nothing was written: retry"),
+        112 | 24 | 290 => unavailable("conflicting commands; nothing was written: retry"),
         14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => configuration(
-            "the server does not understand a command that locks need: MongoDB 4.4 or later is \
-             needed, and what only speaks its protocol may lack update pipelines",
+            "the server lacks a command that locks need: use MongoDB 4.4 or later; a server that \
+             only emulates MongoDB may lack update pipelines",
         ),
         121 => configuration(
-            "the collection's validator refuses the lock's document: let it have ShedLock's fields \
-             and ours, or use another collection",
+            "the collection's validator refuses the lock's document: allow ShedLock's and \
+             shedlock's fields, or use another collection",
         ),
-        166 | 20 => configuration(
-            "the collection is a view, or cannot be updated: use one that holds documents of its own",
-        ),
+        166 | 20 => {
+            configuration("the collection is a view or cannot be updated: use a regular collection")
+        }
         _ => return None,
     })
 }

@@ -128,14 +128,14 @@ impl Builder {
         let Self { place, settings } = self;
         settings.defaults.validate()?;
         if settings.response_timeout.is_zero() {
-            return Err(invalid("a timeout of zero leaves no time for any answer"));
+            return Err(invalid("response_timeout is zero: set it to a few seconds"));
         }
         let name = place.collection.name();
         let is_system = name.starts_with("system.");
         let is_cut = name.is_empty() || name.starts_with('.') || name.ends_with('.');
         if is_system || is_cut || name.contains(['$', '\0']) {
             return Err(invalid(format!(
-                "no collection can have the name {name:?}: choose another one"
+                "invalid collection name {name:?}: choose another one"
             )));
         }
         let defaults = settings.defaults.clone();
@@ -317,9 +317,9 @@ impl Store for MongoStore {
         if self.place.is_weak() {
             tracing::warn!(
                 collection = name,
-                "the collection's write concern is weaker than a majority that has the write in its \
-                 journal: a new primary may not have a lock that was taken, and another process \
-                 takes it again"
+                "the collection's write concern is weaker than a journaled majority: a new primary \
+                 may lack a held lock, and another process can take it; set w=majority and \
+                 journal=true"
             );
         }
         let described = self.place.database.list_collections();
@@ -331,15 +331,15 @@ impl Store for MongoStore {
             return Ok(());
         };
         if described.collection_type != CollectionType::Collection {
-            let message = "no locks can be kept in a view or a time series: use another collection";
+            let message = "a view or a time series cannot store locks: use another collection";
             return Err(configuration(format!("{name}: {message}")));
         }
         let collation = described.options.collation;
         if collation.is_some_and(|collation| collation.locale != "simple") {
             tracing::warn!(
                 collection = name,
-                "the collection was made with a collation: names that it takes for the same cannot \
-                 both be locks, and finding a lock may take longer; use a collection without one"
+                "the collection has a collation: names that it treats as equal cannot both be \
+                 locks, and finding a lock may be slower; use a collection without one"
             );
         }
         Ok(())

@@ -67,7 +67,7 @@ impl Address {
         let (scheme, _) = place.split_once("://").unwrap_or_default();
         if !["mongodb", "mongodb+srv"].contains(&scheme) {
             return Err(invalid(
-                "this is no URL of MongoDB: write mongodb://user:password@host/database, or \
+                "not a MongoDB URL: write mongodb://user:password@host/database, or \
                  mongodb+srv://…",
             ));
         }
@@ -109,15 +109,15 @@ impl Address {
     /// The driver's error names the unknown option.
     fn refused(&self, error: error::Error) -> Error {
         let refused = match &*error.kind {
-            error::ErrorKind::DnsResolve { .. } => unavailable(
-                "the hosts of mongodb+srv:// could not be looked up; the reason is the source",
-            ),
-            error::ErrorKind::InvalidTlsConfig { .. } => configuration(
-                "the certificates that the URL names cannot be used; the reason is the source",
-            ),
+            error::ErrorKind::DnsResolve { .. } => {
+                unavailable("the DNS lookup for mongodb+srv:// failed; see the cause")
+            }
+            error::ErrorKind::InvalidTlsConfig { .. } => {
+                configuration("cannot use the certificate files that the URL names; see the cause")
+            }
             _ => invalid(format!(
-                "the driver cannot use the store's URL, its reason is the source; beside the \
-                 driver's options known are {}",
+                "the driver rejects the store's URL; see the cause; besides the driver's own \
+                 options these are allowed: {}",
                 self.known.join(", ")
             )),
         };
@@ -155,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_wrong_is_said_without_the_url() {
         for (url, says) in [
-            ("postgres://u:secret@h/d", "no URL of MongoDB"),
+            ("postgres://u:secret@h/d", "not a MongoDB URL"),
             ("mongodb://u:secret@h", "names no database"),
             ("mongodb://u:secret@h/", "names no database"),
             ("mongodb://u:secret%é@h/d", "write %25"),
@@ -169,10 +169,16 @@ mod tests {
                 "mongodb://u:secret@h/d?lock_at_most_for=soon",
                 "lock_at_most_for",
             ),
-            ("mongodb://u:secret@h/d?colour=blue", "known are collection"),
+            (
+                "mongodb://u:secret@h/d?colour=blue",
+                "are allowed: collection",
+            ),
             ("mongodb://u:secret@h/d?timeout=2s", "response_timeout"),
             ("mongodb://u:secret@h/d?response_timeout=0s", "longer than"),
-            ("mongodb://u:secret@h/d?collection=$x", "the name \"$x\""),
+            (
+                "mongodb://u:secret@h/d?collection=$x",
+                "collection name \"$x\"",
+            ),
         ] {
             let said = MongoProvider::connect(url).await.unwrap_err();
             assert_eq!(said.kind(), ErrorKind::InvalidInput, "{url}");

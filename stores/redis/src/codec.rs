@@ -130,7 +130,7 @@ impl Found {
     /// The error for a reply that the script cannot return at this point.
     pub(crate) fn unexpected(&self) -> Error {
         internal(format!(
-            "a script answered {:?} against its own rules",
+            "a script returned the unexpected reply {:?}",
             self.word
         ))
     }
@@ -204,14 +204,14 @@ fn slot(word: Option<&str>) -> Result<Option<Slot>> {
 
 fn foreign() -> Error {
     conflict(
-        "the record of fencing token and slots beside the lock (its key begins with \
-         \"shedlock-rs:\") holds what shedlock does not write there: look at it",
+        "the lock's companion record (its key begins with \"shedlock-rs:\") holds a value that \
+         shedlock never writes: check what wrote it",
     )
 }
 
 /// The error for a server's reply that does not fit the request.
 pub(crate) fn malformed() -> Error {
-    internal("the server's answer cannot be read: is it Redis or Valkey?")
+    internal("cannot parse the server's reply: check that the server is Redis or Valkey")
 }
 
 #[cfg(test)]

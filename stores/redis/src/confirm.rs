@@ -32,15 +32,15 @@ impl Confirmation {
             None if timeout.is_none() => return Ok(None),
             None => {
                 return Err(invalid(
-                    "wait_timeout is for wait_replicas, which is missing",
+                    "wait_timeout needs wait_replicas, which is not set",
                 ));
             }
         };
         let timeout = timeout.unwrap_or(WAIT);
         if replicas == 0 || timeout.is_zero() || timeout > LONGEST_WAIT {
             return Err(invalid(format!(
-                "waiting {timeout:?} for {replicas} replicas confirms nothing: wait for one or \
-                 more, and up to an hour"
+                "cannot wait {timeout:?} for {replicas} replicas: set wait_replicas to at least 1, \
+                 and wait_timeout above zero and up to 1h"
             )));
         }
         Ok(Some(Self { replicas, timeout }))
@@ -64,8 +64,8 @@ impl Confirmation {
                 (message, None)
             }
             Err(error) => {
-                let message = "the server did not report whether replicas have the call (WAIT; the user needs that \
-                     command too)";
+                let message = "the server did not report whether its replicas got the call (WAIT; \
+                    the user needs that command too)";
                 (message.to_owned(), Some(error))
             }
         };
@@ -78,7 +78,7 @@ impl Shortfall {
     pub(crate) fn taken_back(self) -> Error {
         self.error(
             ErrorKind::Unavailable,
-            "so the lock was given back: look at the replication, and retry later",
+            "so the lock was released: check the replication, then retry later",
         )
     }
 
@@ -86,7 +86,7 @@ impl Shortfall {
     pub(crate) fn in_doubt(self) -> Error {
         self.error(
             ErrorKind::OutcomeUnknown,
-            "so that a failover may undo the call: ask again with the same owner",
+            "so a failover may undo the call: retry with the same owner",
         )
     }
 

@@ -12,7 +12,7 @@ use crate::connections::{Failure, Sent};
 const MISCONFIGURED: &[(&str, &str)] = &[
     (
         "NOAUTH",
-        "the server asks for a password: put it into the URL",
+        "the server requires a password: set it in the URL",
     ),
     ("WRONGPASS", LOGIN),
     ("Password authentication failed", LOGIN),
@@ -29,15 +29,15 @@ const MISCONFIGURED: &[(&str, &str)] = &[
 const PASSING: &[(&str, &str)] = &[
     (
         "READONLY",
-        "the server is a replica, which takes no writes (is there another primary?)",
+        "the server is a replica and takes no writes (check for a new primary)",
     ),
     (
         "MISCONF",
-        "the server cannot save writes to disk and takes none (look at its log)",
+        "the server cannot save writes to disk and takes none (check its log)",
     ),
     (
         "OOM",
-        "the server has reached its maxmemory (give it more, or keep locks apart from caches)",
+        "the server has reached its maxmemory (raise it, or keep locks apart from caches)",
     ),
     ("LOADING", "the server is starting"),
     ("MASTERDOWN", "the server has lost its primary"),
@@ -45,7 +45,7 @@ const PASSING: &[(&str, &str)] = &[
     ("TRYAGAIN", "the cluster is moving keys"),
     (
         "NOREPLICAS",
-        "the server has fewer replicas than it must have for writes",
+        "the server has fewer replicas than it requires for writes",
     ),
     ("BUSY", "another script keeps the server busy"),
     (
@@ -54,14 +54,14 @@ const PASSING: &[(&str, &str)] = &[
     ),
 ];
 
-const LOGIN: &str = "the server does not let us in: check user, password and database";
+const LOGIN: &str = "login refused: check user, password and database";
 
-const PERMISSION: &str = "the user lacks a permission: it needs the commands evalsha, eval, time, get, set, del, \
-    append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
-    \"shedlock-rs:*\"; behind sentinels also role, in a cluster cluster|slots";
+const PERMISSION: &str = "the user lacks a permission: it needs the commands evalsha, eval, time, \
+    get, set, del, append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
+    \"shedlock-rs:*\"; with sentinels also role, in a cluster also cluster|slots";
 
-const CLUSTER: &str = "the server is one of a cluster, and not the one that has this lock's key: use a URL that \
-    begins with redis-cluster://, or the client's ClusterClient";
+const CLUSTER: &str = "the server belongs to a cluster, and another node has this lock's key: use \
+    a URL that begins with redis-cluster://, or the client's ClusterClient";
 
 const TOO_OLD: &str =
     "the server lacks a command that locks need: use Redis 6.2 or later, or Valkey";
@@ -73,7 +73,7 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
     let explained = match refusal(&failure) {
         Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => {
-            in_doubt("the cluster refused in the end", lost)
+            in_doubt("the cluster kept refusing", lost)
         }
         Some((kind, message)) => Error::new(kind, message),
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
@@ -85,26 +85,22 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
 /// The error for a reply that is in no list, or for a connection that could not be opened.
 fn unlisted(error: &RedisError) -> Error {
     let (kind, message) = match error.kind() {
-        _ if error.code().is_some() => (
-            Configuration,
-            "the server refused; its reason is the source",
-        ),
+        _ if error.code().is_some() => (Configuration, "the server refused; see the cause"),
         Kind::AuthenticationFailed => (Configuration, LOGIN),
         Kind::InvalidClientConfig => (
             InvalidInput,
-            "the client cannot use this address; its reason is the source",
+            "the client cannot use this address; see the cause",
         ),
         kind => match untrusted(error) {
             Some(error) => return error,
             None if kind == Kind::MasterNameNotFoundBySentinel => (
                 Unavailable,
-                "the sentinels name no primary that is one; nothing was written: retry after the \
+                "the sentinels report no usable primary; nothing was written: retry after the \
                  failover, or check the primary's name in the URL",
             ),
             None => (
                 Unavailable,
-                "no connection could be had; nothing was written: check that the server is up, then \
-                 retry",
+                "cannot connect; nothing was written: check that the server is up, then retry",
             ),
         },
     };
@@ -125,8 +121,8 @@ fn refusal(failure: &Failure) -> Option<(ErrorKind, String)> {
         found.map(|(_, message)| *message)
     };
     if said.contains("WRONGTYPE") {
-        let message = "the lock's key, or the one beside it, holds what is not a lock: look at it, and delete it \
-             or choose another key prefix";
+        let message = "the lock's key or its \"shedlock-rs:\" key holds something other than a \
+            lock: check what wrote it, then delete it or use another key prefix";
         return Some((Conflict, message.to_owned()));
     }
     if let Some(message) = known(MISCONFIGURED) {

@@ -45,7 +45,7 @@ impl Connections {
         let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
         if pongs.len() < primaries(self.ask(&Some(any), &slots).await?) {
             return Err(unavailable(
-                "a server of the cluster cannot be reached: retry later",
+                "cannot reach a server of the cluster: retry later",
             ));
         }
         pongs.keys().map(|address| node(address)).collect()
@@ -105,10 +105,10 @@ impl RedisStore {
         if is_unconfirmed && !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 replicas,
-                "the server has replicas, and locks are granted without waiting for them: after a failover a \
-                 replica may lack the last locks, tokens and slots, and another process takes the same lock \
-                 again; set wait_replicas=1 in the URL (Builder::wait_replicas), or use a database where \
-                 two runs would do harm"
+                "locks are granted without waiting for the server's replicas: after a failover a \
+                 replica may lack the last locks, tokens and slots, and another process can take a \
+                 held lock; set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL \
+                 database if two runs would do harm"
             );
         }
         Ok(())
@@ -151,9 +151,9 @@ impl<'a> Info<'a> {
 
     fn check(&self, is_cluster: bool) -> Result<()> {
         let refused = if self.get("role").is_some_and(|role| role != "master") {
-            "the server is a replica, which takes no writes: connect to the primary"
+            "the server is a replica and takes no writes: connect to the primary"
         } else if self.get("cluster_enabled") == Some("1") && !is_cluster {
-            "the server is one of a cluster: use a URL that begins with redis-cluster:// (with TLS \
+            "the server belongs to a cluster: use a URL that begins with redis-cluster:// (with TLS \
              rediss-cluster://), or the client's ClusterClient"
         } else if self.get("redis_version").is_some_and(is_too_old) {
             "the server is older than Redis 6.2, which locks need: upgrade it"
@@ -163,8 +163,8 @@ impl<'a> Info<'a> {
             if is_bounded && policy != "noeviction" {
                 tracing::warn!(
                     policy,
-                    "the server evicts keys when its memory is full (maxmemory-policy), and a lock that is \
-                     evicted is free: set it to noeviction, or keep locks apart from caches"
+                    "the server evicts keys when its memory is full (maxmemory-policy), and an \
+                     evicted lock is free: set it to noeviction, or keep locks apart from caches"
                 );
             }
             return Ok(());

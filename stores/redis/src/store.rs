@@ -196,8 +196,8 @@ impl RedisStore {
         let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
         undone.await.map(drop).map_err(|error| {
             unknown(
-                "too few replicas confirmed the lock, and giving it back failed: ask again with \
-                 the same owner",
+                "too few replicas confirmed the lock, and releasing it failed: retry with the same \
+                 owner",
             )
             .with_source(error)
         })
@@ -364,8 +364,8 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> 
     }
     if found.is_endless() {
         return Err(conflict(
-            "the lock's key has no time to live, which neither shedlock nor ShedLock writes, and \
-             would never be free: look at it, and delete it or unlock by force",
+            "the lock's key has no time to live (TTL) and never expires; neither shedlock nor \
+             ShedLock writes such a key: check what wrote it, then delete it or unlock by force",
         ));
     }
     check_slot(request, found.now, CLOCK)?;

@@ -109,7 +109,7 @@ impl Address {
             "redis-cluster" => Kind::Cluster,
             _ => {
                 return Err(invalid(format!(
-                    "{scheme:?} is no scheme of Redis: write redis://, redis-sentinel:// or \
+                    "{scheme:?} is not a Redis scheme: use redis://, redis-sentinel:// or \
                      redis-cluster://, or the same with rediss for TLS"
                 )));
             }
@@ -120,20 +120,20 @@ impl Address {
         };
         let database = match kind {
             Kind::One if url.hosts.len() > 1 => Err(
-                "the URL names several hosts: write redis-sentinel:// before those of sentinels, \
-                 redis-cluster:// before those of a cluster",
+                "the URL lists several hosts: use redis-sentinel:// for sentinels, \
+                 redis-cluster:// for a cluster",
             ),
             Kind::Sentinels if primary.is_empty() => Err(
-                "the URL does not name the primary that the sentinels watch: write it behind the \
+                "the URL does not name the primary that the sentinels watch: write it after the \
                  hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
             ),
             Kind::Cluster if !matches!(database, "" | "0") => {
-                Err("a cluster has no numbered databases: leave it out")
+                Err("a cluster has no numbered databases: remove it")
             }
             _ if database.is_empty() => Ok(0),
             _ => database
                 .parse::<u32>()
-                .map_err(|_| "the URL's path ends with what is no number of a database"),
+                .map_err(|_| "the URL's path must end with a database number"),
         };
         let options = &mut url.options;
         let protocol = options.choice("protocol", &PROTOCOLS)?;
@@ -166,7 +166,7 @@ impl Address {
     fn connections(&self, tls: &TlsOptions) -> Result<Connections> {
         if self.tls != Some(TlsMode::Secure) {
             let hosts = self.hosts.iter().map(|host| &*host.name);
-            warn_unverified("redis", hosts, "write rediss://, without #insecure");
+            warn_unverified("redis", hosts, "use rediss:// without #insecure");
         }
         let TlsFiles { ca, identity } = tls.read()?;
         let certificates = TlsCertificates {
@@ -183,7 +183,7 @@ impl Address {
             Kind::Cluster => self.cluster(tls).map(Source::Cluster),
         };
         let source = source.map_err(|error| {
-            let message = "the client cannot use the certificates that the URL names; its reason is the source";
+            let message = "cannot use the certificate files that the URL names; see the cause";
             configuration(message).with_source(error)
         })?;
         let addresses = match self.kind {
@@ -298,11 +298,11 @@ mod tests {
     fn what_is_wrong_is_said_without_the_url() {
         let long = "redis://u:secret@h?lock_at_most_for=soon";
         for (url, says) in [
-            ("http://u:secret@h", "no scheme of Redis"),
+            ("http://u:secret@h", "not a Redis scheme"),
             ("redis:secret", "cannot read"),
             ("redis://u:secret@a,b/0", "several hosts"),
             ("redis-sentinel://u:secret@a,b", "does not name the primary"),
-            ("redis-sentinel://u:secret@a/m/nine", "no number"),
+            ("redis-sentinel://u:secret@a/m/nine", "a database number"),
             ("redis-sentinel://u:secret@a,,b/m", "cannot read"),
             ("redis-sentinel://u:secret@a:port/m", "cannot read"),
             ("redis-cluster://u:secret@a,b/1", "no numbered databases"),
@@ -312,7 +312,7 @@ mod tests {
                 "set twice",
             ),
             (long, "lock_at_most_for"),
-            ("redis://u:secret@h/nine", "no number"),
+            ("redis://u:secret@h/nine", "a database number"),
             ("redis://u:secret@h?protocol=4", "resp2 or resp3"),
             ("redis://u:secret@h?response_timeout=0s", "response_timeout"),
             ("redis://u:secret@h?tls_ca=/ca.pem", "rediss://"),
@@ -323,7 +323,7 @@ mod tests {
             ("rediss://u:secret@h?tls_cert=/c.pem", "tls_key"),
             ("redis://u:secret@h?sentinel_password=x", "unknown option"),
             ("redis://u:secret@h?wait_replicas=all", "must be a number"),
-            ("redis://u:secret@h?wait_timeout=1s", "is missing"),
+            ("redis://u:secret@h?wait_timeout=1s", "is not set"),
             (
                 "redis://u:secret@h?wait_replicas=1&wait_timeout=5s",
                 "shorter",

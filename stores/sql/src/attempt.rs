@@ -145,7 +145,7 @@ impl<B: Driver> Call<'_, B> {
             (State::Absent, Some(failure)) => Err(self.explained(failure, true)),
             // A first try whose reply was lost may still take the lock.
             _ if may_be_ours => Err(unread(unavailable(
-                "the lock was free each time its record was read, and could not be taken",
+                "the lock was free at each read but could not be taken",
             ))),
             // The lock was free at each read and taken at each try.
             _ => {

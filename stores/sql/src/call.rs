@@ -105,7 +105,7 @@ impl<B: Driver> SqlStore<B> {
         let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
-                "{what} of {} s is longer than table {} can express: at most {} s from now",
+                "{what} of {} s is too long for table {}: it stores at most {} s from now",
                 duration.as_secs(),
                 self.options.table,
                 longest.as_secs()
@@ -157,7 +157,7 @@ impl<B: Driver> Call<'_, B> {
         let Some(first) = columns.first() else {
             plans.forget();
             return Err(configuration(format!(
-                "there is no table {}: create it with `shedlock migrate --store …` or with: {}",
+                "table {} is missing: create it with `shedlock migrate --store …` or with: {}",
                 options.table,
                 dialect.table_creation(options).text()
             )));
@@ -207,8 +207,8 @@ impl<B: Driver> Call<'_, B> {
         match failure.class {
             Class::Exists => Ok(false),
             Class::Privilege => Err(configuration(format!(
-                "the database user may not define table {}: migrate with a user who may, or have \
-                 one run: {}",
+                "the database user may not create or alter table {}: migrate as a user who may, or \
+                 have one run: {}",
                 self.options.table,
                 statement.text()
             ))
@@ -229,7 +229,7 @@ impl<B: Driver> Call<'_, B> {
             let run = B::run(held.session(), statement, values);
             self.deadline.answer(pin!(run)).await
         };
-        let silent = || Failure::new(Class::ReplyLost, "the server gave no answer in time");
+        let silent = || Failure::new(Class::ReplyLost, "no reply from the server in time");
         let result = answer.unwrap_or_else(|| Err(silent()));
         // An error reply is a reply too.
         let is_fit = |failure: &Failure| failure.class.spares_connection();
@@ -249,8 +249,8 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
         return Ok(());
     }
     Err(invalid(format!(
-        "the name has {characters} characters and the table's column holds {longest}: shorten it, or \
-         widen the column"
+        "the name has {characters} characters but the table's column holds {longest}: shorten it, \
+         or widen the column"
     )))
 }
 
@@ -262,8 +262,8 @@ pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Re
     }
     let (column, table) = (options.columns[3].as_str(), &options.table);
     Err(configuration(format!(
-        "the owner {:?} and its mark need {needed} characters and column {column:?} of table {table} \
-         holds {longest}: widen the column to VARCHAR(255)",
+        "the owner {:?} and its mark need {needed} characters but column {column:?} of table \
+         {table} holds {longest}: widen the column to VARCHAR(255)",
         owner.as_str()
     )))
 }

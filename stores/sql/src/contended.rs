@@ -33,8 +33,9 @@ impl Contended {
             tracing::warn!(
                 %table,
                 lock = lock.as_str(),
-                "the lock is found free again and again, and cannot be taken: row-level security may hide its \
-                 record, or a trigger may undo what is written; look at the policies and triggers of the table"
+                "the lock is repeatedly found free but cannot be taken: row-level security may \
+                 hide its record, or a trigger may undo the write; check the policies and triggers \
+                 of the table"
             );
         }
     }

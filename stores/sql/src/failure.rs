@@ -62,7 +62,7 @@ pub(crate) enum Class {
 
 impl Failure {
     pub(crate) fn no_connection() -> Self {
-        Self::new(Class::NotSent, "no connection could be had in time")
+        Self::new(Class::NotSent, "timed out waiting for a connection")
     }
 
     pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {
@@ -135,74 +135,77 @@ impl Class {
     fn message(&self, writes: bool) -> &'static str {
         match self {
             Self::NotSent => {
-                "no connection could be had; nothing was written: check that the server is up and has \
+                "cannot connect; nothing was written: check that the server is up and has \
                  connections to spare, then retry"
             }
             Self::Refused => {
-                "the server does not let us in: check user, password, database and TLS settings"
+                "the server rejected the connection: check user, password, database and TLS \
+                 settings"
             }
             Self::ReplyLost if writes => {
-                "no answer came (the connection broke, or the server fell silent); the statement may \
-                 have taken effect: ask again with the same owner"
+                "no reply (the connection broke, or the server stopped responding); the statement \
+                 may have taken effect: retry with the same owner"
             }
             Self::ReplyLost => {
-                "no answer came (the connection broke, or the server fell silent); nothing was \
+                "no reply (the connection broke, or the server stopped responding); nothing was \
                  written: retry"
             }
-            Self::Shape => "table {table} is not as it was found just before: is it being changed?",
+            Self::Shape => {
+                "table {table} has changed since its columns were read: finish the change, then \
+                 retry"
+            }
             Self::Contention => {
-                "other transactions were in the way on table {table}, also when tried again; nothing \
-                 was written: retry later, and look for long transactions on this table"
+                "repeated conflicts with other transactions on table {table}; nothing was written: \
+                 retry later, and look for long transactions on this table"
             }
             Self::Waited => {
-                "another transaction kept the record in table {table} locked for as long as the server \
-                 lets one wait; nothing was written: retry later, and look for long transactions on \
-                 this table"
+                "another transaction locked the record in table {table} for longer than the \
+                 server's lock timeout; nothing was written: retry later, and look for long \
+                 transactions on this table"
             }
             Self::Busy => {
-                "the server takes no work now (starting, stopping, busy or full); nothing was \
+                "the server is unavailable (starting, stopping, busy or full); nothing was \
                  written: retry later"
             }
             Self::ReadOnly => {
-                "the server takes no writes: it is a standby or set to read only; nothing was \
-                 written: connect to the primary, or retry when it has been promoted"
+                "the server rejects writes: it is a standby or read-only; nothing was written: \
+                 connect to the primary, or retry when it has been promoted"
             }
             Self::Privilege => {
                 "the database user lacks a privilege: it needs SELECT, INSERT and UPDATE on table \
-                 {table}, and usage of its schema"
+                 {table}, and USAGE on its schema"
             }
             Self::TooLong => {
-                "a text is longer than its column in table {table}: shorten the lock's name"
+                "a value is too long for its column in table {table}: shorten the lock's name"
             }
             Self::OutOfRange => {
                 "the lease would end later than a column of table {table} can hold: shorten \
                  lock_at_most_for"
             }
             Self::Alphabet => {
-                "a text has characters that its column in table {table} cannot hold: change the \
+                "a value has characters that its column in table {table} cannot store: change the \
                  lock's name, or the column's character set to utf8mb4"
             }
             Self::Session => {
-                "the session is not fit for locks in table {table}, and nothing was done: its time_zone \
-                 is neither UTC nor the one named as shared_session_zone (and the server, older than \
-                 MySQL 8.0.17, or a proxy cannot change it for one statement; or it knows no zone of \
-                 that name), autocommit is off, or its character set is not utf8mb4"
+                "the session cannot be used for locks in table {table}, and nothing was done: its \
+                 time_zone is neither UTC nor shared_session_zone (and a proxy, or a server older \
+                 than MySQL 8.0.17, cannot change it for one statement; or the server lacks a zone \
+                 of that name), autocommit is off, or its character set is not utf8mb4"
             }
             Self::Prepared => {
                 "the session does not keep its prepared statements, and nothing was written: if a \
                  proxy such as PgBouncer shares sessions between clients, set prepared=false"
             }
             Self::Duplicate | Self::Exists | Self::Held => {
-                "a unique key of table {table} that is not the lock's refused the record"
+                "a unique key of table {table} other than the lock's rejected the record: drop \
+                 that key"
             }
             Self::Constraint(_) => "a constraint of table {table} refused the record: remove it",
             Self::Foreign => {
-                "the record in table {table} holds what neither shedlock nor ShedLock writes there: \
-                 look at it"
+                "the record in table {table} holds a value that neither shedlock nor ShedLock \
+                 writes: check what wrote it"
             }
-            Self::Other => {
-                "the server refused a statement on table {table}; its reason is the source"
-            }
+            Self::Other => "the server refused a statement on table {table}; see the cause",
         }
     }
 }

@@ -37,10 +37,9 @@ impl Identifier {
         let why = if name.is_empty() {
             "it is empty".to_owned()
         } else if name.len() > longest {
-            format!("this database cuts names after {longest} bytes")
+            format!("this database limits names to {longest} bytes")
         } else if !starts_right || !name.bytes().all(is_plain) {
-            "a name starts with a letter or '_' and holds letters, digits, '_', '$' and '-' of ASCII"
-                .to_owned()
+            "use ASCII letters, digits, '_', '$' and '-', and start with a letter or '_'".to_owned()
         } else {
             return Ok(Self(name.into()));
         };
@@ -80,7 +79,8 @@ impl Table {
             (None, Some((schema, table))) => (Some(schema), table),
             (Some(schema), Some(_)) => {
                 return Err(invalid(format!(
-                    "table {table:?} names a schema, and so does schema={schema:?}"
+                    "table {table:?} already includes a schema: remove it there, or remove \
+                     schema={schema:?}"
                 )));
             }
         };

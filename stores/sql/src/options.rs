@@ -105,14 +105,12 @@ impl Settings {
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(invalid(format!(
-                "two columns are both called {:?}: every column needs a name of its own",
+                "two columns are named {:?}: give each column its own name",
                 pair[0]
             )));
         }
         if self.timeout().is_zero() {
-            return Err(invalid(
-                "a timeout of zero leaves no call any time: set it to a few seconds",
-            ));
+            return Err(invalid("the timeout is zero: set it to a few seconds"));
         }
         let zone = self.shared_session_zone.as_deref().map(zone::parse);
         self.shared_session_zone = zone.transpose()?;

@@ -48,7 +48,7 @@ impl Remote for TokioPostgres {
             (None, None) => None,
             _ => {
                 return Err(invalid(
-                    "options \"sslcert\" and \"sslkey\" in the URL need each other",
+                    "options \"sslcert\" and \"sslkey\" in the URL must be set together",
                 ));
             }
         };
@@ -56,7 +56,7 @@ impl Remote for TokioPostgres {
         // The driver would treat any other text as a list of settings.
         if !["postgres", "postgresql"].contains(&url.scheme()) {
             return Err(invalid(
-                "this is no URL of PostgreSQL: write postgres://user:password@host/database",
+                "not a PostgreSQL URL: write postgres://user:password@host/database",
             ));
         }
         let mut config: Config = url.as_str().parse().map_err(refused_by_driver)?;

@@ -27,7 +27,7 @@ impl<B: Driver> Call<'_, B> {
 
     pub(crate) async fn row(&self, step: Step, values: &Values<'_>) -> Result<Row> {
         let row = self.run(step, values).await?.rows.pop();
-        row.ok_or_else(|| internal("the statement that always gives a row gave none"))
+        row.ok_or_else(|| internal("the statement returned no row"))
     }
 
     /// Sends a statement, and sends it again:
@@ -104,8 +104,7 @@ impl<B: Driver> Call<'_, B> {
 
     fn no_column(&self) -> Error {
         let message = format!(
-            "a slot was asked for, but table {} lacks columns for it: add them with `shedlock \
-             migrate --store …`",
+            "slots need columns that table {} lacks: add them with `shedlock migrate --store …`",
             self.options.table
         );
         Error::new(ErrorKind::Unsupported, message)

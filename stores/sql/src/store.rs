@@ -109,7 +109,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let mut values = self.values_of(end.name, end.owner.as_str(), &released);
         values.at_least = self.micros("lock_at_least_for", end.at_least, &plan.shape)?;
         values.end_of(end.slot.map(|(slot, _)| slot));
-        values.at_most = self.micros("the pause before a retry", end.retry_after(), &plan.shape)?;
+        values.at_most = self.micros("the retry backoff", end.retry_after(), &plan.shape)?;
         let reply = call.run(step, &values).await?;
         if reply.affected > 0 {
             return Ok(Ended::ByThisCall);
@@ -194,7 +194,7 @@ impl<B: Driver> Store for SqlStore<B> {
             let last = reply.last_name().map(str::to_owned);
             for row in &reply.rows {
                 let name = row.name.as_deref().unwrap_or_default();
-                let found = record(row).ok_or_else(|| invalid("no lock can have this name"));
+                let found = record(row).ok_or_else(|| invalid("this is not a valid lock name"));
                 page.extend(listed(B::STORE, name, found)?);
             }
             for (name, error) in reply.unreadable {

@@ -78,7 +78,7 @@ impl Address {
         let (place, mut options) = UrlOptions::split(text);
         let url = Url::parse(place).map_err(|error| {
             invalid(format!(
-                "the store's URL cannot be read ({error}): write it like \
+                "cannot read the store's URL: {error}; write it like \
                  scheme://user:password@host/database?option=value"
             ))
         })?;
@@ -137,8 +137,7 @@ impl Address {
 
 /// The error for an option that the driver accepts with a value that it rejects.
 pub(crate) fn refused_by_driver(error: impl Into<BoxError>) -> Error {
-    let message =
-        "the store's URL has an option that the driver cannot use; its reason is the source";
+    let message = "the driver rejects an option of the store's URL; see the cause";
     invalid(message).with_source(error)
 }
 
@@ -196,6 +195,6 @@ mod tests {
         assert!(message("postgres://u:secret@h/db?time=java").contains("store or client"));
         assert!(message("postgres://u:secret@h/db?max_connections=0").contains("1 to 1000"));
         assert!(message("postgres://u:secret@h/db?connect_timeout=5").contains("connect_timeout"));
-        assert!(message("postgres://u:secret@h:port/db").contains("cannot be read"));
+        assert!(message("postgres://u:secret@h:port/db").contains("cannot read"));
     }
 }

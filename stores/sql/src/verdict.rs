@@ -36,8 +36,8 @@ impl State {
             // Some collations treat `Job` and `job ` as equal. The record then belongs to another lock.
             if stored != asked {
                 return Err(conflict(format!(
-                    "the table takes the names {asked:?} and {stored:?} for the same: rename one of the locks, \
-                     or give the column a collation that tells them apart"
+                    "the table treats the names {asked:?} and {stored:?} as equal: rename one of \
+                     the locks, or give the column a collation that distinguishes them"
                 )));
             }
             if is_held && row.owner.as_deref() == Some(request.owner().as_str()) {
@@ -58,8 +58,8 @@ impl State {
         }
         if row.lock_until.is_none() {
             return Err(conflict(
-                "the record has no end (lock_until is null), so that nobody can ever take it: \
-                 delete it or give it one",
+                "the record has no end (lock_until is null), so it can never be taken: delete it \
+                 or set lock_until",
             ));
         }
         // This is how an unlock of this owner leaves the record.
@@ -68,8 +68,8 @@ impl State {
         }
         if row.token == Some(i64::MAX) {
             return Err(conflict(
-                "the record's fencing token is the largest there is, which no clock has reached, and \
-                 cannot grow: find out who wrote it, and set it to one that was given out",
+                "the record's fencing token is at its maximum, which no clock has reached, and \
+                 cannot grow: check what wrote it, then set it to a token that was granted",
             ));
         }
         Ok(Self::Free)
@@ -85,8 +85,8 @@ fn check_slots(row: &Row) -> Result<()> {
         _ => return Ok(()),
     };
     Err(conflict(format!(
-        "the record's column {column} holds {value}, which shedlock does not write: find out who did, \
-         and set the last slot with `shedlock slot reset --to`"
+        "the record's column {column} holds {value}, which shedlock never writes: check what wrote \
+         it, then set the last slot with `shedlock slot reset --to`"
     )))
 }
 

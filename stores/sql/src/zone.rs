@@ -22,8 +22,8 @@ pub(crate) fn parse(text: &str) -> Result<String> {
         _ if is_name => Ok(text.to_owned()),
         _ => offset(text).ok_or_else(|| {
             invalid(format!(
-                "{text:?} is no time zone of a session: write an offset like \"+05:30\", the \
-                 server's name of a zone like \"Asia/Kolkata\", or \"SYSTEM\""
+                "{text:?} is not a session time zone: use an offset like \"+05:30\", a zone name \
+                 of the server like \"Asia/Kolkata\", or \"SYSTEM\""
             ))
         }),
     }

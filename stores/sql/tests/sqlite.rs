@@ -123,7 +123,7 @@ async fn what_cannot_hold_locks_is_refused_with_its_path() {
         "{words}"
     );
     let words = refusal(folder.path(), "", ErrorKind::Configuration).await;
-    assert!(words.contains("it is a folder"), "{words}");
+    assert!(words.contains("it is a directory"), "{words}");
     fs::write(
         &path,
         "this is no database, although it is long enough to be looked at",
@@ -282,7 +282,7 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
         ),
         (
             SHEDLOCKS.replace("locked_by ", "team INT NOT NULL, locked_by "),
-            "must be filled",
+            "required column",
         ),
     ];
     for (table, words) in cases {

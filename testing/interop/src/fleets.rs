@@ -181,7 +181,7 @@ impl Fleets {
                 store: "mongodb",
                 server: "MONGODB",
                 told: [
-                    "a double of MongoDB",
+                    "an emulator of MongoDB",
                     "`MongoLockProvider` 7.9.0, JVM in `Asia/Kolkata`",
                     "`?time=client`",
                 ],

@@ -89,8 +89,9 @@ fn install() -> anyhow::Result<()> {
 
 fn what_to_do(variable: &str) -> String {
     format!(
-        "no registry has MongoDB; on Debian as root its double comes by itself (`pip install \
-         --no-deps {}`), elsewhere run `{}` and set {variable} as that file says",
+        "no package registry has MongoDB; for root on Debian, an emulator is installed \
+         automatically (`pip install --no-deps {}`); elsewhere, run `{}` and set {variable} as \
+         that file says",
         REQUIREMENTS.join(" "),
         KIND.compose()
     )
@@ -142,7 +143,7 @@ impl Server for Mongodb {
 
     fn probe(&self, port: u16) -> anyhow::Result<String> {
         let posing = probe("127.0.0.1", port)?;
-        Ok(format!("{FOLDER}, a double of MongoDB {posing}"))
+        Ok(format!("{FOLDER}, an emulator of MongoDB {posing}"))
     }
 
     fn ending(&self) -> Ending {

@@ -55,8 +55,8 @@ impl<'a> Columns<'a> {
         let name = names[0].as_str();
         if !self.get(name)?.unique {
             return Err(configuration(format!(
-                "column {name:?} of table {table} is neither primary key nor unique: without that two processes \
-                 can both insert the lock; add a primary key on it"
+                "column {name:?} of table {table} is neither primary key nor unique, so two \
+                 processes could both insert the lock: add a primary key on it"
             )));
         }
         let is_known = |column: &Column| {
@@ -67,7 +67,7 @@ impl<'a> Columns<'a> {
         match required.find(|column| !is_known(column)) {
             None => Ok(()),
             Some(column) => Err(configuration(format!(
-                "table {table} has a column {:?} that must be filled and is not the lock's: give it a \
+                "table {table} has a required column {:?} that shedlock does not set: give it a \
                  default or allow null",
                 column.name
             ))),
@@ -77,8 +77,8 @@ impl<'a> Columns<'a> {
     fn get(&self, name: &str) -> Result<&'a Column> {
         self.find(name).ok_or_else(|| {
             configuration(format!(
-                "table {} has no column {name:?}: set the column's name if it has another one, or create \
-                 the table with `shedlock migrate`",
+                "table {} has no column {name:?}: configure the column's name if it differs, or \
+                 create the table with `shedlock migrate`",
                 self.options.table
             ))
         })

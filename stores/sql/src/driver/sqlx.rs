@@ -27,8 +27,8 @@ pub(crate) fn unverified(host: &str, is_socket: bool, mode: &str, remedy: &str) 
         return None;
     }
     Some(format!(
-        "connections to {host} do not verify the server ({mode}): whoever can intercept them can \
-         answer in its place; set {remedy} for a certificate authority of your own"
+        "connections to {host} do not verify the server ({mode}): an attacker on the network can \
+         impersonate it; set {remedy} for a certificate authority of your own"
     ))
 }
 

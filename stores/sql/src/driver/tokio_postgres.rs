@@ -257,9 +257,9 @@ impl Driver for TokioPostgres {
         });
         let host = names.find(|name| !shedlock_core::is_this_machine(name))?;
         Some(format!(
-            "connections to {host} may be made without TLS, and then nothing verifies the server: whoever can \
-             intercept them can answer in its place; set sslmode=verify-full, with sslrootcert for a \
-             certificate authority of your own"
+            "connections to {host} may be made without TLS, and then do not verify the server: an \
+             attacker on the network can impersonate it; set sslmode=verify-full, with sslrootcert \
+             for a certificate authority of your own"
         ))
     }
 
@@ -371,7 +371,7 @@ fn causes<'a>(error: &'a BoxError) -> impl Iterator<Item = &'a (dyn std::error::
     std::iter::successors(Some(first), |error| error.source())
 }
 
-const TAKEN: &str = "the session is taken out on drop alone";
+const TAKEN: &str = "the session is taken only on drop";
 
 impl Deref for Pooled {
     type Target = Session;

@@ -25,7 +25,7 @@ pub(super) async fn prepare(
     // File systems block, sometimes for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
     let is_new =
-        made.map_err(|error| internal("looking at the database file failed").with_source(error))?;
+        made.map_err(|error| internal("cannot check the database file").with_source(error))?;
     if is_new? {
         write_ahead(connect, clock).await?;
     }
@@ -41,25 +41,28 @@ fn make(place: &Place) -> Result<bool> {
     };
     if !folder.exists() {
         if !place.create {
-            return Err(refused(path, "its folder does not exist and create=false"));
+            return Err(refused(
+                path,
+                "its directory does not exist and create=false",
+            ));
         }
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         let made = builder.create(folder);
-        made.map_err(cannot("folder", folder, "made"))?;
+        made.map_err(cannot("directory", folder, "created"))?;
     }
     if let Some(name) = filesystem::network(folder).filter(|_| !place.allow_network_fs) {
         let why = format!(
-            "it lies on {name}, a network file system, on which SQLite cannot keep processes \
-             apart: two holders of one lock would be possible; put it on a local disk, or set \
+            "it is on {name}, a network file system, where SQLite's locking is unreliable: two \
+             holders of one lock are possible; put it on a local disk, or set \
              allow_network_fs=true if only one machine ever uses it"
         );
         return Err(refused(path, &why));
     }
     if path.is_dir() {
-        return Err(refused(path, "it is a folder"));
+        return Err(refused(path, "it is a directory"));
     }
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(place.create);
@@ -77,9 +80,9 @@ fn make(place: &Place) -> Result<bool> {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
         let access = Access::WRITE_OK | Access::EXEC_OK;
         let checked = accessat(CWD, folder, access, AtFlags::EACCESS);
-        checked.map_err(|error| cannot("folder", folder, "written")(error.into()))?;
+        checked.map_err(|error| cannot("directory", folder, "written to")(error.into()))?;
     }
-    let found = file.metadata().map_err(cannot("file", path, "looked at"))?;
+    let found = file.metadata().map_err(cannot("file", path, "inspected"))?;
     Ok(found.len() == 0)
 }
 
@@ -105,19 +108,20 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
         clock.sleep_until(soon).await;
     }
     // The file works without WAL too, but readers and writers then wait for each other.
-    tracing::warn!("the new SQLite file could not be put into WAL mode");
+    tracing::warn!(
+        "cannot switch the new SQLite file to WAL mode: readers and writers block each other"
+    );
     Ok(())
 }
 
 fn not_a_database(error: sqlx::Error) -> Error {
-    configuration("the file cannot be used as a SQLite database; the reason is the source")
-        .with_source(error)
+    configuration("cannot use the file as a SQLite database; see the cause").with_source(error)
 }
 
 fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         configuration(format!(
-            "{what} {path:?} cannot be {done} ({}): give a path that this user may write to",
+            "{what} {path:?} cannot be {done} ({}): use a path that this user can write to",
             error.kind()
         ))
         .with_source(error)

@@ -140,14 +140,14 @@ impl Place {
         })?;
         if path.is_empty() || path.contains(":memory:") {
             return Err(invalid(
-                "a database in memory is seen by one connection alone, which is no lock: give the \
-                 path of a file, or use the in-memory provider in tests",
+                "an in-memory database is visible to one connection only and cannot be a lock: use \
+                 a file path, or the in-memory provider in tests",
             ));
         }
         let busy_timeout = options.duration("busy_timeout")?.unwrap_or(BUSY_TIMEOUT);
         if busy_timeout > LONGEST_BUSY_TIMEOUT {
             return Err(invalid(
-                "option \"busy_timeout\" in the URL must be a day at the most",
+                "option \"busy_timeout\" in the URL must be at most a day",
             ));
         }
         Ok(Self {

@@ -48,7 +48,7 @@ pub(crate) async fn a_session_that_may_not_write_is_unavailable(server: &str) {
         .await;
     let error = refused(&MySqlProvider::builder(pool).build().unwrap(), "job").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.message().contains("read only"), "{error}");
+    assert!(error.message().contains("read-only"), "{error}");
 }
 
 pub(crate) async fn a_missing_privilege_is_configuration(server: &str) {

@@ -159,7 +159,7 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
         ),
         (
             format!("{SHEDLOCKS}, team INT NOT NULL"),
-            "column \"team\" that must be filled",
+            "required column \"team\" that shedlock does not set",
         ),
         (
             SHEDLOCKS.replace("PRIMARY KEY (name)", "PRIMARY KEY (name, locked_by)"),

@@ -130,15 +130,15 @@ pub(crate) static MYSQL: Dialect = Dialect {
     forgets: &[
         (
             UNFLUSHED_LOG,
-            "the server answers a commit before its log is on the disk: a crash (in a cluster, of \
-                          all nodes at once) forgets who holds a lock and which slots are done; set \
-                          innodb_flush_log_at_trx_commit=1",
+            "the server confirms a commit before its log is on disk: a crash (in a cluster, of all \
+             nodes at once) can lose held locks and marks of done slots; set \
+             innodb_flush_log_at_trx_commit=1",
         ),
         (
             UNFLUSHED_BINLOG,
-            "the server has a binary log and does not write it to the disk at each commit: a \
-                          crash of its machine undoes commits that the log lacks, and so forgets who holds a \
-                          lock and which slots are done; set sync_binlog=1",
+            "the server has a binary log and does not sync it at each commit: a crash of its \
+             machine undoes commits that the log lacks, and so can lose held locks and marks of \
+             done slots; set sync_binlog=1",
         ),
     ],
     other_warnings,
@@ -219,29 +219,28 @@ fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
     let mut warnings = Vec::new();
     if says(LOGS_STATEMENTS) {
         warnings.push(
-            "the server logs statements for its replicas (binlog_format=STATEMENT): leases are \
-             judged by the time at which a statement began, so that replicas come to the same \
-             result; set binlog_format=ROW"
+            "the server replicates statements (binlog_format=STATEMENT): leases are judged by the \
+             time at which a statement began, so that replicas get the same result; set \
+             binlog_format=ROW"
                 .to_owned(),
         );
     }
     if has_instants(shape) && says(NOT_UTC) && options.shared_session_zone.is_none() {
         warnings.push(format!(
-            "TIMESTAMP columns on a server ({}): Rust services agree among themselves, but a Java \
+            "TIMESTAMP columns on a server ({}): Rust services agree with each other, but Java \
              ShedLock on this table writes instants shifted by the offset of its sessions, and \
-             neither side would keep the other out; if Java uses the table, name the zone of its \
-             sessions with shared_session_zone, if not, set it to +00:00 and this is not said \
-             again",
+             Java and Rust would not exclude each other; if Java uses the table, set \
+             shared_session_zone to the zone of its sessions, otherwise to +00:00, which ends this \
+             warning",
             shape.server
         ));
     }
     let is_one_of_several = says(GALERA) || says(GROUP);
     if is_one_of_several && options.server_skew.is_zero() && !options.time.is_client() {
         warnings.push(
-            "several servers judge leases of this table (Galera or group replication), each by \
-             its own clock: two of them that differ by more than the runtime's margin can grant \
-             one lock twice; keep their clocks close, and set server_skew to how far apart they \
-             may be"
+            "several servers judge leases of this table (Galera or group replication), each by its \
+             own clock: two clocks that differ by more than the runtime's margin can grant one \
+             lock twice; keep the clocks in sync, and set server_skew to their largest skew"
                 .to_owned(),
         );
     }

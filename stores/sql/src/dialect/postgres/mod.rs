@@ -73,13 +73,13 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     forgets: &[
         (
             FSYNC_OFF,
-            "the server runs with fsync=off: a crash of its machine forgets who holds a lock \
-                          and which slots are done, and can damage the database; set fsync=on",
+            "the server runs with fsync=off: a crash of its machine can lose held locks and marks \
+             of done slots, and can damage the database; set fsync=on",
         ),
         (
             UNLOGGED,
-            "the table is unlogged: a crash of the server empties it, so that every lock is \
-                          free and every slot can run again; run ALTER TABLE … SET LOGGED",
+            "the table is unlogged: a crash of the server empties it, so every lock is free and \
+             every slot can run again; run ALTER TABLE … SET LOGGED",
         ),
     ],
     other_warnings: |_, _| Vec::new(),

@@ -77,15 +77,15 @@ pub(crate) static SQLITE: Dialect = Dialect {
     forgets: &[
         (
             FORGETS,
-            "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
-                          damage it, and forgets who holds a lock and which slots are done; set \
-                          synchronous=FULL and journal_mode=WAL for the pool's connections",
+            "the file has synchronous=OFF, or its journal is off or in memory: a crash can damage \
+             it, and can lose held locks and marks of done slots; set synchronous=FULL and \
+             journal_mode=WAL for the pool's connections",
         ),
         (
             LAGS,
-            "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can take \
-                          the last commits, and with them the marks of slots that are done; set \
-                          synchronous=FULL for the pool's connections",
+            "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can lose the \
+             last commits, and with them marks of done slots; set synchronous=FULL for the pool's \
+             connections",
         ),
     ],
     other_warnings: |_, _| Vec::new(),
@@ -128,19 +128,18 @@ fn probe(options: &Options) -> String {
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     let message = match class {
         Class::NotSent | Class::Refused => {
-            "the file cannot be opened as a SQLite database; the reason is the source"
+            "cannot open the file as a SQLite database; see the cause"
         }
         Class::Busy => {
-            "another process kept the file locked for as long as busy_timeout lets one wait, \
-             or the disk is full; nothing was written: retry later, and look for long \
-             transactions on this file"
+            "another process kept the file locked longer than busy_timeout, or the disk is full; \
+             nothing was written: retry later, and look for long transactions on this file"
         }
         Class::ReadOnly | Class::Privilege => {
-            "the file or its folder cannot be written by this user: SQLite needs both"
+            "this user cannot write the file or its directory: SQLite writes to both"
         }
         Class::ReplyLost if writes => {
-            "the disk failed while the statement ran; it may have taken effect: ask again \
-             with the same owner"
+            "the disk failed while the statement ran; it may have taken effect: retry with the \
+             same owner"
         }
         Class::ReplyLost => "the disk failed while the file was read; nothing was written: retry",
         _ => return None,
