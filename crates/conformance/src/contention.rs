@@ -98,8 +98,8 @@ fn verdict(winners: usize, clients: usize, round: u32) -> Verdict {
              write whose condition held; it is not a store for locks"
         ))),
         _ => Err(Stop::failed(format!(
-            "this server lets several writers win: in round {round}, {winners} of {clients} clients \
-             were told that they won one conditional write; it is not a store for locks"
+            "this server lets several writers win: in round {round}, {winners} of {clients} \
+             clients won the same conditional write; it is not a store for locks"
         ))),
     }
 }

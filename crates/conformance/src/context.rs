@@ -180,7 +180,12 @@ impl TestContext {
 
     pub(crate) async fn write_foreign(&self, name: &LockName, data: &[u8]) -> Result<(), Stop> {
         let action = self.namespace.write_foreign(name, data);
-        granted(action, "write what is no lock", "Namespace::write_foreign").await
+        granted(
+            action,
+            "write something that is not a lock",
+            "Namespace::write_foreign",
+        )
+        .await
     }
 
     pub(crate) async fn drop_container(&self) -> Result<(), Stop> {

@@ -88,9 +88,9 @@ impl Line {
                 None if seen > 0 => {}
                 Some(reason) => {
                     return Err(Stop::failed(format!(
-                        "the harness declares that the requests of {call:?} cannot be told apart \
-                         (Namespace::hides: {reason}), but the proxy sees the lock's name or owner in \
-                         {seen} of them"
+                        "the harness declares that the requests of {call:?} cannot be \
+                         distinguished (Namespace::hides: {reason}), but the proxy sees the lock's \
+                         name or owner in {seen} of them"
                     )));
                 }
                 None => {
@@ -160,7 +160,7 @@ impl Line {
         match self.hidden.iter().find(|(hidden, _)| *hidden == call) {
             None => Ok(()),
             Some((_, reason)) => Err(Stop::not_applicable(format!(
-                "the proxy cannot tell the requests of {call:?} apart: {reason} (Namespace::hides)"
+                "the proxy cannot distinguish the requests of {call:?}: {reason} (Namespace::hides)"
             ))),
         }
     }

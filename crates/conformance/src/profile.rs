@@ -172,7 +172,7 @@ fn compare(file: &Path, page: &str) -> Verdict {
         return Ok(());
     }
     Err(Stop::failed(format!(
-        "{} does not say what the provider declares: run this case with {VARIABLE}=write, then \
+        "{} does not match what the provider declares: run this case with {VARIABLE}=write, then \
          `cargo xtask table`; it should be\n{page}",
         file.display()
     )))
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_says_something_else_is_told_of() {
+    fn a_file_with_other_content_is_reported() {
         let missing = Path::new("no/such/file.json");
         let Err(Stop::Failed(message)) = compare(missing, "{}\n") else {
             panic!("there is no such file");

@@ -45,7 +45,7 @@ pub(crate) async fn try_take(
         }
         Attempt::Skipped(skip) => Ok(Err(skip)),
         other => Err(Stop::failed(format!(
-            "an answer that the kit does not know: {other:?}"
+            "a reply that the kit does not support: {other:?}"
         ))),
     }
 }
@@ -233,21 +233,21 @@ pub(crate) async fn still_holds(provider: &Provider, lease: &Lease) -> Verdict {
     let found = record(provider, lease.name()).await?;
     ensure!(
         found.state == LockState::Held && found.owner.as_deref() == Some(lease.owner().as_str()),
-        "{} should still be held by {}, but its record says {found:?}",
+        "{} should still be held by {}, but its record shows {found:?}",
         lease.name(),
         lease.owner()
     );
     if let (Some(expected), Some(until)) = (lease.locked_until(), found.locked_until) {
         ensure!(
             expected == until,
-            "{} was held until {expected:?}, now its record says {until:?}",
+            "{} was held until {expected:?}, now its record shows {until:?}",
             lease.name()
         );
     }
     if let (Some(expected), Some(token)) = (lease.fencing_token(), found.fencing_token) {
         ensure!(
             expected == token,
-            "{} had the fencing token {expected}, now its record says {token}",
+            "{} had the fencing token {expected}, now its record shows {token}",
             lease.name()
         );
     }
@@ -261,7 +261,7 @@ pub(crate) async fn is_free(provider: &Provider, name: &LockName) -> Verdict {
         Some(record) => {
             ensure!(
                 record.state == LockState::Free,
-                "{name} should be free, but its record says {record:?}"
+                "{name} should be free, but its record shows {record:?}"
             );
             Ok(())
         }

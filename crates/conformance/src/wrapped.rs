@@ -158,7 +158,9 @@ impl Namespace for Room {
         Some(Box::pin(async move {
             match self.inner.write_foreign(&name?, data) {
                 Some(written) => written.await,
-                None => Err("the harness could write what is no lock a moment ago".into()),
+                None => {
+                    Err("the harness could write something that is not a lock a moment ago".into())
+                }
             }
         }))
     }

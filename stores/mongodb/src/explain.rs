@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_shut_down_is_no_ones_outage() {
+    fn a_client_that_was_shut_down_is_no_outage() {
         assert_eq!(written(Kind::Shutdown), Configuration);
     }
 }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_said_without_the_url() {
+    async fn errors_are_reported_without_the_url() {
         for (url, says) in [
             ("postgres://u:secret@h/d", "not a MongoDB URL"),
             ("mongodb://u:secret@h", "names no database"),

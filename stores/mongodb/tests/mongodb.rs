@@ -150,7 +150,7 @@ async fn what_shedlock_does_to_our_lock_makes_it_lost() {
 
 /// ShedLock's owner is its host, so it would treat another process's lock as its own.
 #[tokio::test]
-async fn an_owner_of_ours_is_nobody_elses() {
+async fn an_owner_of_ours_cannot_be_used_by_others() {
     let room = Room::new().await;
     let lease = room.take().await;
     let host = lease.owner().as_str().split('/').next().unwrap().to_owned();
@@ -211,7 +211,7 @@ async fn what_is_no_lock_is_an_error_and_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_deleted_document_is_made_anew_with_a_larger_token() {
+async fn a_deleted_document_is_recreated_with_a_larger_token() {
     let room = Room::new().await;
     let lease = room.take().await;
     room.collection
@@ -389,7 +389,7 @@ async fn a_url_names_database_and_collection() {
 }
 
 #[tokio::test]
-async fn who_is_not_let_in_is_told_without_the_password() {
+async fn a_refused_login_is_reported_without_the_password() {
     let url = url(&server(), "authSource=admin");
     let url = url.replace("mongodb://", "mongodb://nobody:hunter2@");
     let error = MongoProvider::connect(&url).await.unwrap_err();

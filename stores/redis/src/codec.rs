@@ -223,7 +223,7 @@ mod tests {
     const AT: Duration = Duration::from_millis(1_700_000_000_123);
 
     #[test]
-    fn shedlocks_value_tells_host_and_instant() {
+    fn shedlocks_value_contains_host_and_instant() {
         let text = b"ADDED:2023-11-14T22:13:20.123Z@web-3:7f4df1a2-87e5-4b1c-9a59-0d7f6c3b2a10";
         let value = value(text);
         assert_eq!(value.owner, "web-3");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_do_not_write_is_told_apart_from_nothing() {
+    fn what_we_never_write_is_distinguished_from_no_record() {
         assert_eq!(Kept::parse("").unwrap(), Kept::default());
         for text in [
             "7",

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_the_url() {
+    fn errors_are_reported_without_the_url() {
         let long = "redis://u:secret@h?lock_at_most_for=soon";
         for (url, says) in [
             ("http://u:secret@h", "not a Redis scheme"),

@@ -104,7 +104,7 @@ async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
 
 /// For each kind of connection: from a URL, and over the user's own connections.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_confirmed_is_taken_back_or_told() {
+async fn what_is_not_confirmed_is_undone_or_reported() {
     let pair = Pair::start().await.unwrap();
     let client = Client::open(pair.primary.url()).unwrap();
     let config = redis::aio::ConnectionManagerConfig::new()
@@ -160,7 +160,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
 
 /// Repeated over another connection, which has written nothing that replicas could miss.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_is_asked_again_is_confirmed_anew() {
+async fn a_repeated_attempt_is_confirmed_again() {
     let pair = Pair::start().await.unwrap();
     let plain = at(&pair.primary, "").await;
     let asked = request("job");

@@ -73,7 +73,7 @@ async fn leases_that_were_replicated_outlive_a_failover() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_url_has_wrong_is_said() {
+async fn errors_in_a_url_are_reported() {
     let watched = Watched::start(1).await.unwrap();
     let url = watched.url();
     for (wrong, kind) in [

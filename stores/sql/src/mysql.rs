@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_mean_several_things_are_told_apart_by_their_message() {
+    fn ambiguous_numbers_are_distinguished_by_their_message() {
         let read_only = "The MariaDB server is running with the --read-only option";
         assert_eq!(of_number(1290, read_only), Class::ReadOnly);
         let other = "The MySQL server is running with the --secure-file-priv option";

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ends_while_it_lets_us_in_is_asked_again() {
+    fn a_server_that_ends_during_login_is_tried_again() {
         // Shut down, crashed, dropped while idle, starting, out of connections.
         for code in ["57P01", "57P02", "57P05", "57P03", "53300"] {
             assert_eq!(connecting(code), Class::NotSent, "{code}");

@@ -68,7 +68,7 @@ on_all_servers! {
         a_zone_that_the_server_does_not_know_is_refused, sessions_without_autocommit_are_refused,
         a_session_of_another_charset_stores_no_other_name, every_sql_mode_will_do,
         serializable_sessions_contend_without_errors;
-    records: names_that_the_collation_confuses_are_told_apart, trailing_blanks_count,
+    records: names_that_the_collation_treats_as_equal_are_distinguished, trailing_blanks_count,
         names_that_do_not_fit_are_refused_in_every_mode, a_lease_beyond_2038_is_refused,
         a_client_of_the_past_stores_no_year_0, a_record_without_an_end_is_a_conflict,
         whole_seconds_leave_nothing_behind_an_unlock;

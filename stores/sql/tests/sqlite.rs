@@ -389,7 +389,7 @@ async fn over(path: &Path, journal: SqliteJournalMode, sync: SqliteSynchronous) 
 }
 
 #[tokio::test]
-async fn a_pool_that_does_not_wait_for_the_disk_is_not_called_durable_and_said_once() {
+async fn a_pool_that_does_not_wait_for_the_disk_is_not_durable_and_warned_of_once() {
     use SqliteJournalMode as Journal;
     use SqliteSynchronous as Sync;
     for (journal, sync, is_durable) in [

@@ -416,7 +416,7 @@ fn granted(request: &AttemptRequest, answer: Result<Attempt, Error>) -> Verdict 
     match answer? {
         Attempt::Acquired(lease) if lease.owner() == request.owner() => Ok(()),
         answer => Err(Stop::failed(format!(
-            "nobody else asks for {}, but the attempt of {} was answered {answer:?}",
+            "no other owner asks for {}, but the attempt of {} returned {answer:?}",
             request.name(),
             request.owner()
         ))),

@@ -334,7 +334,7 @@ fn granted(request: &AttemptRequest, answer: Option<Result<Attempt, Error>>) -> 
     match answer.transpose()? {
         Some(Attempt::Acquired(lease)) if lease.owner() == request.owner() => Ok(()),
         answer => Err(Stop::failed(format!(
-            "no other owner asks for {}, but the attempt of {} was answered {answer:?}",
+            "no other owner asks for {}, but the attempt of {} returned {answer:?}",
             request.name(),
             request.owner()
         ))),

@@ -57,7 +57,7 @@ pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
     if let (Some(end), Some(until)) = (lease.locked_until(), skip.until) {
         ensure!(
             end == until,
-            "the lease ends at {end:?}, the skip says {until:?}"
+            "the lease ends at {end:?}, but the skip reports {until:?}"
         );
     }
     Ok(())

@@ -19,10 +19,10 @@ cases!("law03_ownership" [Ownership]:
     unlock_after_expiry_is_lost [Time],
     extend_after_expiry_is_lost [Time],
     unlock_twice_is_not_lost [Smoke],
-    unlock_twice_is_lost_once_somebody_else_holds,
+    unlock_twice_is_lost_once_another_owner_holds,
     extend_after_unlock_is_lost [Smoke],
     extend_after_unlock_with_at_least_left_is_lost,
-    a_lock_kept_by_at_least_is_nobodys [Record],
+    a_lock_kept_by_at_least_belongs_to_no_one [Record],
     a_lease_that_was_extended_answers_truly,
     stale_calls_on_a_deleted_record_are_lost [Record],
     any_client_may_act_with_the_lease,
@@ -135,7 +135,7 @@ pub async fn unlock_twice_is_not_lost(context: &TestContext) -> Verdict {
 }
 
 /// A repeated unlock must not free the next owner's lease.
-pub async fn unlock_twice_is_lost_once_somebody_else_holds(context: &TestContext) -> Verdict {
+pub async fn unlock_twice_is_lost_once_another_owner_holds(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
@@ -179,7 +179,7 @@ pub async fn extend_after_unlock_with_at_least_left_is_lost(context: &TestContex
 }
 
 /// While at-least keeps the lock taken, the record names no holder, and a skip gives the reason.
-pub async fn a_lock_kept_by_at_least_is_nobodys(context: &TestContext) -> Verdict {
+pub async fn a_lock_kept_by_at_least_belongs_to_no_one(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
     let request = context
@@ -190,7 +190,7 @@ pub async fn a_lock_kept_by_at_least_is_nobodys(context: &TestContext) -> Verdic
     let found = record(&second, &job).await?;
     ensure!(
         found.state == LockState::AtLeast,
-        "after an unlock with at-least left the record should say at-least, but says {found:?}"
+        "after an unlock with at-least left the record should show at-least, but shows {found:?}"
     );
     skipped_as(&second, &context.request(&job), SkipReason::AtLeast).await?;
     skipped_as(&first, &context.request(&job), SkipReason::AtLeast).await

@@ -165,7 +165,7 @@ pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
     let next = acquire(&second, &context.request(&job)).await?;
     ensure!(
         unlock_stale(&first, &lease, &at_once).await? == Unlock::Lost,
-        "an unlock that ignores at-least was not lost although somebody else holds the lock"
+        "an unlock that ignores at-least was not lost although another owner holds the lock"
     );
     still_holds(&second, &next).await
 }
@@ -195,7 +195,7 @@ async fn ends_at(
     let tolerance = context.capabilities().granularity + Duration::from_millis(1);
     ensure!(
         found >= kept && found <= kept + tolerance,
-        "{} should be kept {kept:?} from its acquisition, its record says {found:?}",
+        "{} should be kept {kept:?} from its acquisition, but its record shows {found:?}",
         taken.lease.name()
     );
     Ok(())

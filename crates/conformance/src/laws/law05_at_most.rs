@@ -104,7 +104,7 @@ pub async fn the_record_says_until_when(context: &TestContext) -> Verdict {
     let from = taken.lease.acquired_at().or(found.locked_at);
     let (Some(from), Some(until)) = (from, found.locked_until) else {
         return Err(Stop::not_applicable(
-            "the store does not tell when a lease began and when it ends",
+            "the store does not return when a lease began and when it ends",
         ));
     };
     let lasts = until.duration_since(from).unwrap_or_default();
@@ -176,7 +176,7 @@ pub async fn the_longest_declared_lease_is_held(context: &TestContext) -> Verdic
     let found = record(&second, &job).await?;
     ensure!(
         found.state == LockState::Held,
-        "a lease of {longest:?} should run, but its record says {found:?}"
+        "a lease of {longest:?} should run, but its record shows {found:?}"
     );
     unlock(&first, &lease).await?;
     is_free(&second, &job).await

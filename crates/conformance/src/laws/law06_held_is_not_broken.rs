@@ -162,7 +162,7 @@ pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict 
     let found = record(&provider, request.name()).await?;
     ensure!(
         found.state == LockState::AtLeast,
-        "a withdrawal of nothing ended somebody's at-least: {found:?}"
+        "a withdrawal of nothing ended another owner's at-least: {found:?}"
     );
     Ok(())
 }

@@ -90,7 +90,7 @@ pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
     let lease = acquire(&case.first, &case.request(0)?).await?;
     ensure!(
         lease.slot_attempt().is_none(),
-        "a slot that is used up when it is taken has no attempts, but the lease says {lease:?}"
+        "a slot that is used up when it is taken has no attempts, but the lease shows {lease:?}"
     );
     state_is(&case, 0, None, None).await?;
     let request = UnlockRequest::new().with_slot_end(SlotEnd::done(false));
@@ -113,7 +113,7 @@ pub async fn a_failed_slot_is_taken_over_after_its_pause(context: &TestContext) 
     if let Attempt::Skipped(skip) = case.second.attempt(&request()?).await? {
         ensure!(
             skip.reason == SkipReason::BackingOff && skip.last_slot == Some(case.slot(0)?),
-            "a slot failed and its pause runs, but the skip says {skip:?}"
+            "a slot failed and its pause runs, but the skip reports {skip:?}"
         );
         context.pass(context.timing().past(pause)).await;
         let second = take(&case.second, &request()?).await?;
@@ -180,7 +180,7 @@ pub async fn a_later_slot_waits_for_the_open_one(context: &TestContext) -> Verdi
     let skip = skip_as(&case.second, &later()?, SkipReason::SlotPending).await?;
     ensure!(
         skip.last_slot == Some(case.slot(2)?),
-        "slot {} is open, the skip says {:?}",
+        "slot {} is open, but the skip reports {:?}",
         case.slot(2)?,
         skip.last_slot
     );
@@ -207,7 +207,7 @@ pub async fn no_slot_is_left_out(context: &TestContext) -> Verdict {
         let skip = skip_as(&case.second, &after(gap)?, SkipReason::SlotPending).await?;
         ensure!(
             skip.last_slot == Some(case.slot(1)?),
-            "the last slot is {}, the skip says {:?}",
+            "the last slot is {}, but the skip reports {:?}",
             case.slot(1)?,
             skip.last_slot
         );
@@ -415,7 +415,7 @@ pub(super) fn open(request: AttemptRequest, attempts: u32) -> AttemptRequest {
 pub(super) fn attempt_is(lease: &Lease, expected: u32) -> Verdict {
     ensure!(
         lease.slot_attempt() == Some(expected),
-        "this should be attempt {expected}, the lease says {lease:?}"
+        "this should be attempt {expected}, but the lease shows {lease:?}"
     );
     Ok(())
 }
@@ -463,7 +463,8 @@ pub(super) async fn state_is(
     let expected = (Some(case.slot(last)?), done, attempts);
     ensure!(
         (found.last_slot, found.last_slot_done, found.slot_attempts) == expected,
-        "last slot, last slot done and attempts should be {expected:?}, the record says {found:?}"
+        "last slot, last slot done and attempts should be {expected:?}, but the record shows \
+         {found:?}"
     );
     Ok(())
 }

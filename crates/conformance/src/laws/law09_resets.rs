@@ -88,7 +88,7 @@ pub async fn a_reset_without_need_changes_nothing(context: &TestContext) -> Verd
     let answer = case.first.reset_slot(&request).await?;
     ensure!(
         matches!(answer, SlotReset::NotAhead(_)),
-        "the last slot lies behind the clock, but the reset was answered {answer:?}"
+        "the last slot is before the store's time, but the reset was answered {answer:?}"
     );
     state_is(&case, 0, None, None).await
 }

@@ -66,7 +66,7 @@ pub async fn a_slot_is_taken_once(context: &TestContext) -> Verdict {
         let skip = skip_as(provider, &case.request(0)?, SkipReason::SlotTaken).await?;
         ensure!(
             skip.last_slot == Some(case.slot(0)?),
-            "the last slot taken is {}, the skip says {:?}",
+            "the last slot taken is {}, but the skip reports {:?}",
             case.slot(0)?,
             skip.last_slot
         );
@@ -97,7 +97,7 @@ pub async fn an_older_slot_is_skipped(context: &TestContext) -> Verdict {
         let skip = skip_as(&case.second, &case.request(older)?, SkipReason::SlotTaken).await?;
         ensure!(
             skip.last_slot == Some(case.slot(5)?),
-            "the last slot taken is {}, the skip says {:?}",
+            "the last slot taken is {}, but the skip reports {:?}",
             case.slot(5)?,
             skip.last_slot
         );
@@ -115,7 +115,7 @@ pub async fn a_newer_slot_is_granted(context: &TestContext) -> Verdict {
         let found = record(&case.first, &case.job).await?;
         ensure!(
             found.last_slot == Some(taken),
-            "slot {taken} was taken last, the record says {found:?}"
+            "slot {taken} was taken last, but the record shows {found:?}"
         );
     }
     Ok(())
@@ -293,7 +293,7 @@ pub async fn slots_keep_their_microseconds(context: &TestContext) -> Verdict {
         let skip = skip_as(&case.second, &again, SkipReason::SlotTaken).await?;
         ensure!(
             skip.last_slot == Some(slot),
-            "slot {slot} was taken last, the skip says {:?}",
+            "slot {slot} was taken last, but the skip reports {:?}",
             skip.last_slot
         );
     }

@@ -251,7 +251,8 @@ async fn given_back(case: &Slots<'_>, slot: u32) -> Verdict {
     let before = case.slot(slot)?.just_before();
     ensure!(
         found.last_slot == Some(before),
-        "slot {} was given back, so the last slot should be {before}, the record says {found:?}",
+        "slot {} was given back, so the last slot should be {before}, but the record shows \
+         {found:?}",
         case.slot(slot)?
     );
     Ok(())
@@ -261,7 +262,7 @@ async fn last_is(case: &Slots<'_>, slot: u32) -> Verdict {
     let found = record(&case.first, &case.job).await?;
     ensure!(
         found.last_slot == Some(case.slot(slot)?),
-        "the last slot should be {}, the record says {found:?}",
+        "the last slot should be {}, but the record shows {found:?}",
         case.slot(slot)?
     );
     Ok(())

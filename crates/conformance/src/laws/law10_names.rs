@@ -275,8 +275,8 @@ async fn try_name(
     match provider.attempt(&context.request(name)).await {
         Ok(Attempt::Acquired(lease)) => Ok(Some(lease)),
         Ok(answer) => Err(Stop::failed(format!(
-            "nobody holds {name:?}, but the attempt was answered {answer:?}: it shares the record \
-             of another name"
+            "no one holds {name:?}, but the attempt returned {answer:?}: it shares the record of \
+             another name"
         ))),
         Err(error) => {
             names_are_at_fault(&error)?;

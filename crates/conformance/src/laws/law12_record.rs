@@ -35,7 +35,7 @@ pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
     let found = record(&provider, &job).await?;
     ensure!(
         found.state == LockState::Held,
-        "ShedLock holds {job}, but its record says {found:?}"
+        "ShedLock holds {job}, but its record shows {found:?}"
     );
     for (what, owner, until) in [
         ("skip", skip.owner, skip.until),

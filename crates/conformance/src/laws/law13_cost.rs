@@ -105,7 +105,7 @@ pub async fn an_unlock_costs_what_is_declared(context: &TestContext) -> Verdict 
 pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Verdict {
     let Some(declared) = context.harness().round_trips() else {
         return Err(Stop::not_applicable(
-            "the harness does not say how many round trips a call takes (Harness::round_trips)",
+            "the harness does not state how many round trips a call takes (Harness::round_trips)",
         ));
     };
     let line = warm(context).await?;

@@ -38,7 +38,7 @@ pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> 
     let provider = context.provider().await?;
     for _ in 0..2 {
         let found = provider.inspect(&name("nobody")).await?;
-        ensure!(found.is_none(), "nobody took this lock: {found:?}");
+        ensure!(found.is_none(), "no one took this lock: {found:?}");
     }
     Ok(())
 }
@@ -122,7 +122,10 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
     );
     let end = ListRequest::new().with_after(name("\u{10ffff}"));
     let found = provider.list(&end).await?;
-    ensure!(found.is_empty(), "behind the last name there is {found:?}");
+    ensure!(
+        found.is_empty(),
+        "after the last name the list returned {found:?}"
+    );
     Ok(())
 }
 
@@ -152,8 +155,8 @@ pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext)
         for foreign in &foreign {
             ensure!(
                 listed.contains(foreign) || warnings.contains(foreign.as_str()),
-                "the list in pages of {size} neither has {foreign}, which is no lock, nor warns of it: \
-                 {listed:?}, {warnings:?}"
+                "the list in pages of {size} neither has {foreign}, which is not a lock, nor warns \
+                 about it: {listed:?}, {warnings:?}"
             );
         }
     }
@@ -211,7 +214,7 @@ pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Ver
         let before = freed(&second, &request).await?;
         ensure!(
             before.name == job && before.owner.as_deref() == Some(lease.owner().as_str()),
-            "{} held {job}, the forced unlock says {before:?}",
+            "{} held {job}, but the forced unlock returned {before:?}",
             lease.owner()
         );
         is_free(&first, &job).await?;
@@ -236,7 +239,7 @@ pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) 
             .await?;
         ensure!(
             matches!(answer, ForcedUnlock::NotHeld),
-            "nobody holds {free}, the forced unlock says {answer:?}"
+            "no one holds {free}, but the forced unlock returned {answer:?}"
         );
         is_free(&provider, &free).await?;
     }
@@ -257,7 +260,7 @@ pub async fn force_unlock_ends_at_least(context: &TestContext) -> Verdict {
     let before = freed(&provider, &ForceUnlockRequest::new(job.clone())).await?;
     ensure!(
         before.state == LockState::AtLeast,
-        "at-least kept the lock, the forced unlock says {before:?}"
+        "at-least kept the lock, but the forced unlock returned {before:?}"
     );
     abandon(&provider, &context.request(&job)).await
 }
@@ -273,7 +276,7 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
         match second.force_unlock(&request).await? {
             ForcedUnlock::OwnerDiffers(found) => ensure!(
                 found.owner.as_deref() == Some(lease.owner().as_str()),
-                "{} holds {job}, the refused forced unlock says {found:?}",
+                "{} holds {job}, but the refused forced unlock reports {found:?}",
                 lease.owner()
             ),
             answer => {

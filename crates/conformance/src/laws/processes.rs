@@ -93,7 +93,7 @@ pub async fn stale_withdrawal_by_another_process(context: &TestContext) -> Verdi
     other.is_skipped(&theirs).await?;
     ensure!(
         !other.withdraws(&theirs).await?,
-        "a process withdrew an attempt that was skipped, and was told that it freed something"
+        "a process withdrew an attempt that was skipped, and the reply was that it freed something"
     );
     still_holds(&provider, &lease).await?;
     unlock(&provider, &lease).await

@@ -76,7 +76,8 @@ impl<'a> Slots<'a> {
         let apart = seen.map(|seen| seen.locked_at.duration_since(locked_at).unwrap_or_default());
         if apart.is_some_and(|apart| apart > MINUTE) {
             return Err(Stop::not_applicable(
-                "the records of ShedLock in this store do not say when they were acquired",
+                "the records of ShedLock in this store do not contain the time at which they were \
+                 acquired",
             ));
         }
         Ok(())

@@ -117,6 +117,6 @@ fn is_unavailable(variable: &str) -> bool {
 
 #[expect(clippy::print_stderr, reason = "what is not tested is said")]
 fn not_tested(what: &str) -> ! {
-    eprintln!("NOT TESTED: {what} is unavailable, or another store was asked for");
+    eprintln!("NOT TESTED: {what} is unavailable, or another store was selected");
     std::process::exit(0)
 }

@@ -124,7 +124,7 @@ impl OwnServer {
 
     fn order(&self, verb: &str) -> Result<(), BoxError> {
         let mut xtask = self.xtask.lock().unwrap_or_else(PoisonError::into_inner);
-        let spec = xtask.spec.as_mut().ok_or("it was told to end")?;
+        let spec = xtask.spec.as_mut().ok_or("it is shutting down")?;
         writeln!(spec, "{verb} {}", self.store)?;
         spec.flush()?;
         let answer = xtask.answers.next().ok_or("xtask has ended")??;

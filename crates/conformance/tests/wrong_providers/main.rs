@@ -125,7 +125,7 @@ caught_on_the_way! {
 
 /// Faults that match no request are a failure, and requests declared as hidden are reported.
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_cannot_be_told_apart_do_not_pass_in_silence() {
+async fn indistinguishable_requests_do_not_pass_silently() {
     let obscured = Served {
         obscures_unlocks: true,
         ..Served::RIGHT

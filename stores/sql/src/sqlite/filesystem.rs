@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones() {
+    fn network_file_systems_are_distinguished_from_local_ones() {
         assert_eq!(network(0x6969, || None).as_deref(), Some("nfs"));
         assert_eq!(network(0xef53, || None), None, "ext4");
         assert_eq!(

@@ -10,7 +10,7 @@ use shedlock_sql::MySqlProvider;
 
 use crate::room::{Room, SHEDLOCKS, free, refused, request, skip, take};
 
-pub(crate) async fn names_that_the_collation_confuses_are_told_apart(server: &str) {
+pub(crate) async fn names_that_the_collation_treats_as_equal_are_distinguished(server: &str) {
     // With the default collation of a table.
     let room = Room::shedlocks(server).await;
     let provider = room.provider().await;

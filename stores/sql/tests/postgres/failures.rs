@@ -11,7 +11,7 @@ use shedlock_sql::PostgresProvider;
 use sqlx::postgres::PgPoolOptions;
 
 #[tokio::test]
-async fn a_missing_table_is_told_with_what_makes_it() {
+async fn a_missing_table_is_reported_with_the_statement_that_creates_it() {
     let room = Room::empty().await;
     let provider = room.provider().await;
     let error = refusal(&provider, ErrorKind::Configuration).await;
@@ -72,7 +72,7 @@ async fn names_that_a_collation_takes_for_the_same_never_share_a_record() {
 }
 
 #[tokio::test]
-async fn a_missing_privilege_is_told() {
+async fn a_missing_privilege_is_reported() {
     let room = Room::migrated().await;
     let role = unique("role");
     room.run(&format!(
@@ -91,7 +91,7 @@ async fn a_missing_privilege_is_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_no_writes_is_told() {
+async fn a_server_that_rejects_writes_is_reported() {
     let room = Room::migrated().await;
     let provider = room
         .provider_over(&[("default_transaction_read_only", "on")])
@@ -102,7 +102,7 @@ async fn a_server_that_takes_no_writes_is_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_told_without_secrets() {
+async fn an_unreachable_server_is_reported_without_secrets() {
     let kind = |url: &'static str| async move {
         let error = PostgresProvider::connect(url).await.unwrap_err();
         assert!(!format!("{error:?}").contains("secret"), "{error:?}");
@@ -171,7 +171,7 @@ async fn connections_that_break_between_calls_are_not_noticed() {
 }
 
 #[tokio::test]
-async fn a_record_that_a_transaction_keeps_locked_makes_nobody_wait_long() {
+async fn a_record_that_a_transaction_keeps_locked_delays_no_one_for_long() {
     let room = Room::migrated().await;
     let url = with_option(&room.url, "options", "-c lock_timeout=300ms");
     let provider = PostgresProvider::connect(&url).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_record_that_a_transaction_keeps_locked_makes_nobody_wait_long() {
 }
 
 #[tokio::test]
-async fn an_abandoned_attempt_is_in_nobodys_way() {
+async fn an_abandoned_attempt_blocks_no_one() {
     let room = Room::migrated().await;
     let url = with_option(&room.url, "max_connections", "1");
     let provider = PostgresProvider::connect(&url).await.unwrap();

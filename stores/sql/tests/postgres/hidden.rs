@@ -62,7 +62,7 @@ async fn a_tolerance_without_an_end_is_a_tolerance() {
 }
 
 #[tokio::test]
-async fn an_owner_that_does_not_fit_its_column_is_told_with_the_remedy() {
+async fn an_owner_that_does_not_fit_its_column_is_reported_with_the_remedy() {
     let room = Room::with(&SHEDLOCKS.replace("VARCHAR(255)", "VARCHAR(8)")).await;
     let error = PostgresProvider::connect(&room.url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
