@@ -116,8 +116,8 @@ impl Address {
                 configuration("cannot use the certificate files that the URL names; see the cause")
             }
             _ => invalid(format!(
-                "the driver rejects the store's URL; see the cause; besides the driver's own \
-                 options these are allowed: {}",
+                "the driver rejects the store's URL (see the cause); besides the driver's own \
+                 options, these are allowed: {}",
                 self.known.join(", ")
             )),
         };

@@ -174,7 +174,7 @@ impl Kind {
             ),
             Source::Extract(extract) => format!(
                 "not installed; install {}, or run `{compose}` and set {variable} as that file says \
-                 (on Debian as root it comes by itself where the registry has it)",
+                 (on Debian, root gets it automatically if the registry has it)",
                 extract.program
             ),
             Source::Go(version) => version.what_to_do(&compose, &variable),

@@ -84,8 +84,7 @@ impl ServedProvider {
             None => BufStream::new(self.connect().await?),
         };
         let reply = exchange(&mut connection, &line).await.map_err(|error| {
-            Error::new(ErrorKind::OutcomeUnknown, "the answer was lost: ask again")
-                .with_source(error)
+            Error::new(ErrorKind::OutcomeUnknown, "the reply was lost: retry").with_source(error)
         })?;
         *slot = Some(connection);
         drop(slot);
