@@ -236,3 +236,8 @@ pub use scope::{Scope, Tag};
 pub use timing::Timing;
 pub use verdict::{Stop, Verdict};
 pub use wrapped::{Wrapped, wrapped};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

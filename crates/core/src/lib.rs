@@ -1,7 +1,4 @@
-//! The lock contract and the runtime of shedlock. This crate contains no store client.
-//!
-//! Users depend on the facade crate `shedlock`, which re-exports this one. Authors of store
-//! providers depend on this crate and on the toolkit `shedlock-store`.
+#![doc = include_str!("../README.md")]
 
 // Fuzz targets use this name in every crate.
 #[cfg(any(test, fuzzing))]

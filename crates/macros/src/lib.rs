@@ -1,6 +1,4 @@
-//! The attributes `#[scheduler_lock]` and `#[scheduled]` of the crate `shedlock`, which re-exports
-//! them with its features `macros` and `scheduler`. Use them from there, because their expansion
-//! refers to that crate.
+#![doc = include_str!("../README.md")]
 
 mod attr;
 mod duration;

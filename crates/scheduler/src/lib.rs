@@ -97,3 +97,8 @@ pub use scheduler::Scheduler;
 pub use signal::shutdown_signal;
 pub use status::JobStatus;
 pub use tick::{MissedReason, Observer, Tick, TickEnd};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -413,3 +413,8 @@ pub mod _documentation {
     )]
     pub mod writing_a_provider {}
 }
+
+/// Compiles the example of the README.
+#[cfg(all(doctest, feature = "macros", feature = "postgres"))]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;
