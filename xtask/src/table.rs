@@ -14,23 +14,26 @@ use std::process::ExitCode;
 const ROWS: [(&str, &str); 20] = [
     (
         "law01",
-        "**1** leases of one name never overlap, by the clock that is",
+        "**1** leases of one name never overlap; judged by the clock of",
     ),
     (
         "law02",
-        "**2** an attempt on a held lock returns at once and says who holds it",
+        "**2** an attempt on a held lock returns at once and reports the holder",
     ),
     ("law03", "**3** a late holder changes nothing"),
     ("law04", "**4** `lock_at_least_for` is kept"),
     (
         "law05",
-        "**5** a dead holder's lock comes free in time, or later by at most",
+        "**5** a dead holder's lock becomes free when its lease ends, late by at most",
     ),
     (
         "law06",
-        "**6** a store that fails is an error, never a skip; lost answers are asked again",
+        "**6** a store failure is an error, never a skip; an attempt whose reply was lost is sent again",
     ),
-    ("law07", "**7** what is deleted by hand heals"),
+    (
+        "law07",
+        "**7** recovers from records and tables deleted by hand",
+    ),
     ("law08", "**8** fencing tokens"),
     (
         "law09",
@@ -39,19 +42,19 @@ const ROWS: [(&str, &str); 20] = [
     ("law09_open", "**9** slots: at least one, in order"),
     (
         "law10",
-        "**10** no two names share a record; certainly accepted are names up to",
+        "**10** no two names share a record; names up to this length (UTF-8 bytes) are always accepted",
     ),
     ("law11", "**11** stays out of the caller's transaction"),
-    ("law12", "**12** ShedLock's own record, unaltered"),
+    ("law12", "**12** uses ShedLock's own record, unchanged"),
     (
         "law13",
-        "**13** round trips: won, first of a name, lost, extension, unlock",
+        "**13** round trips: won / first of a name / lost / extension / unlock",
     ),
     ("extend", "leases can be extended"),
     ("list", "locks can be listed"),
     ("longest", "longest `lock_at_most_for`"),
-    ("durable", "outlives a crash of the store"),
-    ("hosts", "several hosts"),
+    ("durable", "locks survive a crash of the store"),
+    ("hosts", "works across hosts"),
     ("tested_on", "tested on version"),
 ];
 

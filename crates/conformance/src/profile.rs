@@ -118,15 +118,15 @@ impl StoreProfile {
         let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
         let clock = match capabilities.clock {
             ClockSource::Clients { tolerated_skew } => {
-                format!("the clients', up to {} apart", spoken(tolerated_skew))
+                format!("the clients (up to {} apart)", spoken(tolerated_skew))
             }
-            _ => "the server's".to_owned(),
+            _ => "the server".to_owned(),
         };
         let round_trips = round_trips.map_or_else(
-            || "no wire".to_owned(),
+            || "no round trips".to_owned(),
             |it| {
                 format!(
-                    "{} {} {} {} {}",
+                    "{} / {} / {} / {} / {}",
                     it.won, it.first, it.lost, it.extend, it.unlock
                 )
             },
@@ -181,7 +181,7 @@ fn compare(file: &Path, page: &str) -> Verdict {
 /// With a space before the unit: "1 ms".
 fn spoken(duration: Duration) -> String {
     if duration.is_zero() {
-        return "nothing".to_owned();
+        return "0".to_owned();
     }
     let text = format!("{duration:?}");
     let digits = text.trim_end_matches(|letter: char| letter.is_alphabetic());
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn cells_are_for_people() {
-        assert_eq!(spoken(Duration::ZERO), "nothing");
+        assert_eq!(spoken(Duration::ZERO), "0");
         assert_eq!(spoken(Duration::from_millis(1)), "1 ms");
         assert_eq!(spoken(Duration::from_micros(1)), "1 µs");
         assert_eq!(spoken(Duration::from_millis(1_001)), "1.001 s");

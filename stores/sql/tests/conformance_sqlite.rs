@@ -136,7 +136,7 @@ impl Harness for Sqlite {
             return None;
         }
         let sheet = StoreProfile::new("SQLite", "tests/profiles/sqlite.json")
-            .says("law01", "this host's")
+            .says("law01", "this host")
             .says("law12", "–")
             .says("hosts", "no")
             .says("tested_on", "3.51");

@@ -110,7 +110,7 @@ impl Harness for Memory {
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         let file = "tests/profiles/memory.json";
         let profile = StoreProfile::new("memory", file)
-            .says("law01", "this process's")
+            .says("law01", "this process")
             .says("law12", "–")
             .says("hosts", "no")
             .says("tested_on", "–");

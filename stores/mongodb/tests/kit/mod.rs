@@ -121,7 +121,10 @@ impl Harness for Mongo {
         let sheet = StoreProfile::new("MongoDB", "tests/profiles/mongodb.json")
             .shares_records()
             .note("durable", "with a majority of the members")
-            .says("tested_on", "an emulator: SecantusDB 0.7.0b3");
+            .says(
+                "tested_on",
+                "not on MongoDB itself: emulator SecantusDB 0.7.0b3",
+            );
         action(async { Ok(sheet) })
     }
 

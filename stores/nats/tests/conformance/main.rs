@@ -167,7 +167,10 @@ impl Harness for Nats {
                 .of_provider(provider)
                 .shares_records()
                 .says("durable", "only with `sync_interval: always`")
-                .says("law13", "3 3 1 2 2 (from 2.12 on 2 2 1 2 2)")
+                .says(
+                    "law13",
+                    "3 / 3 / 1 / 2 / 2; 2.12 and later: 2 / 2 / 1 / 2 / 2",
+                )
                 .says("tested_on", "2.9, 2.10, 2.12; by hand 2.15"))
         })
     }

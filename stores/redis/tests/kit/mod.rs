@@ -107,7 +107,8 @@ impl Harness for Redis {
             .says("durable", "only with `appendfsync always`")
             .says(
                 "hosts",
-                "yes; Sentinel and Cluster may forget what no replica has (`wait_replicas`)",
+                "yes; after a failover, Sentinel and Cluster may lose locks that no replica had received (see \
+                 `wait_replicas`)",
             )
             .says("tested_on", "Redis 7.0, Valkey 9");
         action(async { Ok(sheet) })
