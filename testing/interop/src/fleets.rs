@@ -79,7 +79,7 @@ impl Fleets {
                 told: [
                     "PostgreSQL",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `Asia/Kolkata`",
-                    "as it comes",
+                    "default settings",
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["jdbc-template", "db"],
@@ -91,7 +91,7 @@ impl Fleets {
                 server: "POSTGRES",
                 told: [
                     "PostgreSQL",
-                    "`JdbcTemplate` 7.9.0, `withTimeZone(UTC)`, JVM in `Asia/Kolkata`",
+                    "`JdbcTemplate` 7.9.0, `withTimeZone(TimeZone.getTimeZone(\"UTC\"))`, JVM in `Asia/Kolkata`",
                     "`?time=client`",
                 ],
                 jvm_zone: KOLKATA,
@@ -104,7 +104,7 @@ impl Fleets {
                 server: "POSTGRES",
                 told: [
                     "PostgreSQL",
-                    "`JdbcTemplate` 7.9.0 as it comes, JVM in `Asia/Kolkata`",
+                    "`JdbcTemplate` 7.9.0, default settings, JVM in `Asia/Kolkata`",
                     "`?time=client`",
                 ],
                 jvm_zone: KOLKATA,
@@ -131,7 +131,7 @@ impl Fleets {
                 told: [
                     "MariaDB in UTC",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `Asia/Kolkata`",
-                    "as it comes",
+                    "default settings",
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["jdbc-template", "db"],
@@ -156,7 +156,7 @@ impl Fleets {
                 server: "MARIADB",
                 told: [
                     "MariaDB in UTC",
-                    "`JdbcTemplate` 7.9.0, `withTimeZone(UTC)`, JVM in `UTC`",
+                    "`JdbcTemplate` 7.9.0, `withTimeZone(TimeZone.getTimeZone(\"UTC\"))`, JVM in `UTC`",
                     "`?time=client`",
                 ],
                 jvm_zone: "UTC",
@@ -170,7 +170,7 @@ impl Fleets {
                 told: [
                     "MySQL",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `Asia/Kolkata`",
-                    "as it comes",
+                    "default settings",
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["jdbc-template", "db"],
@@ -200,8 +200,8 @@ impl Fleets {
                 server: "REDIS",
                 told: [
                     "Redis",
-                    "Spring's `RedisLockProvider` **7.7.0** over Lettuce, as it comes",
-                    "as it comes",
+                    "Spring's `RedisLockProvider` **7.7.0** over Lettuce, default settings",
+                    "default settings",
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["redis-spring"],
@@ -214,7 +214,7 @@ impl Fleets {
                 told: [
                     "Redis",
                     "Spring's `RedisLockProvider` **7.7.0** over Lettuce, `safeUpdate(true)`",
-                    "as it comes",
+                    "default settings",
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["redis-spring-safe"],
@@ -224,7 +224,11 @@ impl Fleets {
                 name: "valkey_jedis",
                 store: "redis",
                 server: "VALKEY",
-                told: ["Valkey", "`JedisLockProvider` **5.12.0**", "as it comes"],
+                told: [
+                    "Valkey",
+                    "`JedisLockProvider` **5.12.0**",
+                    "default settings",
+                ],
                 jvm_zone: "UTC",
                 theirs: &["redis-jedis"],
                 ours: &[],
@@ -236,7 +240,7 @@ impl Fleets {
                 told: [
                     "ZooKeeper",
                     "`ZookeeperCuratorLockProvider` **4.42.0**, JVM in `Asia/Kolkata`",
-                    "as it comes",
+                    "default settings",
                 ],
                 jvm_zone: KOLKATA,
                 theirs: &["zookeeper"],

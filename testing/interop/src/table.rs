@@ -20,7 +20,7 @@ pub enum Cell {
 impl Cell {
     fn text(self) -> String {
         match self {
-            Self::Holds => "holds".to_owned(),
+            Self::Holds => "yes".to_owned(),
             Self::Fault(number) => format!("**no** ({number})"),
             Self::Lacks(number) => format!("– ({number})"),
             Self::NotTried => "–".to_owned(),
@@ -30,7 +30,7 @@ impl Cell {
 
 /// The tables of the document: the settings, and the result of each case with each of them.
 pub fn table(cases: &[(&str, [Cell; Fleets::ALL.len()])]) -> String {
-    let mut text = String::from("| | store | ShedLock | ours |\n|---|---|---|---|\n");
+    let mut text = String::from("| | store | Java | Rust |\n|---|---|---|---|\n");
     let letters = || Fleets::ALL.iter().zip('A'..);
     for (fleet, letter) in letters() {
         let [store, theirs, ours] = fleet.told();

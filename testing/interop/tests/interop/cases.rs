@@ -46,91 +46,91 @@ const NO_EXTENSION: Cell = Cell::Lacks(11);
 pub(crate) const CASES: &[Case] = &[
     Case {
         name: "java_first",
-        says: "the first record is ShedLock's, held while `migrate()` adds our columns: ours skips",
+        says: "Java creates the first record and holds it while Rust's `migrate()` adds its columns: Rust skips",
         but: &[],
         shows: |fleet| Box::pin(async { Ok(fleet.saw_the_early_lock()) }),
     },
     Case {
         name: "rust_first",
-        says: "the place and the first record are ours, held before ShedLock ran: ShedLock skips, and takes other locks",
+        says: "Rust creates the table, or what the store has instead, and holds the first record before Java runs: Java skips, and acquires other locks",
         but: &[],
         shows: |fleet| Box::pin(holding::rust_first(fleet)),
     },
     Case {
         name: "java_holds",
-        says: "ShedLock holds: ours skips; ShedLock unlocks: ours takes it",
+        says: "Java holds the lock: Rust skips; Java unlocks: Rust acquires it",
         but: &[],
         shows: |fleet| Box::pin(holding::java_holds(fleet)),
     },
     Case {
         name: "names_host",
-        says: "ShedLock holds: ours names its host",
+        says: "Java holds the lock: Rust reports Java's host",
         but: &[(Fleets::Zookeeper, NO_HOLDER)],
         shows: |fleet| Box::pin(holding::names_host(fleet)),
     },
     Case {
         name: "rust_holds",
-        says: "ours holds, on a record of ours: ShedLock skips; ours unlocks: ShedLock takes it",
+        says: "Rust holds the lock, on a record that Rust created: Java skips; Rust unlocks: Java acquires it",
         but: &[(Fleets::PostgresZone, ZONE)],
         shows: |fleet| Box::pin(holding::rust_holds(fleet)),
     },
     Case {
         name: "executors",
-        says: "a task of ShedLock's executor and one of ours exclude each other",
+        says: "a task of ShedLock's executor and a task of Rust's `Executor` exclude each other",
         but: &[],
         shows: |fleet| Box::pin(holding::executors(fleet)),
     },
     Case {
         name: "nested",
-        says: "a task under the same name within a task runs, on either side, and ends nothing",
+        says: "on either side, a task may take its own lock again: the inner task runs, and its end does not release the lock",
         but: &[],
         shows: |fleet| Box::pin(holding::nested(fleet)),
     },
     Case {
         name: "java_expires",
-        says: "ShedLock is killed with the lock: ours takes it when at-most is over, not before",
+        says: "Java is killed while it holds the lock: Rust acquires it when at-most ends, not before",
         but: &[(Fleets::PostgresZone, ZONE)],
         shows: |fleet| Box::pin(times::java_expires(fleet)),
     },
     Case {
         name: "rust_expires",
-        says: "ours is killed with the lock: ShedLock takes it when at-most is over, not before",
+        says: "Rust is killed while it holds the lock: Java acquires it when at-most ends, not before",
         but: &[],
         shows: |fleet| Box::pin(times::rust_expires(fleet)),
     },
     Case {
         name: "java_at_least",
-        says: "ShedLock unlocks before at-least is over: ours waits for its end",
+        says: "Java unlocks before at-least ends: Rust waits for the end of at-least",
         but: &[],
         shows: |fleet| Box::pin(times::java_at_least(fleet)),
     },
     Case {
         name: "rust_at_least",
-        says: "ours unlocks before at-least is over: ShedLock waits for its end",
+        says: "Rust unlocks before at-least ends: Java waits for the end of at-least",
         but: &[],
         shows: |fleet| Box::pin(times::rust_at_least(fleet)),
     },
     Case {
         name: "extensions",
-        says: "each extends its own lock, and the other one waits for the new end",
+        says: "each side extends its own lock, and the other side waits for the new end",
         but: &[(Fleets::Zookeeper, NO_EXTENSION)],
         shows: |fleet| Box::pin(times::extensions(fleet)),
     },
     Case {
         name: "extends_itself",
-        says: "a task extends its own lock, by `LockExtender` and by `extend_current`: the same",
+        says: "a task extends its own lock, with `LockExtender` in Java and `extend_current` in Rust: the other side waits for the new end",
         but: &[(Fleets::Zookeeper, NO_EXTENSION)],
         shows: |fleet| Box::pin(times::extends_itself(fleet)),
     },
     Case {
         name: "rust_keeps_alive",
-        says: "ours keeps its lock alive beyond its at-most: ShedLock waits for the unlock",
+        says: "Rust keeps its lock alive beyond at-most: Java waits for the unlock",
         but: &[],
         shows: |fleet| Box::pin(times::rust_keeps_alive(fleet)),
     },
     Case {
         name: "java_keeps_alive",
-        says: "ShedLock keeps its lock alive (`KeepAliveLockProvider`) and unlocks within at-least: ours waits for its end",
+        says: "Java keeps its lock alive (`KeepAliveLockProvider`) and unlocks before at-least ends: Rust waits for the end of at-least",
         but: &[
             (Fleets::PostgresDbTime, FORGETS_AT_LEAST),
             (Fleets::MariadbDbTime, FORGETS_AT_LEAST),
@@ -142,7 +142,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "years",
-        says: "at-most of twenty years: held, or refused",
+        says: "an at-most of twenty years is kept or refused",
         but: &[
             (Fleets::MariadbDbTime, ENDS_IN_2038),
             (Fleets::MariadbZone, ENDS_IN_2038),
@@ -152,7 +152,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "java_unlocks_late",
-        says: "ShedLock overruns, ours takes over: ShedLock's late unlock frees nothing of ours",
+        says: "Java overruns its lease and Rust acquires the lock: Java's late unlock does not free it",
         but: &[
             (Fleets::PostgresPlain, UNLOCKS_ANYBODY),
             (Fleets::Mongodb, UNLOCKS_ANYBODY),
@@ -164,7 +164,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "java_extends_late",
-        says: "ShedLock overruns, ours takes over: ShedLock's late extend is refused",
+        says: "Java overruns its lease and Rust acquires the lock: Java's late extension is refused",
         but: &[
             (Fleets::Redis, EXTENDS_ANYBODY),
             (Fleets::ValkeyJedis, EXTENDS_ANYBODY),
@@ -174,37 +174,37 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "is_told",
-        says: "after either, ours knows at its next call whether its lock is still its own",
+        says: "after such a late unlock or extension by Java, Rust's next call reports whether Rust still holds the lock",
         but: &[],
         shows: |fleet| Box::pin(late::is_told(fleet)),
     },
     Case {
         name: "rust_unlocks_late",
-        says: "ours overruns, ShedLock takes over: our late unlock frees nothing of ShedLock's",
+        says: "Rust overruns its lease and Java acquires the lock: Rust's late unlock does not free it",
         but: &[],
         shows: |fleet| Box::pin(late::rust_unlocks_late(fleet)),
     },
     Case {
         name: "rust_extends_late",
-        says: "ours overruns, ShedLock takes over: our late extend is refused",
+        says: "Rust overruns its lease and Java acquires the lock: Rust's late extension is refused",
         but: &[],
         shows: |fleet| Box::pin(late::rust_extends_late(fleet)),
     },
     Case {
         name: "longest_name",
-        says: "each skips while the other holds, with a name of 64 characters",
+        says: "with a name of 64 characters, each side skips while the other holds the lock",
         but: &[],
         shows: |fleet| Box::pin(names::longest(fleet)),
     },
     Case {
         name: "odd_name",
-        says: "the same with letters of several scripts, blanks, quotes, `:`, `/`, `%`, `{}` and a backslash in the name",
+        says: "with letters of several scripts, blanks, quotes, `:`, `/`, `%`, `{}` and a backslash in the name, each side skips while the other holds the lock",
         but: &[],
         shows: |fleet| Box::pin(names::odd(fleet)),
     },
     Case {
         name: "too_long_name",
-        says: "a name of 65 characters: refused by both, or a lock to both",
+        says: "a name of 65 characters is refused by both sides, or is one lock for both",
         but: &[
             (Fleets::PostgresPlain, HIDES_ERRORS),
             (Fleets::MariadbDbTime, CUTS_NAMES),
@@ -215,7 +215,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "case",
-        says: "two names that differ in case alone are two locks, in ShedLock's table",
+        says: "two names that differ only in case are two locks, in ShedLock's table",
         but: &[
             (Fleets::MariadbDbTime, ONE_RECORD),
             (Fleets::MariadbZone, ONE_RECORD),
@@ -226,7 +226,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "blank",
-        says: "two names that differ in a trailing blank alone are two locks, in ShedLock's table",
+        says: "two names that differ only in a trailing blank are two locks, in ShedLock's table",
         but: &[
             (Fleets::MariadbDbTime, ONE_RECORD),
             (Fleets::MariadbZone, ONE_RECORD),
@@ -236,13 +236,13 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "case_in_ours",
-        says: "two names that differ in case alone are two locks, in a table that `migrate()` made",
+        says: "two names that differ only in case are two locks, in a table that `migrate()` created",
         but: &[],
         shows: |fleet| Box::pin(names::case_in_ours(fleet)),
     },
     Case {
         name: "slots",
-        says: "a slot at or before an acquisition of ShedLock's is refused to ours, a later one is not",
+        says: "after an acquisition by Java, Rust skips the slots up to it and takes a later one",
         but: &[
             (Fleets::Redis, LEAVES_NO_TRACE),
             (Fleets::RedisSafe, LEAVES_NO_TRACE),
@@ -252,13 +252,13 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "tokens",
-        says: "our fencing tokens grow, and a slot that ours used stays used, across acquisitions and extensions of ShedLock's",
+        says: "Rust's fencing tokens grow, and a slot that Rust used stays used, across acquisitions and extensions by Java",
         but: &[],
         shows: |fleet| Box::pin(slots::tokens(fleet)),
     },
     Case {
         name: "mixed_fleet",
-        says: "two nodes of each, Spring's scheduler and ours, one job: one run a tick",
+        says: "two Java nodes (Spring's scheduler) and two Rust nodes (this project's scheduler) share a job: one run per tick",
         but: &[],
         shows: |fleet| Box::pin(mixed::one_run_a_tick(fleet)),
     },
