@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_tests_said_is_kept() {
+    fn the_output_of_failed_tests_is_kept() {
         let mut counts = Counts::default();
         for line in [
             "test one ... ok",

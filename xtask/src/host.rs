@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_derived_distribution_is_told_from_debian_itself() {
+    fn a_derived_distribution_is_distinguished_from_debian() {
         assert_eq!(ids("NAME=x\nID=debian\n"), ["debian"]);
         assert_eq!(
             ids("ID_LIKE=\"ubuntu debian\"\nID=mint\n"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_command_tells_what_it_said() {
+    fn a_failed_command_reports_its_output() {
         let error = output(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err();
         let said = format!("{error:#}");
         assert!(said.contains("why") && said.contains('3'), "{said}");

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_survives_a_name_with_blanks_and_brackets() {
+    fn stat_is_parsed_despite_blanks_and_brackets_in_the_name() {
         let line = "41 (a) b (c) S 7 41 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 4096 1";
         let stat = Stat::parse(line).unwrap();
         assert_eq!((stat.state, stat.parent, stat.started), ("S", 7, "98765"));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_child_that_nobody_reaped_does_not_run() {
+    fn a_child_that_ended_but_was_not_reaped_does_not_run() {
         let mut child = Command::new("true").spawn().unwrap();
         let seen = Process::find(child.id());
         if let Some(process) = seen {

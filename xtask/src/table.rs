@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_that_lacks_a_row_makes_no_table() {
+    fn a_profile_that_lacks_a_row_makes_no_table() {
         let mut rows: BTreeMap<_, _> = ROWS
             .into_iter()
             .map(|(key, _)| (key.to_owned(), "yes".to_owned()))

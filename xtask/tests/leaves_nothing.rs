@@ -79,7 +79,7 @@ fn when_standard_input_closes() {
 }
 
 #[test]
-fn when_it_is_told_to_end() {
+fn when_it_is_asked_to_end() {
     let cache = tempfile::tempdir().unwrap();
     let mut run = Run::start(cache.path());
     let pid = rustix::process::Pid::from_child(&run.process);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_go_and_the_rest_stays() {
+    fn passwords_are_removed_and_the_rest_is_kept() {
         let cases = [
             ("postgres://u:geheim@h:5432/d", "postgres://u:***@h:5432/d"),
             ("'mysql://u:a@b:c@h/d' found", "'mysql://u:***@h/d' found"),

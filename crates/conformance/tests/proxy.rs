@@ -102,7 +102,7 @@ async fn wait(duration: Duration) {
 }
 
 #[tokio::test]
-async fn turns_and_bytes_are_counted_and_chatter_is_not() -> io::Result<()> {
+async fn round_trips_and_bytes_are_counted_and_chatter_is_not() -> io::Result<()> {
     let (_echo, proxy) = setup().await?;
     let (mut one, mut other) = (
         TcpStream::connect(proxy.addr()).await?,
@@ -123,7 +123,7 @@ async fn turns_and_bytes_are_counted_and_chatter_is_not() -> io::Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_under_way_together_is_one_turn() -> io::Result<()> {
+async fn requests_in_flight_together_are_one_round_trip() -> io::Result<()> {
     let (_echo, proxy) = setup().await?;
     let mut client = TcpStream::connect(proxy.addr()).await?;
     ask(&mut client, "before").await?;

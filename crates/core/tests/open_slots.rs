@@ -193,7 +193,7 @@ async fn a_lost_lease_leaves_it_open() {
 }
 
 #[tokio::test]
-async fn a_stale_runner_takes_nothing_from_who_took_over() {
+async fn a_stale_runner_does_not_affect_its_successor() {
     let bench = bench();
     let late = held(&bench.executor).await;
     bench.clock.advance(secs(60));

@@ -312,8 +312,8 @@ fn a_slot_that_is_given_up_is_not_another_replicas_run() {
         let _late = late.start([quick]);
         world.run_until(secs(30)).await;
         let ticks = log.ticks();
-        let is_told = |(_, end): &(_, String)| end.contains("the slot is given up");
-        assert!(ticks.iter().any(is_told), "{ticks:?}");
+        let is_reported = |(_, end): &(_, String)| end.contains("the slot is given up");
+        assert!(ticks.iter().any(is_reported), "{ticks:?}");
         assert_eq!(of(&done), [(0, 1, false)]);
     });
 }

@@ -132,7 +132,7 @@ proptest! {
                 expected.insert(slot.as_micros() / 1_000 - i64::try_from(MIDNIGHT * 1_000).unwrap());
                 at = slot.instant();
             }
-            let told: BTreeSet<i64> = log.slots_told();
+            let told: BTreeSet<i64> = log.ended_slots();
             let silent: Vec<_> = expected.difference(&told).collect();
             assert!(silent.is_empty(), "{schedule}, {jitter:?}: {silent:?}");
             if lateness == 0 {

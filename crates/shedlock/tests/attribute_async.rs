@@ -117,7 +117,7 @@ async fn a_store_error_is_returned_where_the_type_has_a_place_for_it() {
 }
 
 #[tokio::test]
-async fn a_store_error_is_logged_and_heard_of_where_it_has_none() {
+async fn a_store_error_is_logged_and_reported_to_listeners_where_it_has_none() {
     let heard = Heard::default();
     let executor = &Executor::new(broken()).listener(Arc::new(heard.clone()));
     let expected = [

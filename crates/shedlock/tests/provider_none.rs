@@ -25,7 +25,7 @@ fn blocking() -> Option<u8> {
 }
 
 #[tokio::test]
-async fn no_provider_is_said_clearly() {
+async fn a_missing_provider_is_a_clear_error() {
     let error = result().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
     assert!(
@@ -40,7 +40,7 @@ async fn no_provider_is_said_clearly() {
 }
 
 #[test]
-fn no_provider_is_said_clearly_in_blocking_functions() {
+fn a_missing_provider_is_a_clear_error_in_blocking_functions() {
     let log = Log::start();
     assert_eq!(blocking(), None);
     log.assert_one_error_with(&["no lock provider is set", "provider_none::blocking"]);

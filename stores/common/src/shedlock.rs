@@ -70,7 +70,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
-    fn a_value_tells_owner_and_instant() {
+    fn a_value_holds_owner_and_instant() {
         let at = UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
         let theirs = Added::parse(b"ADDED:2023-11-14T22:13:20.123Z@web-3");
         assert_eq!((&*theirs.owner, theirs.at), ("web-3", Some(at)));

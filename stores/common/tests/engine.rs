@@ -123,7 +123,7 @@ async fn a_write_that_arrives_late_is_found_by_the_same_attempt() {
 }
 
 #[tokio::test]
-async fn a_lost_write_that_somebody_else_passed_is_told_as_what_stands() {
+async fn a_lost_write_that_another_owner_overtook_reports_the_current_holder() {
     let room = Room::new();
     let theirs = room.acquire().await;
     assert_eq!(room.unlock(&theirs).await, Unlock::Unlocked);
@@ -152,7 +152,7 @@ async fn an_unlock_whose_answer_was_lost_is_unknown_once_the_lock_is_anothers() 
 }
 
 #[tokio::test]
-async fn a_forced_unlock_whose_answer_was_lost_forces_nobody_else_out() {
+async fn a_forced_unlock_whose_answer_was_lost_forces_no_other_owner_out() {
     let room = Room::new();
     let _lease = room.acquire().await;
     room.texts.plan([Fault::ReplyLostThenTaken]);
@@ -202,8 +202,8 @@ async fn a_held_lock_costs_one_read_and_a_lease_ends_by_its_version() {
 }
 
 #[tokio::test]
-async fn a_version_that_comes_again_ends_nobody_elses_lease() {
-    let room = Room::over(Texts::new().starting_anew());
+async fn a_version_that_repeats_ends_no_other_owners_lease() {
+    let room = Room::over(Texts::new().with_repeated_versions());
     let stale = room.acquire().await;
     room.texts.remove(&room.job);
     let held = room.acquire().await;

@@ -65,7 +65,7 @@ impl Room {
             Texts::new(),
             Texts::new().with_revisions(),
             Texts::new().keeping_equal(),
-            Texts::new().starting_anew(),
+            Texts::new().with_repeated_versions(),
         ];
         kinds.into_iter().map(Self::over)
     }

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_of_the_server_may_have_written_unless_it_says_that_nobody_leads() {
+    fn a_failure_of_the_server_may_have_written_unless_it_reports_that_there_is_no_leader() {
         let kind = |status, said| refused(status, said, ErrorKind::OutcomeUnknown).kind();
         assert_eq!(kind(500, "No cluster leader"), ErrorKind::Unavailable);
         let lost = "leadership lost while committing log";

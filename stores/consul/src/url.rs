@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_said_without_the_url() {
+    async fn errors_do_not_repeat_the_url() {
         for (url, says) in [
             ("http://:secret@h", "use consul://"),
             ("consul://secret@h", "uses tokens"),

@@ -160,7 +160,7 @@ async fn the_token_is_the_index_of_the_write_that_acquired() {
 }
 
 #[tokio::test]
-async fn data_of_others_is_told_and_stays() {
+async fn foreign_data_is_an_error_and_is_kept() {
     let keys = Keys::new();
     let provider = keys.provider();
     for text in ["", "hello", "shedlock 2\nuntil 1\n"] {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_tells_its_lock() {
+    fn a_key_leads_back_to_its_lock() {
         let keys = Keys::new("shedlock", "prod").unwrap();
         for text in ["payroll", "x:y", "é", "shedlock-rs:x", "a\u{200b}"] {
             for key in keys.of(&name(text)) {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn shedlocks_value_tells_host_and_instant() {
+    fn shedlocks_value_holds_host_and_instant() {
         let value = Added::parse(b"ADDED:2023-11-14T22:13:20.120Z@web-3:8080");
         assert_eq!(value.owner, "web-3:8080");
         assert_eq!(value.shedlock_at(), Some(UNIX_EPOCH + AT));

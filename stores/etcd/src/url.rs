@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_said_without_the_password() {
+    async fn errors_do_not_repeat_the_password() {
         use ErrorKind::{Configuration, InvalidInput};
         for (url, kind, says) in [
             ("http://u:secret@h", InvalidInput, "use etcd://"),

@@ -111,7 +111,7 @@ fn since(moment: Moment) -> Duration {
 /// Whether the leader or another server stops: running leases continue, and new ones can be acquired, even by a client
 /// that connects only now and tries the stopped server first.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stops_takes_nobodys_lock() {
+async fn a_server_that_stops_ends_no_lock() {
     let cluster = cluster().await;
     let long = Duration::from_secs(300);
     let leader = leader(&cluster).await;

@@ -152,7 +152,7 @@ mod tests {
 
     /// A code that this version does not handle.
     #[test]
-    fn the_drivers_labels_tell_whether_a_write_may_stand() {
+    fn the_drivers_labels_decide_whether_a_write_may_have_happened() {
         let sorted = |code, labels: &[&str]| {
             sort(&refusal(code), |it| labels.contains(&it), OutcomeUnknown).kind()
         };

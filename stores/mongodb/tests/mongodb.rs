@@ -76,7 +76,7 @@ async fn a_document_is_as_documented_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn shedlocks_own_commands_work_beside_ours() {
+async fn shedlocks_own_commands_work_alongside_ours() {
     let room = Room::new().await;
     let lease = room.take().await;
     assert!(is_duplicate(room.java_locks(60).await), "we hold the lock");

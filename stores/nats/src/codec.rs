@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_shedlock_that_was_freed_by_force_is_free_and_nobodys() {
+    fn a_lock_of_shedlock_that_was_freed_by_force_is_free_and_has_no_owner() {
         let mut record = Record::from_text("shedlock 1\nuntil 5\nat 4\n").unwrap();
         record.owner = Owner::released_text("");
         assert_eq!(stored(&record).record().unwrap(), (record, true));

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_nobody_have_no_name() {
+    fn keys_that_encode_no_name_have_none() {
         for foreign in ["=s.payroll", "a=b", "a=2", "a=61", "=e9"] {
             assert_eq!(name(foreign), None, "{foreign}");
         }

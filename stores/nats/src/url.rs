@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_host_of_a_cluster_is_a_server_and_the_user_is_one() {
+    fn each_host_of_a_cluster_is_a_server_and_all_have_one_user() {
         let address = Address::read("nats://ann:p%40ss@a:4223,b").unwrap();
         let servers = address.servers.iter();
         let seen: Vec<_> = servers.map(|it| (it.host(), it.port())).collect();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_said_without_the_url() {
+    async fn errors_do_not_repeat_the_url() {
         for (url, says) in [
             ("ann:secret@host", "write it like"),
             ("ws://ann:secret@host", "use nats://"),

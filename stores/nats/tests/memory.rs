@@ -14,7 +14,7 @@ use shedlock_core::{
 use shedlock_nats::NatsProvider;
 
 #[tokio::test]
-async fn a_restart_frees_all_locks_and_it_is_said_before() {
+async fn a_restart_frees_all_locks_and_a_warning_says_so() {
     let warnings = Warnings::collect();
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
     let url = format!(

@@ -177,7 +177,7 @@ async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
 
 /// Tries an unlock and an extension by an owner that no longer holds the lock.
 #[tokio::test]
-async fn a_late_holder_changes_nothing_of_whoever_came_after() {
+async fn a_late_holder_changes_nothing_of_its_successor() {
     for room in Room::each().await {
         let at = now() + MINUTE;
         for by_shedlock in [true, false] {

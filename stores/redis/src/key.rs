@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_tells_its_lock() {
+    fn a_key_leads_back_to_its_lock() {
         let keys = Keys::new("job-lock", "a*b").unwrap();
         for text in [
             "payroll", "a{b}c", "a}b", "{}", "a{b", "x:y", "}", "{a}{b}", "é",

@@ -62,7 +62,7 @@ async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
 }
 
 #[tokio::test]
-async fn replicas_that_are_not_waited_for_are_warned_of_once() {
+async fn replicas_that_are_not_waited_for_bring_one_warning() {
     let pair = Pair::start().await.unwrap();
     for (options, warnings) in [("", 1), ("wait_replicas=1", 0)] {
         let log = Warnings::collect();

@@ -211,7 +211,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn who_finds_the_lock_held_waits_for_no_writer_and_writes_nothing() {
+async fn an_attempt_on_a_held_lock_waits_for_no_writer_and_writes_nothing() {
     let (_folder, path) = folder();
     let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;

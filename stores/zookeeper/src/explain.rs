@@ -69,6 +69,6 @@ pub(crate) fn is_refused_unseen(error: &ClientError) -> bool {
 }
 
 /// Whether a server returned this error over a session that is still valid.
-pub(crate) fn is_told(error: &ClientError) -> bool {
+pub(crate) fn is_answered(error: &ClientError) -> bool {
     !is_refused_unseen(error) && explain(error.clone(), OutcomeUnknown).kind() != OutcomeUnknown
 }

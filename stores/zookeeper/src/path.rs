@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_nobody_have_no_name() {
+    fn nodes_that_encode_no_name_have_none() {
         for foreign in [
             "shedlock-rs:a",
             "shedlock-rs:%2f",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_none_and_paths_beside_locks_are_refused() {
+    fn invalid_paths_and_paths_next_to_locks_are_refused() {
         for wrong in [
             "",
             "/",

@@ -7,7 +7,7 @@ use shedlock_core::{Error, ErrorKind, SystemClock, within};
 use shedlock_store::{Call, Connect, Result, Shared, invalid, unanswered, unavailable};
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
-use crate::explain::{explain, is_refused_unseen, is_told, refused, unreachable_server};
+use crate::explain::{explain, is_answered, is_refused_unseen, refused, unreachable_server};
 use crate::requests::Session;
 
 #[derive(Clone, Debug)]
@@ -54,12 +54,12 @@ impl Sessions {
             let session = Session::clone(&call.connection);
             let answer = within(&SystemClock, self.response_timeout, ask(session)).await;
             let answer = answer.ok_or_else(|| unanswered(lost))?;
-            let error = match call.settle_by(answer, is_told) {
+            let error = match call.settle_by(answer, is_answered) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             let may_repeat =
-                is_refused_unseen(&error) || lost == ErrorKind::Unavailable && !is_told(&error);
+                is_refused_unseen(&error) || lost == ErrorKind::Unavailable && !is_answered(&error);
             if !again || !may_repeat {
                 return Err(explain(error, lost));
             }

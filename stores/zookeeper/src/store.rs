@@ -195,7 +195,7 @@ impl VersionedStore for ZooKeeperStore {
         capabilities
     }
 
-    fn versions_start_anew(&self) -> bool {
+    fn versions_can_repeat(&self) -> bool {
         true
     }
 

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_the_url() {
+    fn errors_do_not_repeat_the_url() {
         for (url, says) in [
             ("zk:secret@h", "write it like"),
             ("http://u:secret@h", "zookeepers://"),

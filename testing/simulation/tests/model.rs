@@ -314,7 +314,7 @@ fn a_lost_tail_hands_no_lease_to_another_owner() {
 }
 
 #[test]
-fn two_keys_keep_the_slot_beside_shedlock() {
+fn two_keys_keep_the_slot_alongside_shedlock() {
     holds(BESIDE_SHEDLOCK, &two_keys());
 }
 
@@ -344,7 +344,7 @@ fn each_mistake_about_what_arrives_late_is_found_out() {
 
 /// Checks the bound on clock skew for stores that do not return their time.
 #[test]
-fn tolerated_skew_is_counted_on_both_sides_between_ours_and_on_one_beside_shedlock() {
+fn tolerated_skew_counts_on_both_sides_between_ours_and_on_one_against_shedlock() {
     for tolerated_skew in 0..=1 {
         for ahead in 0..=3 {
             let bounds = |shedlocks: Vec<usize>| Bounds {

@@ -181,7 +181,7 @@ mod tests {
     impl TortureNamespace for Other {}
 
     #[tokio::test]
-    async fn what_a_store_can_bear_is_not_lost_behind_wrappers() {
+    async fn what_a_store_tolerates_is_not_lost_behind_wrappers() {
         let once = wrapped(Arc::new(Memory), "once", Ok);
         let twice = wrapped(Arc::new(once), "twice", Ok);
         let context = TestContext::new(Arc::new(twice)).await.unwrap();

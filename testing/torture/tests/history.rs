@@ -232,7 +232,7 @@ fn an_attempt_killed_on_its_way_may_have_held_the_lock() {
 }
 
 #[test]
-fn an_attempt_without_an_answer_may_come_late_whatever_it_is_told_when_it_is_asked_again() {
+fn an_attempt_without_an_answer_may_come_late_whatever_its_repetition_returns() {
     let asked_again = |answer: What| {
         Forger::default()
             .lease(0, 25, "a", 1)
@@ -248,7 +248,7 @@ fn an_attempt_without_an_answer_may_come_late_whatever_it_is_told_when_it_is_ask
 }
 
 #[test]
-fn one_that_oversleeps_and_is_told_so_is_lawful() {
+fn a_holder_that_oversleeps_and_loses_its_lease_is_lawful() {
     Forger::default()
         .asked(0, "sleeper")
         .acquired(1, "sleeper", 1)
@@ -519,7 +519,7 @@ fn an_open_slot_that_is_run_too_often_is_convicted() {
 }
 
 #[test]
-fn a_slot_is_refused_once_somebody_may_have_had_it() {
+fn a_slot_may_be_refused_once_it_may_have_been_taken() {
     let told_taken = |before: Forger, slot| {
         before
             .asked_for(400, "b", Some(slot))

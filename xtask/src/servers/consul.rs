@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consul_need_not_tell_its_version() {
+    fn consul_may_omit_its_version() {
         let said = "HTTP/1.0 200 OK\r\n\r\n{\"Config\":{\"Server\":true,\"Version\":\"1.8.7\"}}";
         assert_eq!(version(said).unwrap(), "1.8.7");
         let locked = "HTTP/1.0 403 Forbidden\r\n\r\nPermission denied";

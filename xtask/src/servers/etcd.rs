@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn etcd_tells_the_servers_version_not_the_clusters() {
+    fn etcd_reports_the_servers_version_not_the_clusters() {
         let said = "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}";
         assert_eq!(version(said).unwrap(), "3.4.23");
         assert!(version("HTTP/1.0 404 Not Found\r\n\r\n").is_err());

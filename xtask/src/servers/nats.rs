@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nats_has_to_have_jetstream() {
+    fn nats_must_have_jetstream() {
         let with = b"INFO {\"version\":\"2.9.10\",\"jetstream\":true} \r\n";
         assert_eq!(version(&mut &with[..]).unwrap(), "2.9.10");
         let without = b"INFO {\"version\":\"2.9.10\"} \r\n";

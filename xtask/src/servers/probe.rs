@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn postgres_refusals_are_told() {
+    fn postgres_refusals_are_reported() {
         let starting = message(
             b'E',
             b"SFATAL\0C57P03\0Mthe database system is starting up\0\0",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn mysql_greetings_tell_who_it_is() {
+    fn mysql_greetings_identify_the_server() {
         let greeting = |body: &[u8]| {
             let said = [&[u8::try_from(body.len()).unwrap(), 0, 0, 0][..], body].concat();
             mysql_version(&mut &said[..])
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn redis_and_valkey_are_told_apart() {
+    fn redis_and_valkey_are_distinguished() {
         let info = |body: &str| {
             let said = format!("${}\r\n{body}\r\n", body.len());
             redis_version(&mut said.as_bytes())

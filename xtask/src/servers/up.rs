@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_a_verb_and_a_name() {
+    fn commands_are_a_verb_and_a_name() {
         let order: Order = " kill  mariadb-tz ".parse().unwrap();
         assert_eq!(
             order,

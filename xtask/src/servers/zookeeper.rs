@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zookeeper_that_does_not_serve_is_told() {
+    fn a_zookeeper_that_does_not_serve_is_reported() {
         let up = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024\nMode: standalone\n";
         assert_eq!(version(up).unwrap(), "3.8.0");
         let mute = "srvr is not executed because it is not in the whitelist.\n";

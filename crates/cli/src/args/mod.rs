@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_behind_the_dashes_is_the_command() {
+    fn everything_after_the_dashes_is_the_command() {
         let cli =
             parse("shedlock run --name a --lock-at-most-for 10m -- cmd --name b -- -q").unwrap();
         let Command::Run(run) = cli.command else {

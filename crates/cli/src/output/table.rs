@@ -23,10 +23,10 @@ pub(super) fn locks(locks: &[LockRecord]) -> String {
         table.add_row([
             lock.name.as_str().to_owned(),
             super::state(lock.state).to_owned(),
-            or_nobody(owner(lock)),
-            or_nobody(lock.locked_until.map(super::second)),
-            or_nobody(lock.fencing_token.map(|token| token.to_string())),
-            or_nobody(slot(lock)),
+            or_none(owner(lock)),
+            or_none(lock.locked_until.map(super::second)),
+            or_none(lock.fencing_token.map(|token| token.to_string())),
+            or_none(slot(lock)),
         ]);
     }
     lines(&table)
@@ -69,7 +69,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         ),
         ("read at", lock.read_at.map(super::second)),
     ] {
-        table.add_row([field.to_owned(), or_nobody(value)]);
+        table.add_row([field.to_owned(), or_none(value)]);
     }
     lines(&table)
 }
@@ -81,8 +81,8 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
     format!(
         "{}: freed by {freed_by}; it was held by {} until {}\n",
         lock.name.as_str(),
-        or_nobody(owner(lock)),
-        or_nobody(lock.locked_until.map(super::second)),
+        or_none(owner(lock)),
+        or_none(lock.locked_until.map(super::second)),
     )
 }
 
@@ -93,7 +93,7 @@ pub(super) fn slot_reset(lock: Option<&LockRecord>, last_slot: Option<Slot>) -> 
     format!(
         "{}: the last slot is {last_slot}; it was {}\n",
         lock.name.as_str(),
-        or_nobody(slot(lock)),
+        or_none(slot(lock)),
     )
 }
 
@@ -138,7 +138,7 @@ fn left(lock: &LockRecord) -> Option<String> {
     })
 }
 
-fn or_nobody(value: Option<String>) -> String {
+fn or_none(value: Option<String>) -> String {
     value.unwrap_or_else(|| NOBODY.to_owned())
 }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_one_line_a_lock() {
+    fn a_list_has_one_line_per_lock() {
         let free = LockRecord::new(LockName::new("a").unwrap(), LockState::Free);
         assert_eq!(
             locks(&[free, held()]),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lock_is_one_line_a_field() {
+    fn one_lock_has_one_line_per_field() {
         let text = lock(&held());
         assert!(text.contains("\nowner           web-3/1/ff\n"), "{text}");
         let until = "\nlocked until    2027-01-15T08:10:00Z (in 9m 10s)\n";
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_not_done_is_seen() {
+    fn a_slot_that_is_not_done_is_shown() {
         let at = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let mut open = held();
         open.last_slot = Some(Slot::at(at).unwrap());

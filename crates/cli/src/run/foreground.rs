@@ -65,7 +65,7 @@ impl Foreground {
             let was_quicker = matches!(signal, Signal::TTIN | Signal::TTOU);
             return was_quicker && self.has_lent();
         }
-        if nobody_would_continue_us() {
+        if is_without_job_control() {
             return signal == Signal::TSTP;
         }
         self.take_back();
@@ -127,7 +127,7 @@ fn own_group() -> Option<Pid> {
 
 /// Whether no shell with job control is above this process. Then a stop would last forever, and the kernel does not
 /// stop such groups on Ctrl-Z either.
-fn nobody_would_continue_us() -> bool {
+fn is_without_job_control() -> bool {
     let group = own_group();
     let session = unistd::getsid(None).map_or(0, unistd::Pid::as_raw);
     let mut process = Process::find(getpid());

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_survives_the_way_to_the_watchdog() {
+    fn a_plan_reaches_the_watchdog_unchanged() {
         let plan = Plan::new(ManualClock::new().now() + SECOND, 3 * SECOND);
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);

@@ -23,7 +23,7 @@ fn a_command_that_ignores_term_is_killed_before_the_lease_ends() {
 }
 
 #[test]
-fn a_command_that_heeds_term_has_its_grace() {
+fn a_command_that_handles_term_has_its_grace_period() {
     let sandbox = Sandbox::new();
     let script = "trap 'sleep 0.3; echo saved > state; exit 0' TERM; echo x > started; \
                   while :; do sleep 0.05; done";
@@ -103,7 +103,7 @@ fn a_run_that_is_stopped_past_its_deadline_has_no_command_left() {
 }
 
 #[test]
-fn kill_9_of_the_watchdog_stops_the_job_and_is_said() {
+fn kill_9_of_the_watchdog_stops_the_job_and_is_reported() {
     let sandbox = Sandbox::new();
     let child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
     sandbox.await_lines("pids", 3);

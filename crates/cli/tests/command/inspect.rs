@@ -78,7 +78,7 @@ fn list_shows_who_holds_what() {
 }
 
 #[test]
-fn show_tells_all_of_one_lock() {
+fn show_prints_everything_about_one_lock() {
     let sandbox = Sandbox::new();
     assert_eq!(done(&mut sandbox.run("a", "1m", "true")).code, 0);
     let table = done(&mut sandbox.shedlock(&["show", "a"]));

@@ -138,7 +138,7 @@ fn the_environment_can_have_the_durations() {
 }
 
 #[test]
-fn what_writes_to_a_command_that_closes_its_input_sees_that() {
+fn a_writer_to_a_command_that_closes_its_input_gets_an_error() {
     const HANG: Duration = Duration::from_secs(30);
     let sandbox = Sandbox::new();
     let script = "exec <&-; while [ ! -e seen ]; do sleep 0.05; done";

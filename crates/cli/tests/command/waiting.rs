@@ -74,7 +74,7 @@ fn a_store_that_cannot_be_reached_is_waited_for_too() {
 }
 
 #[test]
-fn whoever_waits_heeds_signals() {
+fn a_run_that_waits_responds_to_signals() {
     let sandbox = Sandbox::new();
     let holder = holder(&sandbox);
     let patient = sandbox

@@ -35,7 +35,7 @@ cases!("law06_held_is_not_broken" [Connection]:
     a_withdrawal_whose_answer_was_lost_is_asked_again,
     an_extension_that_arrives_after_the_unlock_is_lost,
     an_answer_that_comes_after_the_lease_is_of_no_use,
-    a_connection_that_falls_silent_is_left_behind,
+    a_connection_that_falls_silent_is_abandoned,
 );
 
 /// If any of the attempt's statements loses its reply, the error reports an unknown outcome, and
@@ -79,7 +79,7 @@ async fn lose_attempts(context: &TestContext, strike: Strike) -> Verdict {
                 break;
             }
             if let Err(error) = answer {
-                told_truly(&line, &request, &error).await?;
+                is_reported_correctly(&line, &request, &error).await?;
             } else {
                 granted(&request, answer)?;
             }
@@ -365,7 +365,7 @@ async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
 
 /// On a half-open connection neither a reply nor an error arrives. The call is dropped, as the
 /// runtime does after its own time limit, and repeated on a new connection.
-pub async fn a_connection_that_falls_silent_is_left_behind(context: &TestContext) -> Verdict {
+pub async fn a_connection_that_falls_silent_is_abandoned(context: &TestContext) -> Verdict {
     let line = Line::new(context).await?;
     for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
         let request = context.request(&name(&format!("{strike:?}")));
@@ -387,7 +387,7 @@ pub async fn a_connection_that_falls_silent_is_left_behind(context: &TestContext
 
 /// After a lost request or reply, the error must be retryable, and it may report "nothing was
 /// written" only if nothing was written.
-async fn told_truly(line: &Line, request: &AttemptRequest, error: &Error) -> Verdict {
+async fn is_reported_correctly(line: &Line, request: &AttemptRequest, error: &Error) -> Verdict {
     is_retryable("an attempt", error)?;
     if error.kind() == ErrorKind::Unavailable {
         let found = line.direct.inspect(request.name()).await?;

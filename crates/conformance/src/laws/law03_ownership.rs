@@ -198,7 +198,9 @@ pub async fn a_lock_kept_by_at_least_belongs_to_no_one(context: &TestContext) ->
 
 /// If the reply to an extension is lost, the call is repeated with the lease from before: that must
 /// work. An unlock with that old lease may work or be lost, but its result must be true.
-pub async fn a_lease_that_was_extended_answers_truly(context: &TestContext) -> Verdict {
+pub async fn calls_with_a_lease_from_before_an_extension_are_answered_correctly(
+    context: &TestContext,
+) -> Verdict {
     context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");

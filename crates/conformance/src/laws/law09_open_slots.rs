@@ -24,7 +24,7 @@ cases!("law09_open_slots" [Slots]:
     open_slots_are_refused_unless_declared [Smoke],
     no_attempts_at_all_are_refused,
     a_done_slot_is_not_taken_again [Smoke],
-    a_slot_that_is_used_up_when_taken_tells_when_it_is_done,
+    a_slot_that_is_used_up_when_taken_shows_when_it_is_done,
     a_failed_slot_is_taken_over_after_its_pause [Time],
     a_slot_of_a_dead_runner_is_taken_over,
     a_slot_that_was_left_is_taken_over_at_once,
@@ -32,7 +32,7 @@ cases!("law09_open_slots" [Slots]:
     a_later_slot_waits_for_the_open_one,
     no_slot_is_left_out,
     attempts_are_bounded,
-    a_stale_runner_says_nothing_of_the_slot,
+    a_stale_runner_does_not_end_the_slot,
     contenders_for_an_open_slot_make_as_many_attempts_as_it_has,
     contenders_do_each_of_many_slots_in_order,
     slots_of_both_kinds_pass_each_other,
@@ -83,7 +83,7 @@ pub async fn a_done_slot_is_not_taken_again(context: &TestContext) -> Verdict {
 
 /// The record shows when a slot that is used up when taken is done, for operators who read the list
 /// of locks.
-pub async fn a_slot_that_is_used_up_when_taken_tells_when_it_is_done(
+pub async fn a_slot_that_is_used_up_when_taken_shows_when_it_is_done(
     context: &TestContext,
 ) -> Verdict {
     let case = new(context).await?;
@@ -237,7 +237,7 @@ pub async fn attempts_are_bounded(context: &TestContext) -> Verdict {
 }
 
 /// A stale runner cannot end a slot that another replica has taken over.
-pub async fn a_stale_runner_says_nothing_of_the_slot(context: &TestContext) -> Verdict {
+pub async fn a_stale_runner_does_not_end_the_slot(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let short = context.timing().short();
     let request = context.request_for(&case.job, short);

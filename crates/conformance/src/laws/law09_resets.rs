@@ -14,7 +14,7 @@ cases!("law09_resets" [Slots]:
     a_reset_brings_a_slot_back_from_the_future [Smoke],
     a_reset_to_a_slot_makes_later_ones_free,
     a_reset_gives_up_an_open_slot,
-    a_reset_without_need_changes_nothing,
+    an_unneeded_reset_changes_nothing,
 );
 
 /// A reset recovers from slots that a wrong clock claimed far in the future.
@@ -71,7 +71,7 @@ pub async fn a_reset_gives_up_an_open_slot(context: &TestContext) -> Verdict {
 }
 
 /// A reset changes nothing without a record, without a slot, or if the last slot is in the past.
-pub async fn a_reset_without_need_changes_nothing(context: &TestContext) -> Verdict {
+pub async fn an_unneeded_reset_changes_nothing(context: &TestContext) -> Verdict {
     let case = new(context).await?;
     let request = ResetSlotRequest::new(case.job.clone());
     for _ in 0..2 {

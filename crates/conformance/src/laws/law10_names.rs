@@ -10,7 +10,7 @@ use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("law10_names" [Names]:
     names_round_trip_exactly [Smoke],
-    names_with_meaning_to_a_store_are_only_names,
+    names_with_special_characters_are_only_names,
     names_that_look_alike_are_two_locks,
     names_that_are_one_path_are_two_locks,
     names_that_begin_alike_are_two_locks,
@@ -44,7 +44,7 @@ pub async fn names_round_trip_exactly(context: &TestContext) -> Verdict {
 }
 
 /// Patterns, quotes and words that a store or its driver might interpret are only names.
-pub async fn names_with_meaning_to_a_store_are_only_names(context: &TestContext) -> Verdict {
+pub async fn names_with_special_characters_are_only_names(context: &TestContext) -> Verdict {
     let names = [
         "'; DROP TABLE shedlock; --",
         "%",

@@ -25,7 +25,7 @@ cases!("law13_cost" [Cost]:
     a_lost_attempt_costs_what_is_declared,
     an_extension_costs_what_is_declared,
     an_unlock_costs_what_is_declared,
-    calls_take_the_turns_that_are_declared,
+    calls_take_the_declared_round_trips,
 );
 
 /// A won attempt on an existing record sends as many requests as declared.
@@ -102,7 +102,7 @@ pub async fn an_unlock_costs_what_is_declared(context: &TestContext) -> Verdict 
 
 /// Each call takes exactly the declared number of round trips, on a warm and otherwise idle
 /// connection.
-pub async fn calls_take_the_turns_that_are_declared(context: &TestContext) -> Verdict {
+pub async fn calls_take_the_declared_round_trips(context: &TestContext) -> Verdict {
     let Some(declared) = context.harness().round_trips() else {
         return Err(Stop::not_applicable(
             "the harness does not state how many round trips a call takes (Harness::round_trips)",

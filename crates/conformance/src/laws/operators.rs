@@ -24,7 +24,7 @@ cases!("operators" [Operators]:
     list_pages_in_the_byte_order_of_names [Names],
     list_of_held_locks_leaves_out_free_ones [Smoke],
     a_list_survives_what_is_no_lock_and_names_it [Record],
-    force_unlock_frees_and_tells_what_was [Smoke],
+    force_unlock_frees_and_returns_what_was [Smoke],
     force_unlock_of_a_free_lock_changes_nothing,
     force_unlock_ends_at_least,
     force_unlock_of_another_owner_changes_nothing,
@@ -202,7 +202,7 @@ pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> V
 }
 
 /// A forced unlock frees the lock for any owner, and returns what it was before.
-pub async fn force_unlock_frees_and_tells_what_was(context: &TestContext) -> Verdict {
+pub async fn force_unlock_frees_and_returns_what_was(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
     for by_owner in [false, true] {

@@ -16,7 +16,7 @@ use harness::WrongHarness;
 use served::{Served, Wrong};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_frame_itself_is_right() {
+async fn the_provider_without_a_fault_passes() {
     let harness: Arc<dyn Harness> = Arc::new(WrongHarness(Fault::None));
     for case in laws::cases() {
         if let Err(Stop::Failed(message)) = run_case(Arc::clone(&harness), &case).await {
@@ -58,7 +58,7 @@ caught! {
         by "law09_slots::a_slot_a_year_ahead_claims_nothing";
     token_of_each_client: TokenPerClient
         by "law08_fencing::tokens_grow_across_a_new_provider";
-    token_that_begins_anew: TokenForgottenWithRecord
+    token_that_starts_over: TokenForgottenWithRecord
         by "law08_fencing::tokens_grow_across_a_deleted_record";
     attempt_that_is_not_idempotent: AttemptNotIdempotent
         by "law06_held_is_not_broken::the_same_attempt_twice_is_one_lease";
@@ -72,7 +72,7 @@ caught! {
         by "law05_at_most::an_abandoned_lock_comes_free_at_its_end";
     names_without_case: NamesFoldCase
         by "law10_names::names_that_look_alike_are_two_locks";
-    names_that_are_tidied: NamesArePaths
+    names_that_are_normalized: NamesArePaths
         by "law10_names::names_that_are_one_path_are_two_locks";
     names_that_are_cut: NamesAreCut
         by "law10_names::names_that_begin_alike_are_two_locks";
@@ -105,7 +105,7 @@ macro_rules! caught_on_the_way {
 }
 
 caught_on_the_way! {
-    attempt_that_is_granted_however_late: IgnoresNotAfter
+    attempt_that_is_granted_too_late: IgnoresNotAfter
         by "law06_held_is_not_broken::a_copy_that_arrives_after_other_owners_takes_nothing",
         "law06_held_is_not_broken::a_copy_that_arrives_after_the_withdrawal_takes_nothing",
         "law06_held_is_not_broken::a_copy_that_arrives_after_a_skip_takes_nothing";
@@ -117,7 +117,7 @@ caught_on_the_way! {
     extension_that_shortens: ShortensLeases
         by "law05_at_most::an_extension_never_shortens_the_lease",
         "law05_at_most::an_extension_that_arrives_late_does_not_shorten_the_lease";
-    unlock_that_is_judged_by_what_stands_later: ReadsUnlocksBack
+    unlock_that_is_judged_by_a_later_read: ReadsUnlocksBack
         by "law06_held_is_not_broken::an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lock";
     container_that_breaks_promises: AcceptsWeakContainer
         by "declared::a_container_that_breaks_promises_is_refused_at_the_first_call";

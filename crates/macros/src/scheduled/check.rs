@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_what_the_scheduler_refuses() {
+    fn the_macro_refuses_what_the_scheduler_refuses() {
         for text in [
             "* * * * *",
             "0 */10 * * * *",

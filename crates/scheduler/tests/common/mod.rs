@@ -265,7 +265,7 @@ impl Log {
     }
 
     /// Returns the slots whose ticks have ended, in milliseconds since midnight.
-    pub fn slots_told(&self) -> std::collections::BTreeSet<i64> {
+    pub fn ended_slots(&self) -> std::collections::BTreeSet<i64> {
         let ticks = self.ticks.lock().unwrap();
         let slots = ticks.iter().filter_map(|tick| tick.0);
         let midnight = i64::try_from(MIDNIGHT * 1_000).unwrap();

@@ -51,7 +51,7 @@ impl OfSlot<'_> {
     }
 
     /// Whether a tick of this replica (or of any, if `None`) ended like this.
-    fn is_told(&self, by: Option<u64>, how: impl Fn(&str) -> bool) -> bool {
+    fn has_reported(&self, by: Option<u64>, how: impl Fn(&str) -> bool) -> bool {
         self.facts.iter().any(|(node, what)| match what {
             What::Told(end) => by.is_none_or(|by| by == *node) && how(end),
             _ => false,
@@ -89,7 +89,7 @@ impl OfSlot<'_> {
             return Err("used up by a task that never began");
         }
         let says_why = |end: &str| end != RAN && end != TAKEN;
-        if rested || self.unseen() > 0 || self.is_told(None, says_why) {
+        if rested || self.unseen() > 0 || self.has_reported(None, says_why) {
             Ok(false)
         } else {
             Err("not run, for no reason")
@@ -176,7 +176,7 @@ impl OfSlot<'_> {
             .filter(|fact| fact.1 == What::Succeeded)
             .map(|fact| fact.0)
             .collect();
-        let reported = |node: &&u64| self.is_told(Some(**node), |end| end == RAN);
+        let reported = |node: &&u64| self.has_reported(Some(**node), |end| end == RAN);
         match succeeded.iter().filter(reported).count() {
             0 | 1 if !succeeded.is_empty() => Ok(true),
             0 => self.given_up().map(|()| false),

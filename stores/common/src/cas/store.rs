@@ -14,7 +14,7 @@ use crate::store::DEFAULT_LONGEST_CALL;
 /// # Rules for implementations
 ///
 /// - **A version identifies one write.** No two writes to a key have the same version, not even writes by other
-///   programs. If versions can repeat, [`versions_start_anew`](Self::versions_start_anew) must return `true`. A write
+///   programs. If versions can repeat, [`versions_can_repeat`](Self::versions_can_repeat) must return `true`. A write
 ///   that does not change the record may keep the version, because no two leases have equal records.
 /// - **Reads do not go back in time.** A client never reads a state of a record that is older than one it has read or
 ///   written, or than one to which it has lost a race. After a lost reply, the engine treats any version other than the
@@ -104,13 +104,13 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
 
     /// Whether a key that is deleted and recreated starts again with versions that it had before. The version alone is
     /// then not enough to end a lease: each call reads first.
-    fn versions_start_anew(&self) -> bool {
+    fn versions_can_repeat(&self) -> bool {
         false
     }
 
-    /// Like [`versions_start_anew`](Self::versions_start_anew) for one version, if only some versions can repeat.
+    /// Like [`versions_can_repeat`](Self::versions_can_repeat) for one version, if only some versions can repeat.
     fn comes_again(&self, _version: &Self::Version) -> bool {
-        self.versions_start_anew()
+        self.versions_can_repeat()
     }
 
     /// Whether fencing tokens are the store's own [`revision`](Self::revision)s. Otherwise the engine computes them:

@@ -63,7 +63,7 @@ pub struct Texts {
     /// The store's own clock and its resolution, if the store reports its time.
     time: Option<(Arc<dyn Clock>, Duration)>,
     has_revisions: bool,
-    starts_anew: bool,
+    repeats_versions: bool,
     keeps_equal: bool,
 }
 
@@ -73,7 +73,7 @@ impl Texts {
             inner: Arc::default(),
             time: None,
             has_revisions: false,
-            starts_anew: false,
+            repeats_versions: false,
             keeps_equal: false,
         }
     }
@@ -90,8 +90,8 @@ impl Texts {
     }
 
     /// Versions start at 1 for each new key.
-    pub fn starting_anew(mut self) -> Self {
-        self.starts_anew = true;
+    pub fn with_repeated_versions(mut self) -> Self {
+        self.repeats_versions = true;
         self
     }
 
@@ -161,7 +161,7 @@ impl Texts {
             return Some(version);
         }
         inner.revision += 1;
-        let version = if self.starts_anew {
+        let version = if self.repeats_versions {
             before + 1
         } else {
             inner.revision
@@ -302,8 +302,8 @@ impl VersionedStore for Texts {
         self.time.as_ref().map(|(_, resolution)| *resolution)
     }
 
-    fn versions_start_anew(&self) -> bool {
-        self.starts_anew
+    fn versions_can_repeat(&self) -> bool {
+        self.repeats_versions
     }
 
     fn has_revisions(&self) -> bool {

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Kind::StoreTime,
         Kind::CoarseStoreTime,
         Kind::Revisions,
-        Kind::StartingAnew,
+        Kind::RepeatedVersions,
     ];
     let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
     for kind in kinds {
@@ -97,7 +97,7 @@ enum Kind {
     /// The store numbers its writes, and these numbers are the fencing tokens.
     Revisions,
     /// A deleted key starts again with versions that it had before.
-    StartingAnew,
+    RepeatedVersions,
 }
 
 struct Cas {
@@ -113,7 +113,7 @@ impl Harness for Cas {
             Kind::StoreTime => "cas-store-time",
             Kind::CoarseStoreTime => "cas-coarse-store-time",
             Kind::Revisions => "cas-revisions",
-            Kind::StartingAnew => "cas-starting-anew",
+            Kind::RepeatedVersions => "cas-repeated-versions",
         }
     }
 
@@ -124,7 +124,7 @@ impl Harness for Cas {
             Kind::RealClock | Kind::ManualClock | Kind::StoreTime | Kind::CoarseStoreTime => {
                 &[Tag::Time, Tag::Slots]
             }
-            Kind::Revisions | Kind::StartingAnew => {
+            Kind::Revisions | Kind::RepeatedVersions => {
                 &[Tag::Ownership, Tag::Fencing, Tag::Slots, Tag::Record]
             }
         })
@@ -141,7 +141,7 @@ impl Harness for Cas {
             Kind::StoreTime => (texts.telling(clock(), Duration::ZERO), true),
             Kind::CoarseStoreTime => (texts.telling(Arc::new(SystemClock), SKEW), false),
             Kind::Revisions => (texts.with_revisions(), true),
-            Kind::StartingAnew => (texts.starting_anew(), true),
+            Kind::RepeatedVersions => (texts.with_repeated_versions(), true),
         };
         let clock = advances.then_some(manual);
         Box::pin(async move { Ok(Arc::new(Map { texts, clock }) as Arc<dyn Namespace>) })

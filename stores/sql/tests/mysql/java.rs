@@ -147,7 +147,7 @@ pub(crate) async fn columns_that_update_themselves_are_kept_still(server: &str) 
 }
 
 /// A number of another column must not be treated as the token.
-pub(crate) async fn a_counted_table_still_tells_its_tokens(server: &str) {
+pub(crate) async fn a_counted_table_still_returns_its_tokens(server: &str) {
     let room = Room::migrated(server).await;
     room.run("ALTER TABLE shedlock ADD COLUMN id BIGINT NOT NULL AUTO_INCREMENT UNIQUE")
         .await;

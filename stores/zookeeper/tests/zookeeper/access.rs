@@ -14,7 +14,7 @@ fn with_user(room: &Room, user: &str) -> String {
 }
 
 #[tokio::test]
-async fn nodes_are_open_to_anybody_unless_they_are_the_creators_alone() {
+async fn nodes_are_open_to_everyone_unless_restricted_to_their_creator() {
     let room = Room::new().await;
     let _ = room.take("open").await;
     for node in [room.lock("open"), room.beside("open"), room.path.clone()] {
@@ -67,7 +67,7 @@ async fn what_is_above_the_locks_may_be_closed_where_it_is_there() {
 }
 
 #[tokio::test]
-async fn a_chroot_that_is_not_there_is_said_and_made_by_migrate() {
+async fn a_missing_chroot_is_reported_and_created_by_migrate() {
     let server = server("SHEDLOCK_TEST_ZOOKEEPER_URL");
     let chroot = unique("chroot");
     let url = format!("{server}/{chroot}/env");

@@ -96,7 +96,7 @@ async fn what_we_write_excludes_shedlock_and_is_free_for_it_afterwards() {
 
 /// ShedLock unlocks any existing node, and reads and writes without checking the owner.
 #[tokio::test]
-async fn what_shedlock_does_to_our_lock_makes_it_lost_and_we_do_it_to_nobody() {
+async fn what_shedlock_does_to_our_lock_makes_it_lost_and_we_never_do_the_same() {
     let room = Room::new().await;
     let lease = room.take("job").await;
     room.java_unlocks("job").await;
@@ -140,7 +140,7 @@ async fn token_and_slots_outlive_what_shedlock_writes() {
 
 /// The new nodes count their versions from 0 again, so versions repeat.
 #[tokio::test]
-async fn nodes_that_are_deleted_and_made_anew_belong_to_whoever_made_them() {
+async fn recreated_nodes_belong_to_their_creator() {
     let room = Room::new().await;
     let stale = room.take("job").await;
     delete_all(&room.admin, &room.path).await.unwrap();

@@ -41,7 +41,7 @@ async fn a_lock_outlives_the_session_that_took_it() {
 
 /// The connection is cut for longer than a session lasts.
 #[tokio::test]
-async fn an_expired_session_is_mended_by_a_new_one_or_said_where_the_client_is_the_users() {
+async fn an_expired_session_is_replaced_or_reported_where_the_client_is_the_users() {
     let room = Room::new().await;
     let server = crate::room::server_address();
     let proxy = Proxy::start(server).await.unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_languages_side_is_understood() {
+    fn the_output_of_the_other_languages_is_parsed() {
         let answer = r#"{"nanos":7,"lost":1,"latencies":[[1000,2],[2000,3]]}"#;
         let answer: Answer = serde_json::from_str(answer).unwrap();
         assert_eq!(answer.pairs(), 5);

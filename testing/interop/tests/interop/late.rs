@@ -10,7 +10,7 @@ use crate::{LONG, SHORT};
 pub(crate) async fn java_unlocks_late(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "java-unlocks-late";
     let theirs = fleet.java.lock(name, SHORT).await?;
-    let theirs = theirs.context("nobody else knows this lock")?;
+    let theirs = theirs.context("the lock should be free: no one else uses this name")?;
     let ours = until(|| fleet.lock(name, LONG)).await?;
     fleet.java.unlock(theirs).await?;
     still_ours(fleet, &ours).await
@@ -19,7 +19,7 @@ pub(crate) async fn java_unlocks_late(fleet: &Fleet) -> anyhow::Result<bool> {
 pub(crate) async fn java_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "java-extends-late";
     let theirs = fleet.java.lock(name, SHORT).await?;
-    let theirs = theirs.context("nobody else knows this lock")?;
+    let theirs = theirs.context("the lock should be free: no one else uses this name")?;
     let ours = until(|| fleet.lock(name, LONG)).await?;
     let extended = fleet.java.extend(theirs, LONG).await?;
     Ok(extended.is_none() && still_ours(fleet, &ours).await?)
@@ -30,7 +30,7 @@ pub(crate) async fn rust_unlocks_late(fleet: &Fleet) -> anyhow::Result<bool> {
     let ours = fleet
         .lock(name, SHORT)
         .await?
-        .context("nobody else knows this lock")?;
+        .context("the lock should be free: no one else uses this name")?;
     until(|| fleet.java.lock(name, LONG)).await?;
     let unlocked = fleet.unlock(&ours).await?;
     Ok(!unlocked && fleet.lock(name, LONG).await?.is_none())
@@ -41,7 +41,7 @@ pub(crate) async fn rust_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
     let ours = fleet
         .lock(name, SHORT)
         .await?
-        .context("nobody else knows this lock")?;
+        .context("the lock should be free: no one else uses this name")?;
     let theirs = until(|| fleet.java.lock(name, LONG)).await?;
     let extended = fleet.extend(&ours, LONG).await?;
     fleet.java.unlock(theirs).await?;
@@ -54,22 +54,25 @@ pub(crate) async fn rust_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
 
 /// Whether our side can find out, after a late unlock and a late extension by ShedLock, if it still
 /// holds its own lock.
-pub(crate) async fn is_told(fleet: &Fleet) -> anyhow::Result<bool> {
-    let theirs = fleet.java.lock("told-of-unlock", SHORT).await?;
-    let ours = until(|| fleet.lock("told-of-unlock", LONG)).await?;
+pub(crate) async fn learns_of_late_calls(fleet: &Fleet) -> anyhow::Result<bool> {
+    let theirs = fleet.java.lock("late-unlock-seen", SHORT).await?;
+    let ours = until(|| fleet.lock("late-unlock-seen", LONG)).await?;
     fleet
         .java
-        .unlock(theirs.context("nobody else knows this lock")?)
+        .unlock(theirs.context("the lock should be free: no one else uses this name")?)
         .await?;
     if !knows(fleet, &ours).await? {
         return Ok(false);
     }
 
-    let theirs = fleet.java.lock("told-of-extension", SHORT).await?;
-    let ours = until(|| fleet.lock("told-of-extension", LONG)).await?;
+    let theirs = fleet.java.lock("late-extension-seen", SHORT).await?;
+    let ours = until(|| fleet.lock("late-extension-seen", LONG)).await?;
     let extended = fleet
         .java
-        .extend(theirs.context("nobody else knows this lock")?, LONG)
+        .extend(
+            theirs.context("the lock should be free: no one else uses this name")?,
+            LONG,
+        )
         .await;
     match extended {
         Err(error) if !Java::lacks(&error) => return Err(error),

@@ -187,7 +187,7 @@ impl VersionedStore for Versioned {
         self.flavour.time
     }
 
-    fn versions_start_anew(&self) -> bool {
+    fn versions_can_repeat(&self) -> bool {
         self.flavour.starts_anew && !self.flavour.conceals
     }
 

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_said() {
+    fn an_invalid_answer_is_reported() {
         let error = Answer::read("Exception in thread").expect_err("no JSON");
         assert!(error.to_string().contains("Exception in thread"));
     }

@@ -121,7 +121,7 @@ fn our_tokens_grow_across_a_lease_of_shedlocks() {
 }
 
 #[test]
-fn an_unlock_that_nobody_answered_may_end_the_next_lease_of_the_same_host_alone() {
+fn an_unlock_without_an_answer_may_end_only_the_next_lease_of_the_same_host() {
     let next = |owner: &str| {
         Forger::default()
             .shedlock_asked(0, "java1", 0)
@@ -161,7 +161,7 @@ fn what_shedlock_keeps_is_kept() {
 }
 
 #[test]
-fn an_extension_of_shedlocks_that_nobody_answered_may_extend_what_is_kept() {
+fn an_extension_by_shedlock_without_an_answer_may_extend_what_is_kept() {
     let skipped_after = |answer: What| {
         Forger::default()
             .shedlock_asked(0, "java1", 100)

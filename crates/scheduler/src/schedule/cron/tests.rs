@@ -294,7 +294,7 @@ proptest! {
 
 /// 2027 begins on a Friday.
 #[test]
-fn a_day_fits_both_day_fields_where_one_begins_with_a_star() {
+fn a_day_matches_both_day_fields_where_one_begins_with_a_star() {
     let days = |expression: &str| {
         let cron = cron(expression, "UTC");
         let all = slots(
