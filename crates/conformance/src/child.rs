@@ -49,7 +49,8 @@ impl Opener {
         self.harness
             .open_child(&self.spec)
             .ok_or(
-                "Namespace::child_spec gives a description that Harness::open_child does not take",
+                "Harness::open_child does not accept the description that Namespace::child_spec \
+                 returned",
             )?
             .await
     }
@@ -97,7 +98,7 @@ impl Roles {
         let harness = harnesses
             .iter()
             .find(|harness| harness.name() == part.harness)
-            .ok_or("the harness of this name is not in this executable")?;
+            .ok_or("this executable has no harness of this name")?;
         let (role, work) = part.role.into_iter().next().ok_or("no role")?;
         let play = self.0.get(&*role);
         let play = play.ok_or_else(|| format!("this executable cannot play the role {role:?}"))?;

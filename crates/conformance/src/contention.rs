@@ -78,7 +78,7 @@ where
         for client in racing {
             let claimed = bounded(LIMIT, client).await.ok_or_else(|| {
                 Stop::failed(format!(
-                    "in round {round} a client that raced for a key got no answer for {LIMIT:?}"
+                    "in round {round}, a client that raced for a key got no reply within {LIMIT:?}"
                 ))
             })??;
             let won = claimed

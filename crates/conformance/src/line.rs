@@ -96,7 +96,7 @@ impl Line {
                 None => {
                     return Err(Stop::failed(format!(
                         "the proxy sees neither the lock's name nor its owner in any request of \
-                         {call:?}, so that no fault can strike one: reach the store without \
+                         {call:?}, so the proxy cannot select one for a fault: connect without \
                          encryption, or declare it (Namespace::hides)"
                     )));
                 }
@@ -196,8 +196,7 @@ impl Line {
         match until_answered(|| provider.attempt(request)).await? {
             Attempt::Acquired(lease) => Ok(lease),
             answer => Err(Stop::failed(format!(
-                "the lock should be granted to {} when it is asked for again, but the attempt was \
-                 answered {answer:?}",
+                "the repeated attempt should grant the lock to {}, but returned {answer:?}",
                 request.owner()
             ))),
         }
@@ -214,7 +213,7 @@ where
     loop {
         let answer = bounded(PATIENCE, call())
             .await
-            .ok_or_else(|| Stop::failed(format!("a call gave no answer for {PATIENCE:?}")))?;
+            .ok_or_else(|| Stop::failed(format!("a call did not return within {PATIENCE:?}")))?;
         match answer {
             Err(error) if error.is_retryable() && now().saturating_since(started) < PATIENCE => {
                 sleep(Duration::from_millis(50)).await;

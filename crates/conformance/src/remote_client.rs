@@ -141,7 +141,12 @@ impl RemoteClient {
     async fn answer(&mut self) -> Result<Answer, Stop> {
         let line = bounded(PATIENCE, self.answers.next_line())
             .await
-            .ok_or_else(|| Stop::failed(format!("a child process is silent for {PATIENCE:?}")))??
+            .ok_or_else(|| {
+                Stop::failed(format!(
+                    "a child process did not answer within \
+                                                 {PATIENCE:?}"
+                ))
+            })??
             .ok_or_else(|| Stop::failed("a child process ended early"))?;
         Ok(serde_json::from_str(&line)?)
     }
@@ -157,7 +162,7 @@ impl RemoteClient {
 
 fn unexpected(expected: &str, answer: &Answer) -> Stop {
     Stop::failed(format!(
-        "in another process: {expected}, but it was answered {answer:?}"
+        "in another process: {expected}, but it returned {answer:?}"
     ))
 }
 

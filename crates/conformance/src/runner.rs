@@ -159,7 +159,7 @@ impl Runner {
         if !arguments.list {
             runtime
                 .block_on(self_test)
-                .map_err(|stop| format!("the server is not fit to be tested on: {stop}"))?;
+                .map_err(|stop| format!("the server cannot be used for tests: {stop}"))?;
             for harness in &self.harnesses {
                 let granularity = runtime
                     .block_on(reachable(harness))
@@ -206,7 +206,9 @@ pub async fn run_case(harness: Arc<dyn Harness>, case: &Case) -> Verdict {
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),
-        None => Err(Stop::failed(format!("hangs: no end after {limit:?}"))),
+        None => Err(Stop::failed(format!(
+            "hangs: still running after {limit:?}"
+        ))),
     };
     let closed = context.namespace().close().await;
     verdict?;

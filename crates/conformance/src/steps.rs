@@ -31,7 +31,7 @@ pub(crate) async fn try_take(
         Attempt::Acquired(lease) => {
             ensure!(
                 lease.owner() == request.owner() && lease.name() == request.name(),
-                "asked as {} for {}, the lease names {} and {}",
+                "requested as {} for {}, but the lease names {} and {}",
                 request.owner(),
                 request.name(),
                 lease.owner(),
@@ -122,7 +122,7 @@ pub(crate) async fn attempt_error(
     match provider.attempt(request).await {
         Err(error) => Ok(error),
         Ok(answer) => Err(Stop::failed(format!(
-            "the attempt at {} should be an error, but was answered {answer:?}",
+            "the attempt at {} should be an error, but returned {answer:?}",
             request.name()
         ))),
     }
@@ -147,7 +147,7 @@ pub(crate) async fn unlock(provider: &Provider, lease: &Lease) -> Verdict {
     let answer = provider.unlock(lease, &UnlockRequest::new()).await?;
     ensure!(
         answer == Unlock::Unlocked,
-        "unlocking {lease:?} should be answered with unlocked, but was with {answer:?}"
+        "unlocking {lease:?} should return Unlocked, but returned {answer:?}"
     );
     Ok(())
 }
@@ -161,7 +161,7 @@ pub(crate) async fn unlock_contended(provider: &Provider, lease: &Lease) -> Verd
             let answer = answer?;
             ensure!(
                 answer == Unlock::Unlocked,
-                "unlocking {lease:?} should be answered with unlocked, but was with {answer:?}"
+                "unlocking {lease:?} should return Unlocked, but returned {answer:?}"
             );
             Ok(())
         }
@@ -186,7 +186,7 @@ pub(crate) async fn unlock_is_lost(provider: &Provider, lease: &Lease) -> Verdic
     let answer = unlock_stale(provider, lease, &UnlockRequest::new()).await?;
     ensure!(
         answer == Unlock::Lost,
-        "unlocking the stale {lease:?} should be answered with lost, but was with {answer:?}"
+        "unlocking the stale {lease:?} should return Lost, but returned {answer:?}"
     );
     Ok(())
 }
@@ -200,7 +200,7 @@ pub(crate) async fn extend(
     match provider.extend(lease, request).await? {
         Extension::Extended(extended) => Ok(extended),
         answer => Err(Stop::failed(format!(
-            "extending {lease:?} should work, but was answered with {answer:?}"
+            "extending {lease:?} should work, but returned {answer:?}"
         ))),
     }
 }
@@ -214,7 +214,7 @@ pub(crate) async fn extend_is_lost(
     match provider.extend(lease, &ExtendRequest::new(at_most)).await? {
         Extension::Lost => Ok(()),
         answer => Err(Stop::failed(format!(
-            "extending the stale {lease:?} should be answered with lost, but was with {answer:?}"
+            "extending the stale {lease:?} should return Lost, but returned {answer:?}"
         ))),
     }
 }
@@ -223,7 +223,7 @@ pub(crate) async fn extend_is_lost(
 pub(crate) async fn record(provider: &Provider, name: &LockName) -> Result<LockRecord, Stop> {
     provider.inspect(name).await?.ok_or_else(|| {
         Stop::failed(format!(
-            "there should be a record of {name}, but inspect finds none"
+            "there should be a record of {name}, but inspect returned none"
         ))
     })
 }
@@ -275,8 +275,8 @@ pub(crate) fn not_earlier(first: &Taken, kept: Duration, next: &Taken) -> Verdic
         let between = to.duration_since(from).unwrap_or_default();
         ensure!(
             between >= kept,
-            "{} was taken again {between:?} after its acquisition, by the store's clock: \
-             {kept:?} were promised",
+            "{} was taken again {between:?} after its acquisition, by the store's clock, but it \
+             should be kept for {kept:?}",
             first.lease.name()
         );
         return Ok(());
@@ -286,7 +286,7 @@ pub(crate) fn not_earlier(first: &Taken, kept: Duration, next: &Taken) -> Verdic
     let between = next.answered.saturating_since(first.asked) + Duration::from_millis(2);
     ensure!(
         between >= kept,
-        "{} was taken again {between:?} after it was asked for: {kept:?} were promised",
+        "{} was taken again {between:?} after it was requested, but it should be kept for {kept:?}",
         first.lease.name()
     );
     Ok(())
@@ -306,7 +306,8 @@ pub(crate) fn not_later(
     };
     ensure!(
         between <= bound,
-        "{} came free only {between:?} after its acquisition: {kept:?} were promised",
+        "{} became free only {between:?} after its acquisition, but it should be kept for only \
+         {kept:?}",
         first.lease.name()
     );
     Ok(())

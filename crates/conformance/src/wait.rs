@@ -61,8 +61,8 @@ impl TestContext {
             }
             if now().saturating_since(started) > PATIENCE || passed > 2 * PATIENCE {
                 return Err(Stop::failed(format!(
-                    "lock {name} is still taken after {PATIENCE:?} of asking: \
-                     a lock that should be free by now never became free"
+                    "lock {name} is still taken after {PATIENCE:?} of attempts, although it \
+                     should be free by now"
                 )));
             }
             self.pass(step).await;

@@ -116,7 +116,11 @@ pub async fn tokens_of_wrong_clients_grow(context: &TestContext) -> Verdict {
     ] {
         let lease = acquire(provider, &context.request(&job)).await?;
         let token = lease.fencing_token().unwrap_or_default();
-        ensure!(token > last, "the fencing token {token} follows {last}");
+        ensure!(
+            token > last,
+            "the fencing token {token} is not larger than the previous one, \
+                               {last}"
+        );
         last = token;
         unlock(provider, &lease).await?;
     }
@@ -148,7 +152,8 @@ pub async fn clients_that_differ_by_what_is_tolerated_take_over_no_earlier(
     let kept = next.answered.saturating_since(first.asked) + Duration::from_millis(2);
     ensure!(
         kept >= at_most - tolerated_skew,
-        "a client ahead by {tolerated_skew:?} took over a lease of {at_most:?} after {kept:?}"
+        "a client whose clock is {tolerated_skew:?} ahead took over a lease of {at_most:?} after \
+         only {kept:?}"
     );
     unlock_is_lost(&right, &first.lease).await?;
     still_holds(&fast, &next.lease).await

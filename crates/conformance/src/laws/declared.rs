@@ -31,7 +31,7 @@ pub async fn extend_is_refused_where_it_is_lacking(context: &TestContext) -> Ver
     let kind = answer.as_ref().err().map(shedlock_core::Error::kind);
     ensure!(
         kind == Some(ErrorKind::Unsupported),
-        "`extend` is not declared, so it should be refused as unsupported, but got {answer:?}"
+        "`extend` is not declared, so it should be refused as unsupported, but returned {answer:?}"
     );
     still_holds(&provider, &lease).await?;
     unlock(&provider, &lease).await
@@ -44,7 +44,7 @@ pub async fn providers_over_one_store_declare_the_same(context: &TestContext) ->
     second.check().await?;
     ensure!(
         first.capabilities() == second.capabilities(),
-        "two providers over one store declare {:?} and {:?}",
+        "two providers over one store declare different capabilities: {:?} and {:?}",
         first.capabilities(),
         second.capabilities()
     );
@@ -101,7 +101,7 @@ pub async fn what_is_published_holds(context: &TestContext) -> Verdict {
     let harness = context.harness();
     let profile = granted(
         harness.profile(),
-        "tell what is published",
+        "return the published profile",
         "Harness::profile",
     )
     .await?;
@@ -148,7 +148,7 @@ pub async fn a_container_that_breaks_promises_is_refused_at_the_first_call(
         ensure!(
             answer.as_ref().is_err_and(|error| !error.is_retryable()),
             "the container has settings that break promises, so the first call of a provider, \
-             {call:?}, should be refused for good, but was answered {answer:?}"
+             {call:?}, should fail permanently, but returned {answer:?}"
         );
     }
     Ok(())

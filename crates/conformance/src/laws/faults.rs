@@ -141,7 +141,7 @@ pub async fn an_unlock_whose_answer_was_lost_is_not_lost_once_another_has_the_lo
             Either::Right((taken, unlocking)) => {
                 line.proxy.cut_all();
                 let answer = bounded(PATIENCE, unlocking).await;
-                let answer = answer.ok_or_else(|| Stop::failed("an unlock never ended"))?;
+                let answer = answer.ok_or_else(|| Stop::failed("an unlock never returned"))?;
                 (answer, taken?)
             }
         };
@@ -216,7 +216,7 @@ async fn lose_unlocks(context: &TestContext, strike: Strike) -> Verdict {
                 let found = record(&line.direct, &job).await?;
                 ensure!(
                     found.state == LockState::AtLeast,
-                    "an unlock asked twice left {found:?} instead of at-least"
+                    "an unlock that was sent twice left {found:?} instead of at-least"
                 );
             }
         }
@@ -314,14 +314,14 @@ pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestCo
             Ok(())
         };
         let both = bounded(PATIENCE, futures_util::future::try_join(late, unlocked)).await;
-        both.ok_or_else(|| Stop::failed("a delayed extension never ended"))??;
+        both.ok_or_else(|| Stop::failed("a delayed extension never returned"))??;
         if at_least.is_zero() {
             is_free(&line.direct, &job).await?;
         } else {
             let found = record(&line.direct, &job).await?;
             ensure!(
                 found.state == LockState::AtLeast,
-                "an extension that came after the unlock left {found:?} instead of at-least"
+                "an extension that arrived after the unlock left {found:?} instead of at-least"
             );
         }
     }
@@ -347,7 +347,7 @@ pub async fn an_answer_that_comes_after_the_lease_is_of_no_use(context: &TestCon
         Ok(Attempt::Acquired(_)) => {}
         Ok(answer) => {
             return Err(Stop::failed(format!(
-                "an attempt at a free lock, answered late, was answered {answer:?}"
+                "an attempt at a free lock whose reply came late returned {answer:?}"
             )));
         }
         Err(error) => is_retryable("a late attempt", &error)?,
@@ -397,8 +397,8 @@ async fn is_reported_correctly(line: &Line, request: &AttemptRequest, error: &Er
         });
         ensure!(
             !held,
-            "the attempt was answered with an error that says that nothing was written \
-             ({error}), but the record is {found:?}"
+            "the attempt failed with an error that means that nothing was written ({error}), but \
+             the record is {found:?}"
         );
     }
     Ok(())
@@ -407,7 +407,8 @@ async fn is_reported_correctly(line: &Line, request: &AttemptRequest, error: &Er
 pub(super) fn is_retryable(what: &str, error: &Error) -> Verdict {
     ensure!(
         error.is_retryable(),
-        "{what} whose connection was lost should fail as Unknown or Unavailable, but got {error:?}"
+        "{what} whose connection was lost should fail with OutcomeUnknown or Unavailable, but \
+         failed with {error:?}"
     );
     Ok(())
 }
@@ -426,7 +427,7 @@ fn granted(request: &AttemptRequest, answer: Result<Attempt, Error>) -> Verdict 
 fn unlocked(answer: Unlock) -> Verdict {
     ensure!(
         answer == Unlock::Unlocked,
-        "an unlock of a running lease was answered {answer:?}"
+        "an unlock of a running lease returned {answer:?}"
     );
     Ok(())
 }
@@ -435,7 +436,7 @@ pub(super) fn extended(answer: Extension) -> Result<Lease, Stop> {
     match answer {
         Extension::Extended(lease) => Ok(lease),
         answer => Err(Stop::failed(format!(
-            "an extension of a running lease was answered {answer:?}"
+            "an extension of a running lease returned {answer:?}"
         ))),
     }
 }

@@ -200,8 +200,8 @@ impl Copy<'_> {
         let delivered = deliver(&self.trap).await;
         is_free(direct, job).await.map_err(|stop| match stop {
             Stop::Failed(found) => Stop::failed(format!(
-                "a copy of an attempt arrived {:?} after it was sent, when its owner had ended: \
-                 {found}",
+                "a copy of an attempt arrived {:?} after it was sent, when its owner no longer \
+                 needed the lock: {found}",
                 now().saturating_since(self.sent)
             )),
             stop => stop,
@@ -209,8 +209,8 @@ impl Copy<'_> {
         let after = self.last_slot(job).await?;
         ensure!(
             before == after,
-            "the last slot of {job} was {before:?}; a copy of an attempt that arrived when its \
-             owner had ended made it {after:?}"
+            "the last slot of {job} was {before:?}; a copy of an attempt that arrived after its \
+             owner had ended changed it to {after:?}"
         );
         let mut next = self.context.request(job);
         if let Some(slot) = self.request.slot()

@@ -233,7 +233,7 @@ pub async fn an_extended_lease_still_excludes(context: &TestContext) -> Verdict 
             // On a loaded machine the lease may expire before it is extended.
             ensure!(
                 now().saturating_since(taken.asked) >= medium,
-                "extending the running {:?} was answered with {answer:?}",
+                "extending the running {:?} returned {answer:?}",
                 taken.lease
             );
             continue;

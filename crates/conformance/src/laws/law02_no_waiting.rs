@@ -43,7 +43,7 @@ pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
     if context.capabilities().names_holder {
         ensure!(
             skip.owner.as_deref() == Some(lease.owner().as_str()),
-            "the holder is {}, the skip names {:?}",
+            "the holder is {}, but the skip names {:?}",
             lease.owner(),
             skip.owner
         );

@@ -173,7 +173,7 @@ pub async fn extend_after_unlock_with_at_least_left_is_lost(context: &TestContex
     let after = record(&provider, &job).await?;
     ensure!(
         after.state == LockState::AtLeast && after.locked_until == before.locked_until,
-        "a delayed extension changed what at-least keeps, from {before:?} to {after:?}"
+        "a delayed extension changed a lock kept by at-least: before {before:?}, after {after:?}"
     );
     Ok(())
 }
@@ -211,8 +211,8 @@ pub async fn calls_with_a_lease_from_before_an_extension_are_answered_correctly(
         Extension::Extended(lease) => lease,
         answer => {
             return Err(Stop::failed(format!(
-                "an extension asked again with the same lease should work, but was answered \
-                 {answer:?}: one whose answer was lost cannot be asked otherwise"
+                "an extension repeated with the same lease should work, but returned {answer:?}: \
+                 after a lost reply, a client can only repeat the call"
             )));
         }
     };

@@ -115,8 +115,8 @@ pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdi
     ensure!(
         error.as_ref().map(shedlock_core::Error::kind)
             == Some(shedlock_core::ErrorKind::InvalidInput),
-        "an extension that ends before at-least does should be refused as invalid input, but was \
-         answered {error:?}"
+        "an extension that ends before at-least does should be refused as invalid input, but \
+         returned {error:?}"
     );
     unlock(&provider, &lease).await?;
     ends_at(context, &provider, &taken, at_least).await
@@ -135,7 +135,7 @@ pub async fn at_least_as_long_as_at_most(context: &TestContext) -> Verdict {
     // On a loaded machine the lease may expire before it is unlocked.
     ensure!(
         answer == Unlock::Unlocked || now().saturating_since(taken.asked) >= medium,
-        "unlocking the running {:?} was answered with {answer:?}",
+        "unlocking the running {:?} returned {answer:?}",
         taken.lease
     );
     let next = context
@@ -159,7 +159,7 @@ pub async fn an_unlock_may_ignore_at_least(context: &TestContext) -> Verdict {
         let answer = first.unlock(&lease, &at_once).await?;
         ensure!(
             answer == Unlock::Unlocked,
-            "an unlock that ignores at-least should work, also twice, but was answered {answer:?}"
+            "an unlock that ignores at-least should work, even twice, but returned {answer:?}"
         );
     }
     let next = acquire(&second, &context.request(&job)).await?;

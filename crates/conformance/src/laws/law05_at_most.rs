@@ -143,7 +143,7 @@ pub async fn the_shortest_lease_ends(context: &TestContext) -> Verdict {
                 ensure!(
                     error.kind() == ErrorKind::InvalidInput,
                     "an at-most of {at_most:?} that cannot be expressed should be refused as \
-                     invalid input, but is {error:?}"
+                     invalid input, but returned {error:?}"
                 );
                 continue;
             }
@@ -202,7 +202,7 @@ pub async fn what_is_longer_than_declared_is_refused_or_held(context: &TestConte
                 ensure!(
                     error.kind() == ErrorKind::InvalidInput,
                     "an at-most of {at_most:?} should be held or refused as invalid input, but \
-                     is {error:?}"
+                     returned {error:?}"
                 );
                 is_free(&second, &job).await?;
             }
@@ -229,7 +229,7 @@ async fn try_take_or_error(
         Ok(_) => match try_take(provider, request).await? {
             Ok(taken) => Ok(Ok(taken.lease)),
             Err(skip) => Err(Stop::failed(format!(
-                "a lease of {:?} was granted and was over at once: {skip}",
+                "a lease of {:?} was granted, but ended at once: {skip}",
                 request.lock_at_most_for()
             ))),
         },
@@ -267,7 +267,7 @@ pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
     let error = provider.extend(&lease, &nothing).await.err();
     ensure!(
         error.as_ref().map(shedlock_core::Error::kind) == Some(ErrorKind::InvalidInput),
-        "an extension by zero should be refused as invalid input, but was answered {error:?}"
+        "an extension by zero should be refused as invalid input, but returned {error:?}"
     );
     still_holds(&provider, &lease).await
 }
@@ -291,8 +291,8 @@ pub async fn an_extension_past_what_is_declared_is_refused_or_held(
         match first.extend(&lease, &ExtendRequest::new(at_most)).await {
             Err(error) => ensure!(
                 error.kind() == ErrorKind::InvalidInput,
-                "an extension by {at_most:?} should be held or refused as invalid input, but is \
-                 {error:?}"
+                "an extension by {at_most:?} should be held or refused as invalid input, but \
+                 returned {error:?}"
             ),
             Ok(Extension::Extended(extended)) => {
                 ensure!(
@@ -303,7 +303,7 @@ pub async fn an_extension_past_what_is_declared_is_refused_or_held(
             }
             Ok(answer) => {
                 return Err(Stop::failed(format!(
-                    "an extension of a running lease was answered {answer:?}"
+                    "an extension of a running lease returned {answer:?}"
                 )));
             }
         }

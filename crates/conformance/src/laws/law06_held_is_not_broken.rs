@@ -73,7 +73,7 @@ pub async fn the_same_attempt_sixteen_times_at_once_is_one_lease(context: &TestC
                 },
                 answer => {
                     return Err(Stop::failed(format!(
-                        "one attempt asked sixteen times at once was answered {answer:?}"
+                        "one attempt sent sixteen times at once returned {answer:?}"
                     )));
                 }
             }
@@ -114,7 +114,7 @@ pub async fn an_attempt_asked_again_after_its_lease_expired_does_not_return_the_
     {
         ensure!(
             after > before,
-            "an attempt asked again after its lease expired was given the expired lease: {lease:?}"
+            "an attempt repeated after its lease expired returned the expired lease: {lease:?}"
         );
     }
     Ok(())
@@ -271,8 +271,8 @@ fn same_lease(first: &shedlock_core::Lease, again: &shedlock_core::Lease) -> Ver
         && agree(first.locked_until(), again.locked_until());
     ensure!(
         same,
-        "the same attempt, asked again, should be answered with the same lease, but got \
-         {first:?} and then {again:?}"
+        "the same attempt, repeated, should return the same lease, but returned {first:?} and \
+         then {again:?}"
     );
     Ok(())
 }
@@ -281,7 +281,7 @@ async fn withdraw(provider: &crate::Provider, request: &AttemptRequest, expected
     let answer = provider.withdraw(request).await?;
     ensure!(
         answer == expected,
-        "withdrawing the attempt of {} should be answered {expected}, but was {answer}",
+        "withdrawing the attempt of {} should return {expected}, but returned {answer}",
         request.owner()
     );
     Ok(())

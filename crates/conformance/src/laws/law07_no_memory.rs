@@ -90,7 +90,7 @@ pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestConte
             Ok(Extension::Lost) => {}
             Ok(answer) => {
                 return Err(Stop::failed(format!(
-                    "an extension without a container was answered {answer:?}"
+                    "an extension without a container returned {answer:?}"
                 )));
             }
             Err(error) => is_configuration(&error)?,
@@ -100,7 +100,7 @@ pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestConte
         Ok(Unlock::Lost) => {}
         Ok(answer) => {
             return Err(Stop::failed(format!(
-                "an unlock without a container was answered {answer:?}"
+                "an unlock without a container returned {answer:?}"
             )));
         }
         Err(error) => is_configuration(&error)?,
@@ -159,12 +159,20 @@ async fn reading_says_so_or_finds_nothing(
     lease: &shedlock_core::Lease,
 ) -> Verdict {
     match provider.inspect(lease.name()).await {
-        Ok(found) => ensure!(found.is_none(), "a record without a container: {found:?}"),
+        Ok(found) => ensure!(
+            found.is_none(),
+            "inspect returned a record although there is no \
+                                               container: {found:?}"
+        ),
         Err(error) => is_configuration(&error)?,
     }
     if context.capabilities().list {
         match provider.list(&ListRequest::new()).await {
-            Ok(found) => ensure!(found.is_empty(), "records without a container: {found:?}"),
+            Ok(found) => ensure!(
+                found.is_empty(),
+                "list returned records although there is no \
+                                                    container: {found:?}"
+            ),
             Err(error) => is_configuration(&error)?,
         }
     }

@@ -31,7 +31,7 @@ pub async fn tokens_are_there_exactly_if_declared(context: &TestContext) -> Verd
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
     ensure!(
         lease.fencing_token().is_some() == context.capabilities().fencing,
-        "declared fencing: {}, token: {:?}",
+        "fencing is declared as {}, but the token is {:?}",
         context.capabilities().fencing,
         lease.fencing_token()
     );
@@ -221,7 +221,7 @@ impl<'a> Guard<'a> {
         if let Some(last) = self.last {
             ensure!(
                 token > last,
-                "the fencing token {token} of {lease:?} is not larger than the one before, {last}"
+                "the fencing token {token} of {lease:?} is not larger than the previous one, {last}"
             );
         }
         self.last = Some(token);

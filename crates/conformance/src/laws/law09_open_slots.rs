@@ -137,7 +137,7 @@ pub async fn a_slot_of_a_dead_runner_is_taken_over(context: &TestContext) -> Ver
     attempt_is(&lease, 2)?;
     ensure!(
         lease.fencing_token() > dies.fencing_token() || !context.capabilities().fencing,
-        "the takeover has the fencing token {:?}, the dead runner had {:?}",
+        "the takeover has the fencing token {:?}, but the dead runner had {:?}",
         lease.fencing_token(),
         dies.fencing_token()
     );
@@ -253,7 +253,7 @@ pub async fn a_stale_runner_does_not_end_the_slot(context: &TestContext) -> Verd
         let answer = case.first.unlock(&stale, &request).await?;
         ensure!(
             answer == Unlock::Lost,
-            "a stale runner said {request:?}, and was answered {answer:?}"
+            "a stale runner sent {request:?}, which returned {answer:?}"
         );
         state_is(&case, 0, None, Some(2)).await?;
     }
@@ -300,7 +300,7 @@ pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
     let expected: Vec<u32> = (1..=ATTEMPTS).collect();
     ensure!(
         made == expected,
-        "a slot that has {ATTEMPTS} attempts saw the attempts {made:?}"
+        "a slot with {ATTEMPTS} attempts had the attempts {made:?}"
     );
     Ok(())
 }
@@ -353,7 +353,7 @@ pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) ->
     let finished = lock(&finished).clone();
     ensure!(
         finished == expected,
-        "{SLOTS} slots are to be done once each and in order, but were as {finished:?}"
+        "{SLOTS} slots should each be done once, in order, but were done as {finished:?}"
     );
     Ok(())
 }
@@ -428,7 +428,7 @@ pub(super) async fn unlock_with(
     let answer = provider.unlock(lease, request).await?;
     ensure!(
         answer == Unlock::Unlocked,
-        "{request:?} of {lease:?} should be answered with unlocked, but was with {answer:?}"
+        "{request:?} of {lease:?} should return Unlocked, but returned {answer:?}"
     );
     Ok(())
 }

@@ -32,7 +32,7 @@ pub async fn a_reset_brings_a_slot_back_from_the_future(context: &TestContext) -
     let (before, last_slot) = reset(&case.second, ResetSlotRequest::new(case.job.clone())).await?;
     ensure!(
         before == Some(at(3_600)?) && last_slot < at(600)?,
-        "the last slot {} was to be brought back to now, the answer names {before:?} and {last_slot}",
+        "the last slot {} should be reset to now, but the answer names {before:?} and {last_slot}",
         at(3_600)?
     );
     // Past slots stay taken.
@@ -49,7 +49,8 @@ pub async fn a_reset_to_a_slot_makes_later_ones_free(context: &TestContext) -> V
     let (before, last_slot) = reset(&case.second, to).await?;
     ensure!(
         before == Some(case.slot(5)?) && last_slot == case.slot(3)?,
-        "the last slot was to be set from {} to {}, the answer names {before:?} and {last_slot}",
+        "the last slot should be set from {} to {}, but the answer names {before:?} and \
+         {last_slot}",
         case.slot(5)?,
         case.slot(3)?
     );
@@ -78,7 +79,7 @@ pub async fn an_unneeded_reset_changes_nothing(context: &TestContext) -> Verdict
         let answer = case.first.reset_slot(&request).await?;
         ensure!(
             matches!(answer, SlotReset::NoSlot),
-            "no slot was ever taken, but the reset was answered {answer:?}"
+            "no slot was ever taken, but the reset returned {answer:?}"
         );
         let lease = acquire(&case.second, &context.request(&case.job)).await?;
         unlock(&case.second, &lease).await?;
@@ -102,7 +103,7 @@ async fn reset(
             before, last_slot, ..
         } => Ok((before.last_slot, last_slot)),
         answer => Err(Stop::failed(format!(
-            "{request:?} should be done, but was answered {answer:?}"
+            "{request:?} should succeed, but returned {answer:?}"
         ))),
     }
 }

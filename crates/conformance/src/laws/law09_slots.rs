@@ -47,7 +47,7 @@ pub async fn slots_are_refused_unless_declared(context: &TestContext) -> Verdict
         let lease = acquire(&provider, &request).await?;
         ensure!(
             lease.slot() == Some(slot),
-            "the lease for slot {slot} names {:?}",
+            "the lease for slot {slot} names slot {:?}",
             lease.slot()
         );
         return Ok(());
@@ -195,7 +195,7 @@ pub async fn a_slot_attempt_during_at_least_claims_nothing(context: &TestContext
     if let Attempt::Skipped(skip) = case.second.attempt(&case.request(1)?).await? {
         ensure!(
             skip.reason == SkipReason::AtLeast,
-            "slot {} is newer than {}, the lock is kept by at-least, but the skip is {skip:?}",
+            "slot {} is newer than {} and at-least keeps the lock, but the skip is {skip:?}",
             case.slot(1)?,
             case.slot(0)?
         );
@@ -241,7 +241,7 @@ pub async fn a_slot_a_year_ahead_claims_nothing(context: &TestContext) -> Verdic
         Err(error) if error.kind() == ErrorKind::SlotAhead => {}
         answer => {
             return Err(Stop::failed(format!(
-                "a slot a year ahead on a held lock was answered {answer:?}"
+                "an attempt at a slot a year ahead on a held lock returned {answer:?}"
             )));
         }
     }

@@ -272,7 +272,7 @@ async fn is_lost(provider: &Provider, lease: &Lease, request: &UnlockRequest) ->
     let answer = unlock_stale(provider, lease, request).await?;
     ensure!(
         answer == Unlock::Lost,
-        "{request:?} of a lease that is over should be answered with lost, but was with {answer:?}"
+        "{request:?} of a lease that is over should return Lost, but returned {answer:?}"
     );
     Ok(())
 }

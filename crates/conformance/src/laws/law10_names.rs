@@ -231,7 +231,7 @@ async fn its_own(provider: &Provider, lease: &Lease) -> Verdict {
     let found = record(provider, lease.name()).await?;
     ensure!(
         found.name == *lease.name(),
-        "asked for the record of {:?}, got that of {:?}",
+        "requested the record of {:?}, but got that of {:?}",
         lease.name(),
         found.name
     );
@@ -283,7 +283,8 @@ async fn try_name(
             let length = name.as_str().len();
             ensure!(
                 length > context.capabilities().longest_name || error.kind() == ErrorKind::Conflict,
-                "names of {} bytes are declared as accepted, one of {length} was refused: {error}",
+                "names of up to {} bytes are declared as accepted, but one of {length} bytes was \
+                 refused: {error}",
                 context.capabilities().longest_name
             );
             Ok(None)

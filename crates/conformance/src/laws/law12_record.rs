@@ -44,13 +44,13 @@ pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
         let known = owner.is_none() || owner.as_deref() == Some(&java.locked_by);
         ensure!(
             known,
-            "{} holds {job}, the {what} says {owner:?}",
+            "{} holds {job}, but the {what} says {owner:?}",
             java.locked_by
         );
         let known = until.is_none_or(|until| same_instant(until, java.lock_until));
         ensure!(
             known,
-            "{job} is held until {:?}, the {what} says {until:?}",
+            "{job} is held until {:?}, but the {what} says {until:?}",
             java.lock_until
         );
     }
@@ -97,13 +97,13 @@ pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verd
     }
     ensure!(
         !provider.withdraw(&request).await?,
-        "a withdrawal of ours answered that it freed what ShedLock holds"
+        "our withdrawal reported that it freed a lock that ShedLock holds"
     );
     let skip = skip_as(&provider, &context.request(&job), SkipReason::Held).await?;
     ensure!(
         skip.until
             .is_none_or(|until| same_instant(until, java.lock_until)),
-        "stale calls moved the end of what ShedLock holds from {:?} to {:?}",
+        "stale calls moved the end of ShedLock's lock from {:?} to {:?}",
         java.lock_until,
         skip.until
     );
@@ -117,7 +117,7 @@ pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
     let java = seen(context, lease.name()).await?;
     ensure!(
         java.locked_by == lease.owner().as_str(),
-        "ShedLock sees {:?} as the holder, it is {}",
+        "ShedLock sees {:?} as the holder, but it is {}",
         java.locked_by,
         lease.owner()
     );
@@ -127,7 +127,7 @@ pub async fn shedlock_sees_our_lease(context: &TestContext) -> Verdict {
     ] {
         ensure!(
             ours.is_none_or(|ours| same_instant(ours, its)),
-            "the {what} of our lease is {ours:?}, ShedLock sees {its:?}"
+            "the {what} of our lease is {ours:?}, but ShedLock sees {its:?}"
         );
     }
     unlock(&provider, &lease).await
@@ -144,7 +144,7 @@ pub async fn shedlock_sees_our_unlock(context: &TestContext) -> Verdict {
     let now = context.store_now(&provider).await? + Duration::from_millis(1);
     ensure!(
         java.lock_until <= now,
-        "we unlocked by {now:?}, ShedLock sees a lock until {:?}",
+        "we had unlocked by {now:?}, but ShedLock sees a lock until {:?}",
         java.lock_until
     );
     Ok(())
@@ -165,7 +165,7 @@ pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
         .unwrap_or_default();
     ensure!(
         lasts + Duration::from_millis(1) >= long,
-        "at-least keeps the lock for {long:?}, ShedLock sees {lasts:?}"
+        "at-least keeps the lock for {long:?}, but ShedLock sees {lasts:?}"
     );
     Ok(())
 }
@@ -183,7 +183,7 @@ pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
         let changes = joined??;
         ensure!(
             changes.is_empty(),
-            "a migration of what is migrated already changed {changes:?}"
+            "a migration of a store that is already migrated changed {changes:?}"
         );
     }
     still_holds(&provider, &lease).await?;

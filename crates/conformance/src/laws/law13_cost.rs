@@ -125,7 +125,7 @@ pub async fn calls_take_the_declared_round_trips(context: &TestContext) -> Verdi
     }
     ensure!(
         seen == declared,
-        "the calls should take the round trips {declared:?}, they took {seen:?}"
+        "the calls should take the round trips {declared:?}, but took {seen:?}"
     );
     Ok(())
 }
@@ -194,7 +194,7 @@ async fn held(
 fn costs(what: &str, seen: usize, allowed: usize) -> Verdict {
     ensure!(
         (1..=allowed).contains(&seen),
-        "{what} may cost {allowed} requests that name the lock, it cost {seen}"
+        "{what} may cost {allowed} requests that name the lock, but cost {seen}"
     );
     Ok(())
 }

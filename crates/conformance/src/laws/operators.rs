@@ -68,7 +68,8 @@ pub async fn inspect_shows_what_is_held(context: &TestContext) -> Verdict {
     {
         ensure!(
             from <= read && read < to,
-            "the record was read at {read:?} while the lock was held from {from:?} to {to:?}"
+            "the record says that it was read at {read:?}, but the lock was held from {from:?} to \
+             {to:?}"
         );
     }
     unlock(&first, &lease).await
@@ -85,7 +86,7 @@ pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
     let kind = listed.as_ref().err().map(shedlock_core::Error::kind);
     ensure!(
         kind == Some(ErrorKind::Unsupported),
-        "`list` is not declared, so it should be refused as unsupported, but got {listed:?}"
+        "`list` is not declared, so it should be refused as unsupported, but returned {listed:?}"
     );
     Ok(())
 }
@@ -109,7 +110,7 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
         let listed: Vec<_> = listed.into_iter().map(|record| record.name).collect();
         ensure!(
             listed == names,
-            "in pages of {size} the names {names:?} were listed as {listed:?}"
+            "in pages of {size}, the names {names:?} were listed as {listed:?}"
         );
     }
     let after = ListRequest::new().with_after(name("job-"));
@@ -148,7 +149,7 @@ pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext)
         for lock in &locks {
             ensure!(
                 listed.contains(lock),
-                "{lock} is held, but with foreign data beside it the list in pages of {size} is \
+                "{lock} is held, but with foreign data next to it the list in pages of {size} is \
                  {listed:?}"
             );
         }
@@ -184,7 +185,7 @@ pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> V
     let seen: Vec<_> = listed.iter().map(|r| (r.name.as_str(), r.state)).collect();
     ensure!(
         seen == [("held", LockState::Held), ("kept", LockState::AtLeast)],
-        "\"held\" is held and \"kept\" kept by at-least, the list of held locks is {seen:?}"
+        "\"held\" is held and at-least keeps \"kept\", but the list of held locks is {seen:?}"
     );
     for record in provider.list(&ListRequest::new()).await? {
         let expected = match record.name.as_str() {
@@ -244,7 +245,10 @@ pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) 
         is_free(&provider, &free).await?;
     }
     let found = provider.inspect(&name("never taken")).await?;
-    ensure!(found.is_none(), "a forced unlock made a record: {found:?}");
+    ensure!(
+        found.is_none(),
+        "a forced unlock created a record: {found:?}"
+    );
     Ok(())
 }
 
@@ -281,7 +285,7 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
             ),
             answer => {
                 return Err(Stop::failed(format!(
-                    "{} holds {job}, a forced unlock that expects {owner:?} was answered \
+                    "{} holds {job}, but a forced unlock that expects {owner:?} returned \
                      {answer:?}",
                     lease.owner()
                 )));
@@ -322,7 +326,8 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Ver
     let answer = provider.force_unlock(&wrong).await?;
     ensure!(
         matches!(answer, ForcedUnlock::OwnerDiffers(_)),
-        "\"java-host\" holds {job}, a forced unlock that expects another was answered {answer:?}"
+        "\"java-host\" holds {job}, but a forced unlock that expects another owner returned \
+         {answer:?}"
     );
     let mut right = ForceUnlockRequest::new(job.clone());
     // Some stores have no field for the host, so it cannot be expected there.
@@ -363,7 +368,7 @@ async fn freed(provider: &Provider, request: &ForceUnlockRequest) -> Result<Lock
     match provider.force_unlock(request).await? {
         ForcedUnlock::Freed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
-            "a forced unlock of {} should free it, but was answered {answer:?}",
+            "a forced unlock of {} should free it, but returned {answer:?}",
             request.name()
         ))),
     }
@@ -380,7 +385,7 @@ async fn pages(
         let page = provider.list(&request).await?;
         ensure!(
             page.len() <= size,
-            "a page of {size} was asked for, {} records came",
+            "a page of {size} records was requested, but {} were returned",
             page.len()
         );
         let Some(last) = page.last() else {

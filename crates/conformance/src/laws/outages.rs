@@ -42,8 +42,8 @@ pub async fn a_provider_that_cannot_reach_its_store_says_so_and_recovers(
         error
             .as_ref()
             .is_some_and(|error| error.kind() == ErrorKind::Unavailable),
-        "nothing can have been written by an attempt without a connection, so its error should \
-         be of kind Unavailable, but is {error:?}"
+        "an attempt without a connection cannot have written anything, so its error should be of \
+         kind Unavailable, but is {error:?}"
     );
     let request = context.request(&name("job"));
     line.proxy.heal().await?;
@@ -130,7 +130,7 @@ fn failed<T: std::fmt::Debug>(what: &str, answer: Result<T, Error>) -> Result<Er
             Ok(error)
         }
         Ok(answer) => Err(Stop::failed(format!(
-            "{what} without a store should be an error, but was answered {answer:?}"
+            "{what} without a store should be an error, but returned {answer:?}"
         ))),
     }
 }

@@ -109,8 +109,9 @@ async fn run_ends_in_time(context: &TestContext, provider: Provider) -> Verdict 
     match bounded(LONGEST_ASKING + SLACK, executor.execute(&config, async {})).await {
         Some(Err(error)) if error.is_retryable() => Ok(()),
         answer => Err(Stop::failed(format!(
-            "the store never answers, and a run with a store timeout of {STORE_TIMEOUT:?} should fail \
-             as Unknown or Unavailable within {LONGEST_ASKING:?}, but was {answer:?}"
+            "the store never answers, and a run with a store timeout of {STORE_TIMEOUT:?} should \
+             fail with OutcomeUnknown or Unavailable within {LONGEST_ASKING:?}, but returned \
+             {answer:?}"
         ))),
     }
 }
@@ -135,8 +136,8 @@ async fn ends_in_time(
         // There may be nothing to create.
         Ok(()) if call == Call::Migrate => Ok(()),
         answer => Err(Stop::failed(format!(
-            "{call:?} without any answer of the store should fail as Unknown or Unavailable, but \
-             got {answer:?}"
+            "{call:?} without any reply from the store should fail with OutcomeUnknown or \
+             Unavailable, but returned {answer:?}"
         ))),
     }
 }

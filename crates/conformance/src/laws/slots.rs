@@ -63,7 +63,7 @@ impl<'a> Slots<'a> {
         self.java(after, kept).await?;
         if self.context.read_as_shedlock(&self.job).await?.is_none() {
             return Err(Stop::not_applicable(
-                "what ShedLock no longer holds leaves no record in this store",
+                "a lock that ShedLock no longer holds leaves no record in this store",
             ));
         }
         Ok(())

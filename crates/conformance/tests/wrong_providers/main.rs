@@ -93,7 +93,7 @@ macro_rules! caught_on_the_way {
             for case in [$($case),+] {
                 match judge(Arc::new(Served::RIGHT), case).await {
                     Ok(()) => {}
-                    verdict => panic!("{case} does not pass where nothing is wrong: {verdict:?}"),
+                    verdict => panic!("{case} fails for a correct provider: {verdict:?}"),
                 }
                 match judge(Arc::new(served), case).await {
                     Err(Stop::Failed(_)) => {}
