@@ -103,8 +103,8 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
         return Outcome::Passed;
     }
     println!(
-        "What is gone or changed breaks the users of that crate. If it is meant, run `cargo xtask api \
-         --update`, and say so in CHANGELOG.md."
+        "Removed or changed items break users of that crate. If the change is intended, run \
+         `cargo xtask api --update` and mention it in CHANGELOG.md."
     );
     Outcome::Failed(format!("the public API differs: {}", differing.join(", ")))
 }

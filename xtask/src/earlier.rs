@@ -19,7 +19,8 @@ impl Earlier {
     pub(crate) fn of(name: &str) -> anyhow::Result<Self> {
         let commit = format!("{name}^{{commit}}");
         let found = host::output(git().args(["rev-parse", "--verify", "--quiet", &commit]));
-        let revision = found.with_context(|| format!("{name:?} names no commit here"))?;
+        let revision =
+            found.with_context(|| format!("{name:?} is not a commit of this repository"))?;
         let revision = revision.trim().to_owned();
         let folder = host::cache_dir()?.join("earlier").join(&revision);
         Ok(Self { revision, folder })

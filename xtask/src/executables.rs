@@ -337,7 +337,7 @@ impl Lanes {
                 .collect();
             lanes.into_iter().try_for_each(|lane| {
                 let ended = lane.join();
-                ended.map_err(|_| anyhow::anyhow!("a lane of the tests panicked"))?
+                ended.map_err(|_| anyhow::anyhow!("a thread that runs tests panicked"))?
             })
         })?;
         let (mut ended, _) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -77,7 +77,7 @@ pub(crate) fn cache_dir() -> anyhow::Result<PathBuf> {
     let dir = cache_dir_from(|name| env::var_os(name))?;
     fs::create_dir_all(&dir).with_context(|| {
         format!(
-            "the cache folder {} could not be made; set SHEDLOCK_CACHE to one that can",
+            "the cache folder {} could not be created; set SHEDLOCK_CACHE to a writable folder",
             dir.display()
         )
     })?;
@@ -94,7 +94,7 @@ fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> anyhow::Result
         .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("shedlock-xtask")))
         .or_else(|| set("HOME").map(|dir| dir.join(".cache").join("shedlock-xtask")))
         .context("no cache folder: set SHEDLOCK_CACHE, XDG_CACHE_HOME or HOME")?;
-    std::path::absolute(&dir).with_context(|| format!("{} is no path", dir.display()))
+    std::path::absolute(&dir).with_context(|| format!("{} is not a path", dir.display()))
 }
 
 /// A user of this machine that a server runs as.
@@ -116,7 +116,7 @@ impl Account {
             let said = output(Command::new("id").args([flag, user]))?;
             said.trim()
                 .parse()
-                .with_context(|| format!("`id {flag} {user}` said `{said}`"))
+                .with_context(|| format!("`id {flag} {user}` printed `{said}`"))
         };
         Ok(Some(Self {
             uid: id("-u")?,

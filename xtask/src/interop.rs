@@ -9,10 +9,10 @@ use std::process::ExitCode;
 /// Arguments of `cargo xtask interop`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this store; can be repeated. All that both speak if none is named.
+    /// Use only this store; can be repeated. All stores that both support if none is named.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
-    /// Do not install what is missing.
+    /// Do not install missing servers and tools.
     #[arg(long)]
     no_install: bool,
 }
@@ -36,8 +36,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(store) = args.stores.iter().find(|store| !STORES.contains(store)) {
         let known: Vec<_> = STORES.iter().map(|store| store.name()).collect();
         bail!(
-            "nothing can be shown on {}: ShedLock's module for it is not to be had, or it has none; \
-             name one of {}",
+            "cannot test interop on {}: ShedLock has no module for it, or the module is \
+             unavailable; name one of {}",
             store.name(),
             known.join(", ")
         );

@@ -23,7 +23,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
         if let Some(signal) = signals.forever().next() {
             eprintln!("\nxtask: signal {signal}: stopping what runs");
             if matches!(WHOLE.try_lock(), Err(TryLockError::WouldBlock)) {
-                eprintln!("xtask: waiting for the installation, which must not be cut");
+                eprintln!("xtask: waiting for the installation, which must not be interrupted");
             }
             let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
             run_dir::sweep_own();

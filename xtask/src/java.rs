@@ -43,8 +43,8 @@ impl Java {
         }
         if !is_there() {
             bail!(
-                "Maven and a JDK from version 17 on are needed to build the Java side: on Debian \
-                 `{}`, elsewhere install them so that `mvn` and `javac` are in PATH",
+                "Maven and JDK 17 or later are needed to build the Java side: on Debian `{}`, \
+                 elsewhere install them so that `mvn` and `javac` are in PATH",
                 debian::by_hand(&PACKAGES)
             );
         }

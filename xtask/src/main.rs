@@ -49,23 +49,24 @@ struct Cli {
 enum Task {
     /// Set up the real databases, check the code and run all tests.
     Test(test::Args),
-    /// Show that real ShedLock and ours exclude each other, on each store that both speak.
+    /// Test that real ShedLock and ours exclude each other, on each store that both support.
     Interop(interop::Args),
-    /// Kill and stop processes over a network that cuts and a store that crashes, for as long as you
+    /// Kill and stop processes while the network fails and the store crashes, for as long as you
     /// like.
     Torture(torture::Args),
-    /// Try what reads foreign bytes with what chance makes of known cases, for as long as you like.
+    /// Run the functions that read untrusted input on random changes of known cases, for as long as
+    /// you like.
     Fuzz(fuzz::Args),
     /// Measure what locks cost on the real databases, next to what the drivers cost.
     Bench(bench::Args),
-    /// Throw-away database servers for use by hand and by tests.
+    /// Start throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
     /// Write the tables of stores in README.md and docs/stores.md, from the profiles that the conformance kit writes.
     Table,
     /// Compare the public API of the published crates with its snapshot in `api.txt` of each.
     Api(api::Args),
-    /// Check the crates that state an older Rust than CI builds with, with that Rust.
+    /// Check each crate that declares an older Rust version than CI uses, with that version.
     OldestRust,
     /// Check licences, advisories and sources of the dependencies with cargo-deny.
     Deny,

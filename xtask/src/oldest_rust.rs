@@ -52,7 +52,7 @@ pub(crate) fn check(no_install: bool) -> anyhow::Result<Outcome> {
     }
     ensure!(
         !older.is_empty(),
-        "no crate states an older Rust than {ours}"
+        "no crate declares a Rust version older than {ours}"
     );
     for (version, packages) in older {
         let rustc = match compiler(version, no_install)? {
@@ -97,7 +97,8 @@ fn compiler(version: &str, no_install: bool) -> anyhow::Result<Result<PathBuf, S
         }
         if let Err(error) = unpack(version, &folder) {
             return Ok(Err(format!(
-                "Rust {version} is not installed, and Debian's packages of it cannot be had: {error:#}"
+                "Rust {version} is not installed, and Debian's packages of it are unavailable: \
+                 {error:#}"
             )));
         }
     }

@@ -90,12 +90,12 @@ impl FromStr for Process {
         let (pid, started) = text
             .trim()
             .split_once(' ')
-            .with_context(|| format!("`{text}` names no process and start time"))?;
+            .with_context(|| format!("`{text}` is not a process id and a start time"))?;
         let pid = Pid::from_raw(
             pid.parse()
-                .with_context(|| format!("`{pid}` is no process id"))?,
+                .with_context(|| format!("`{pid}` is not a process id"))?,
         )
-        .context("0 is no process id")?;
+        .context("0 is not a process id")?;
         Ok(Self {
             pid,
             started: started.to_owned(),

@@ -143,7 +143,7 @@ fn sheets() -> anyhow::Result<Vec<Sheet>> {
         })?;
         let text = fs::read_to_string(&path)?;
         let sheet: Sheet = serde_json::from_str(&text)
-            .with_context(|| format!("{} is no sheet of the kit's", path.display()))?;
+            .with_context(|| format!("{} is not a profile of the kit", path.display()))?;
         ensure!(
             sheet.title == entry.title,
             "{} calls {} {}",
@@ -166,7 +166,8 @@ fn table(sheets: &[Sheet]) -> anyhow::Result<String> {
         table += &format!(" {} |", sheet.title);
         ensure!(
             sheet.rows.len() == ROWS.len(),
-            "the sheet of {} has other rows than the table: write it again with SHEDLOCK_SHEETS=write",
+            "the profile of {} has other rows than the table: write it again with \
+             SHEDLOCK_SHEETS=write",
             sheet.title
         );
     }

@@ -23,18 +23,18 @@ const FULL: &str = "SHEDLOCK_TEST_FULL";
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only the tests that need this store and those that need none; can be repeated. Everything,
-    /// with the checks of the code, if none is named.
+    /// Run only the tests that need this store and those that need none; can be repeated. If none
+    /// is named, run everything, including the checks of the code.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
     /// Run every case of the conformance kit on every harness, and the long forms of the searches
     /// (model, simulation, drills).
     #[arg(long)]
     full: bool,
-    /// Do not install what is missing.
+    /// Do not install missing servers and tools.
     #[arg(long)]
     no_install: bool,
-    /// For `cargo test`, instead of the checks of the code.
+    /// Arguments for `cargo test`; the checks of the code are then skipped.
     #[arg(last = true, value_name = "ARGS")]
     cargo_args: Vec<OsString>,
     /// Whether real ShedLock is needed, whatever is picked.

@@ -13,35 +13,35 @@ use std::process::ExitCode;
 /// Arguments of `cargo xtask torture`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The store.
+    /// The store to use.
     #[arg(long, value_enum)]
     store: Store,
-    /// How long.
+    /// How long to run, in minutes.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
-    /// Chooses as an earlier run did, which told its seed.
+    /// Repeat the random choices of an earlier run, which printed this seed.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many processes of real ShedLock are among the tortured, beside ours.
+    /// How many processes of real ShedLock to run alongside ours.
     #[arg(long, value_name = "PROCESSES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=16))]
     java: u64,
-    /// Put workers of an earlier version beside ours, as in a rolling upgrade: three of them, built
-    /// from this revision of the repository, such as a tag.
+    /// Run three workers of an earlier version alongside ours, as in a rolling upgrade, built from
+    /// this revision of the repository, such as a tag.
     #[arg(long, value_name = "REVISION", conflicts_with = "wrong")]
     old: Option<String>,
-    /// How long, at most, a worker rests between two attempts, in milliseconds; between two faults
-    /// there is a pause of up to twenty times that. More makes a long run lighter: the checker reads
-    /// the whole history at its end.
+    /// The longest pause of a worker between two attempts, in milliseconds; the pause between two
+    /// faults is up to twenty times as long. Increase it for long runs, because the checker reads
+    /// the whole history at the end.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 50)]
     rest: u64,
-    /// Writes what was done, and what came of it, into this file as JSON.
+    /// Write a summary of the run to this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Instead of all that, has the processes follow a wrong protocol, each that is known if this is
-    /// `all`, and shows that the checker finds it out. One of them needs `--java 3`.
+    /// Instead, let the processes follow this wrong protocol, or each known one if this is `all`,
+    /// and check that the checker detects it. One of them needs `--java 3`.
     #[arg(long, value_name = "PROTOCOL", conflicts_with_all = ["minutes", "rest", "json"])]
     wrong: Option<String>,
-    /// Do not install what is missing.
+    /// Do not install missing servers and tools.
     #[arg(long)]
     no_install: bool,
 }
@@ -57,22 +57,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (package, target) = match args.store.kind() {
         Some(kind) => kind.kit(),
         None if args.store == Store::SQLITE => ("shedlock-sql", "conformance_sqlite"),
-        None => bail!("the memory of one process is shared with no other one"),
+        None => bail!("the memory of a process cannot be shared with other processes"),
     };
     if args.java > 0 && !SHARED.contains(&args.store) {
         let shared = SHARED.map(Store::name).join(", ");
         bail!(
-            "no ShedLock can be tortured beside ours on {}: it has no provider for it, or one whose \
-             unlock frees whoever holds the lock; name one of {shared}",
+            "cannot torture ShedLock alongside ours on {}: ShedLock has no provider for it, or \
+             one whose unlock frees the lock of any holder; name one of {shared}",
             args.store.name()
         );
     }
     if args.wrong.as_deref() == Some(OF_ONE_HOST) {
         if args.java < 2 {
-            bail!("`{OF_ONE_HOST}` is about several processes of ShedLock: add `--java 3`");
+            bail!("`{OF_ONE_HOST}` needs several processes of ShedLock: add `--java 3`");
         }
         if args.store == Store::REDIS {
-            bail!("`{OF_ONE_HOST}` is no fault on Redis, where each lease has a value of its own");
+            bail!("`{OF_ONE_HOST}` is not a fault on Redis, where each lease has its own value");
         }
     }
     let case = match args.wrong {

@@ -143,8 +143,7 @@ impl RemoteClient {
             .await
             .ok_or_else(|| {
                 Stop::failed(format!(
-                    "a child process did not answer within \
-                                                 {PATIENCE:?}"
+                    "a child process did not answer within {PATIENCE:?}"
                 ))
             })??
             .ok_or_else(|| Stop::failed("a child process ended early"))?;

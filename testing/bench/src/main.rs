@@ -37,19 +37,19 @@ use report::Report;
 use site::{Durability, Site};
 use store::Store;
 
-/// Measures locks over the stores that the environment names.
+/// Measure locks over the stores that the environment names.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     role: Option<Role>,
-    /// Only this store; can be repeated. All if none is named.
+    /// Use only this store; can be repeated. All stores if none is named.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
-    /// How often each side of a comparison is measured.
+    /// How often to measure each side of a comparison.
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// A first impression: a few short rounds.
+    /// Run only a few short rounds, for a first impression.
     #[arg(long)]
     quick: bool,
     /// Also write the rows to this file.
@@ -57,21 +57,22 @@ struct Cli {
     json: Option<PathBuf>,
 }
 
-/// What this program is started as by itself.
+/// The roles in which this program starts itself.
 #[derive(Subcommand)]
 enum Role {
     /// One of the processes that contend for a slot.
     #[command(hide = true)]
     Contend,
-    /// Compares with ShedLock and other locks.
+    /// Compare with ShedLock and other locks.
     Peers {
-        /// Only this store; can be repeated. All that others speak, too, if none is named.
+        /// Use only this store; can be repeated. All stores that others support, too, if none is
+        /// named.
         #[arg(long = "store", value_name = "STORE", value_enum)]
         stores: Vec<Store>,
-        /// How often each contender is measured.
+        /// How often to measure each contender.
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
         rounds: Option<u32>,
-        /// A first impression: a few short rounds.
+        /// Run only a few short rounds, for a first impression.
         #[arg(long)]
         quick: bool,
         /// Also write the outcome to this file.

@@ -14,23 +14,23 @@ use std::process::ExitCode;
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only this store; can be repeated. All if none is named.
+    /// Use only this store; can be repeated. All stores if none is named.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
     /// Compare with ShedLock, other locks in Rust and the bare statements, on the stores that they
-    /// speak. With SHEDLOCK_BLESS=1 docs/performance.md tells of it.
+    /// support. With SHEDLOCK_BLESS=1, write the results to docs/performance.md.
     #[arg(long)]
     peers: bool,
-    /// How often each side of a comparison is measured.
+    /// How often to measure each side of a comparison.
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// A first impression: a few short rounds.
+    /// Run only a few short rounds, for a first impression.
     #[arg(long)]
     quick: bool,
     /// Also write the rows as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Do not install what is missing.
+    /// Do not install missing servers and tools.
     #[arg(long)]
     no_install: bool,
 }

@@ -61,7 +61,7 @@ pub(super) fn build(
         .context("Cargo.lock cannot be copied")?;
     let version = host::output(Command::new("rustc").arg("-vV"))?;
     let triple = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let triple = triple.context("rustc does not tell what it compiles for")?;
+    let triple = triple.context("cannot read the host target from `rustc -vV`")?;
     let mut command = steps::cargo();
     command
         .current_dir(&folder)

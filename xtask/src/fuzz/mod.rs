@@ -13,17 +13,19 @@ use std::rc::Rc;
 /// Arguments of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How long each target is tried.
+    /// How long to run each target, in minutes.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
-    /// Only this target, as `redis/url`, or all of a package, as `redis`; can be repeated.
+    /// Run only this target, such as `redis/url`, or all targets of a package, such as `redis`; can
+    /// be repeated.
     #[arg(long = "target", value_name = "TARGET")]
     targets: Vec<String>,
-    /// Chooses as an earlier run did, which told its seed.
+    /// Repeat the random choices of an earlier run, which printed this seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// By libFuzzer, which sees what each input reaches: needs a C++ compiler, and builds the clients
-    /// again. The command and the attributes, which are no libraries, cannot be tried so.
+    /// Use libFuzzer, which follows the code that each input reaches: needs a C++ compiler, and
+    /// builds the clients again. The command and the attributes are not libraries, so they cannot
+    /// be tested this way.
     #[arg(long)]
     guided: bool,
 }
@@ -146,7 +148,7 @@ fn targets(args: &Args) -> anyhow::Result<Vec<Target>> {
         }
     }
     if targets.is_empty() {
-        bail!("there is no such target: each folder in tests/corpus of a package is one");
+        bail!("no such target: each folder in tests/corpus of a package is a target");
     }
     Ok(targets)
 }
@@ -191,7 +193,7 @@ mod tests {
             let is_guided = found.is_some_and(|package| package.is_shown);
             assert!(
                 is_guided,
-                "{feature}: {own} has no tests/corpus, or does not show its module fuzz"
+                "{feature}: {own} has no tests/corpus, or does not export its module fuzz"
             );
         }
         assert!(packages.iter().any(|package| package.name == "shedlock"));

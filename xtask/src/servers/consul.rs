@@ -132,11 +132,13 @@ fn probe(host: &str, port: u16) -> anyhow::Result<String> {
 
 fn version(answer: &str) -> anyhow::Result<String> {
     if answer.starts_with("HTTP/1.0 403") {
-        return Ok("version not told without a token".to_owned());
+        return Ok("version not reported without a token".to_owned());
     }
     let version = answer.split_once("\"Version\":\"").map(|(_, rest)| rest);
     let version = version.and_then(|rest| rest.split('"').next());
-    Ok(version.context("it does not tell its version")?.to_owned())
+    Ok(version
+        .context("it does not report its version")?
+        .to_owned())
 }
 
 #[cfg(test)]
@@ -148,7 +150,7 @@ mod tests {
         let said = "HTTP/1.0 200 OK\r\n\r\n{\"Config\":{\"Server\":true,\"Version\":\"1.8.7\"}}";
         assert_eq!(version(said).unwrap(), "1.8.7");
         let locked = "HTTP/1.0 403 Forbidden\r\n\r\nPermission denied";
-        assert!(version(locked).unwrap().contains("not told"));
+        assert!(version(locked).unwrap().contains("not reported"));
         assert!(version("HTTP/1.0 200 OK\r\n\r\n<html>").is_err());
     }
 }

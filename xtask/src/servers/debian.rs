@@ -79,8 +79,8 @@ impl NoServices {
                 return Ok(Self { ours: false });
             }
             bail!(
-                "{POLICY} lets packages start their services, which would run servers that \
-                 nobody asked for: install the packages by hand"
+                "{POLICY} lets packages start their services, which would start servers that you \
+                 did not request: install the packages by hand"
             );
         }
         fs::write(policy, OUR_POLICY)
@@ -93,7 +93,7 @@ impl NoServices {
 impl Drop for NoServices {
     fn drop(&mut self) {
         if self.ours && fs::remove_file(POLICY).is_err() {
-            eprintln!("xtask: {POLICY} could not be removed; please do");
+            eprintln!("xtask: {POLICY} could not be removed; please remove it");
         }
     }
 }

@@ -101,7 +101,9 @@ fn probe(host: &str, port: u16) -> anyhow::Result<String> {
 fn version(answer: &str) -> anyhow::Result<String> {
     let version = answer.split_once("\"etcdserver\":\"").map(|(_, rest)| rest);
     let version = version.and_then(|rest| rest.split('"').next());
-    Ok(version.context("it does not tell its version")?.to_owned())
+    Ok(version
+        .context("it does not report its version")?
+        .to_owned())
 }
 
 #[cfg(test)]

@@ -200,7 +200,7 @@ impl Instance {
                     .map_or(String::new(), |e| format!("{e:#}"));
                 let seconds = START.as_secs();
                 bail!(
-                    "{name} did not serve within {seconds} s: {why}: {}",
+                    "{name} was not ready within {seconds} s: {why}: {}",
                     self.last_words()
                 );
             }

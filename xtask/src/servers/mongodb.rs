@@ -158,7 +158,9 @@ impl Server for Mongodb {
 /// The version that the MongoDB at this address reports, even if it requires a password.
 fn probe(host: &str, port: u16) -> anyhow::Result<String> {
     let mut stream = connect(host, port)?;
-    stream.write_all(&question()).context("it hung up")?;
+    stream
+        .write_all(&question())
+        .context("it closed the connection")?;
     version(&mut stream)
 }
 
@@ -184,7 +186,7 @@ fn version(stream: &mut impl Read) -> anyhow::Result<String> {
     stream
         .take(u64::from(length).saturating_sub(16))
         .read_to_end(&mut body)
-        .context("half an answer")?;
+        .context("its answer is incomplete")?;
     let text = |key: &[u8]| {
         let at = body.windows(key.len()).position(|window| window == key)?;
         // A length follows the key.

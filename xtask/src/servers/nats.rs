@@ -125,9 +125,9 @@ impl Version {
     /// Why it is missing and how to get it.
     pub(crate) fn what_to_do(&self, compose: &str, variable: &str) -> String {
         format!(
-            "not built; it is built by itself (`go install {MODULE}@v{}`) where Go {OLDEST_GO} or \
-             later is in PATH and reaches a module proxy: on Debian install `{GO_PACKAGE}` of \
-             trixie-backports, or Go from https://go.dev/dl; or run `{compose}` and set \
+            "not built; it is built automatically (`go install {MODULE}@v{}`) if Go {OLDEST_GO} \
+             or later is in PATH and can reach a module proxy: on Debian install `{GO_PACKAGE}` \
+             of trixie-backports, or Go from https://go.dev/dl; or run `{compose}` and set \
              {variable} as that file says",
             self.version
         )
@@ -230,11 +230,13 @@ fn version(stream: &mut impl Read) -> anyhow::Result<String> {
         bail!("it says: {}", line.trim());
     };
     if !info.contains("\"jetstream\":true") {
-        bail!("JetStream is not switched on there");
+        bail!("JetStream is not enabled there");
     }
     let version = info.split_once("\"version\":\"").map(|(_, rest)| rest);
     let version = version.and_then(|rest| rest.split('"').next());
-    Ok(version.context("it does not tell its version")?.to_owned())
+    Ok(version
+        .context("it does not report its version")?
+        .to_owned())
 }
 
 #[cfg(test)]

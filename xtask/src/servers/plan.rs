@@ -65,7 +65,7 @@ impl Plan {
             return Ok(Self { offers });
         }
         bail!(
-            "not every store that was asked for can be had:\n  {}",
+            "some of the requested stores are unavailable:\n  {}",
             lacking.join("\n  ")
         )
     }
@@ -148,12 +148,12 @@ fn install(
     }
     for server in extracts {
         if let Err(error) = server.extract() {
-            eprintln!("xtask: {} is not to be had: {error:#}", server.name);
+            eprintln!("xtask: {} is unavailable: {error:#}", server.name);
         }
     }
     for (kind, step) in steps {
         if let Err(error) = step() {
-            eprintln!("xtask: {} is not to be had: {error:#}", kind.name());
+            eprintln!("xtask: {} is unavailable: {error:#}", kind.name());
         }
     }
     Ok(())
@@ -163,7 +163,10 @@ fn install(
 fn offer(kind: Kind, profile: &Profile) -> anyhow::Result<Offer> {
     if let Some(url) = given_url(kind, profile) {
         let version = kind.version_at(&url).with_context(|| {
-            format!("{} names a server that does not serve", kind.url_variable())
+            format!(
+                "the server that {} names does not respond correctly",
+                kind.url_variable()
+            )
         })?;
         return Ok(Offer::Given { url, version });
     }

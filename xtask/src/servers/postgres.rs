@@ -160,7 +160,7 @@ pub(super) fn version_at(at: &Address<'_>) -> anyhow::Result<String> {
         // Our probe has no passwords; the tests do.
         let locked = error.to_string().contains("password");
         ensure!(locked, error);
-        Ok("version not told without a password".to_owned())
+        Ok("version not reported without a password".to_owned())
     })
 }
 

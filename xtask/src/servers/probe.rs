@@ -23,10 +23,10 @@ pub(crate) fn postgres(
         hello.extend_from_slice(word.as_bytes());
         hello.push(0);
     }
-    let length = i32::try_from(hello.len() + 4).context("too long a greeting")?;
+    let length = i32::try_from(hello.len() + 4).context("the greeting is too long")?;
     stream
         .write_all(&[&length.to_be_bytes()[..], &hello].concat())
-        .context("it hung up")?;
+        .context("it closed the connection")?;
     postgres_version(&mut stream)
 }
 
@@ -41,14 +41,15 @@ pub(crate) fn redis(host: &str, port: u16) -> anyhow::Result<(bool, String)> {
     let mut stream = connect(host, port)?;
     stream
         .write_all(b"*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n")
-        .context("it hung up")?;
+        .context("it closed the connection")?;
     redis_version(&mut stream)
 }
 
 /// The reply of an HTTP server, including headers.
 pub(crate) fn get(host: &str, port: u16, path: &str) -> anyhow::Result<String> {
     let mut stream = connect(host, port)?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").context("it hung up")?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n")
+        .context("it closed the connection")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).context("no answer")?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
@@ -82,7 +83,7 @@ fn postgres_version(stream: &mut impl Read) -> anyhow::Result<String> {
         stream
             .take(body)
             .read_to_end(&mut bytes)
-            .context("half an answer")?;
+            .context("its answer is incomplete")?;
         match kind {
             b'R' if bytes != [0; 4] => bail!("it asks for a password"),
             b'S' => {
@@ -94,7 +95,7 @@ fn postgres_version(stream: &mut impl Read) -> anyhow::Result<String> {
                 }
             }
             b'E' => bail!("it says: {}", postgres_message(&bytes)),
-            b'Z' => return version.context("it does not tell its version"),
+            b'Z' => return version.context("it does not report its version"),
             _ => {}
         }
     }
@@ -150,7 +151,7 @@ fn redis_version(stream: &mut impl Read) -> anyhow::Result<(bool, String)> {
     stream
         .take(length)
         .read_to_string(&mut info)
-        .context("half an answer")?;
+        .context("its answer is incomplete")?;
     let value = |key: &str| {
         info.lines()
             .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
@@ -158,7 +159,7 @@ fn redis_version(stream: &mut impl Read) -> anyhow::Result<(bool, String)> {
     // Valkey reports the Redis version that it was forked from.
     let said = value("valkey_version").map(|version| (true, version.to_owned()));
     said.or_else(|| value("redis_version").map(|version| (false, version.to_owned())))
-        .context("it does not tell its version")
+        .context("it does not report its version")
 }
 
 #[cfg(test)]

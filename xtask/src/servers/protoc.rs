@@ -26,8 +26,8 @@ pub(super) fn works() -> bool {
 pub(crate) fn check() -> anyhow::Result<()> {
     compile().with_context(|| {
         format!(
-            "no working `protoc`, which the client of etcd is built with: on Debian `{}`, elsewhere \
-             install the protobuf compiler or name it in PROTOC",
+            "no working `protoc`, which is needed to build the client of etcd: on Debian `{}`, \
+             elsewhere install the protobuf compiler or name it in PROTOC",
             debian::by_hand(&PACKAGES)
         )
     })

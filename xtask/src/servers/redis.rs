@@ -136,7 +136,7 @@ fn version_at(at: &Address<'_>, is_valkey: bool) -> anyhow::Result<String> {
     let (found, version) = probe::redis(at.host, at.port)?;
     ensure!(
         found == is_valkey,
-        "the server there is version {version} of the other one, of Redis and Valkey"
+        "Redis was expected and Valkey found, or the reverse: version {version}"
     );
     Ok(version)
 }

@@ -259,7 +259,7 @@ fn sweep_leftovers() -> anyhow::Result<()> {
             File::open(&entry).is_ok_and(|lock| lock.try_lock().is_ok() && sweep_entry(&entry));
         if left {
             eprintln!(
-                "xtask: removed what a killed run had left ({})",
+                "xtask: removed the leftovers of a killed run ({})",
                 entry.display()
             );
         }
@@ -299,7 +299,10 @@ fn sweep(path: &Path) {
         || !matches!(fs::remove_dir_all(path), Err(error) if error.kind() != io::ErrorKind::NotFound),
     );
     if !gone {
-        eprintln!("xtask: {} could not be removed; please do", path.display());
+        eprintln!(
+            "xtask: {} could not be removed; please remove it",
+            path.display()
+        );
     }
 }
 

@@ -21,17 +21,19 @@ use std::str::FromStr;
 /// Arguments of `cargo xtask servers up`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A store to serve; all that have servers if none is named.
+    /// Start the servers of this store; can be repeated. All stores that have servers if none is
+    /// named.
     #[arg(long = "store", value_name = "STORE", value_enum)]
     stores: Vec<Store>,
-    /// An argument for the server's own command line, such as `-cwal_level=minimal`; can be
-    /// repeated. Name one store with it, since each has its own words.
+    /// Add this argument to the server's command line, such as `-cwal_level=minimal`; can be
+    /// repeated. Name exactly one store with it, because the arguments differ between servers.
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     extra_arg: Vec<String>,
-    /// Without what stands beside a store: PgBouncer, the second MariaDB, Valkey, newer versions of NATS.
+    /// Do not start the companions of a store: PgBouncer, the second MariaDB, Valkey, newer
+    /// versions of NATS.
     #[arg(long)]
     bare: bool,
-    /// Do not install what is missing.
+    /// Do not install missing servers and tools.
     #[arg(long)]
     no_install: bool,
 }
@@ -112,7 +114,7 @@ impl Order {
     fn carry_out(&self, servers: &mut Servers) -> anyhow::Result<()> {
         let (instance, run) = servers
             .instance_mut(&self.name)
-            .with_context(|| format!("`{}` is not one of the servers that are up", self.name))?;
+            .with_context(|| format!("`{}` is not one of the servers of this run", self.name))?;
         self.verb.apply(instance, run)
     }
 }
@@ -142,7 +144,8 @@ impl FromStr for Order {
         let words: Vec<_> = line.split_whitespace().collect();
         let [verb, name] = words[..] else {
             bail!(
-                "`{line}` is no order: write `stop`, `kill`, `start`, `freeze` or `thaw`, then a name"
+                "`{line}` is not a command: write `stop`, `kill`, `start`, `freeze` or `thaw`, \
+                 then a name"
             )
         };
         let verb = match verb {
@@ -151,7 +154,7 @@ impl FromStr for Order {
             "start" => Verb::Start,
             "freeze" => Verb::Freeze,
             "thaw" => Verb::Thaw,
-            _ => bail!("`{verb}` is none of `stop`, `kill`, `start`, `freeze`, `thaw`"),
+            _ => bail!("`{verb}` is not one of `stop`, `kill`, `start`, `freeze`, `thaw`"),
         };
         Ok(Self {
             verb,

@@ -124,7 +124,7 @@ fn version(said: &str) -> anyhow::Result<String> {
         return Ok(version.to_owned());
     }
     if said.contains("whitelist") {
-        return Ok("version not told (srvr is not in its 4lw.commands.whitelist)".to_owned());
+        return Ok("version not reported (srvr is not in its 4lw.commands.whitelist)".to_owned());
     }
     bail!("it says: {}", said.trim())
 }
@@ -138,7 +138,7 @@ mod tests {
         let up = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024\nMode: standalone\n";
         assert_eq!(version(up).unwrap(), "3.8.0");
         let mute = "srvr is not executed because it is not in the whitelist.\n";
-        assert!(version(mute).unwrap().contains("not told"));
+        assert!(version(mute).unwrap().contains("not reported"));
         let starting = "This ZooKeeper instance is not currently serving requests\n";
         let said = version(starting).unwrap_err().to_string();
         assert!(said.contains("not currently serving"), "{said}");

@@ -118,8 +118,7 @@ pub async fn tokens_of_wrong_clients_grow(context: &TestContext) -> Verdict {
         let token = lease.fencing_token().unwrap_or_default();
         ensure!(
             token > last,
-            "the fencing token {token} is not larger than the previous one, \
-                               {last}"
+            "the fencing token {token} is not larger than the previous one, {last}"
         );
         last = token;
         unlock(provider, &lease).await?;

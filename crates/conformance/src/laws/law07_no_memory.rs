@@ -161,8 +161,7 @@ async fn reading_says_so_or_finds_nothing(
     match provider.inspect(lease.name()).await {
         Ok(found) => ensure!(
             found.is_none(),
-            "inspect returned a record although there is no \
-                                               container: {found:?}"
+            "inspect returned a record although there is no container: {found:?}"
         ),
         Err(error) => is_configuration(&error)?,
     }
@@ -170,8 +169,7 @@ async fn reading_says_so_or_finds_nothing(
         match provider.list(&ListRequest::new()).await {
             Ok(found) => ensure!(
                 found.is_empty(),
-                "list returned records although there is no \
-                                                    container: {found:?}"
+                "list returned records although there is no container: {found:?}"
             ),
             Err(error) => is_configuration(&error)?,
         }
