@@ -38,7 +38,7 @@ pub(crate) fn is_refusal_of_url(error: &Error, url: &str, kinds: &[ErrorKind]) {
     }
     assert!(
         !holds_secret(url) || !all.contains(SECRET),
-        "tells a password: {all}"
+        "shows a password: {all}"
     );
 }
 

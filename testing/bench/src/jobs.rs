@@ -132,7 +132,7 @@ enum Waits {
 /// nothing that is due by the wall clock.
 fn all_wake_ups() -> anyhow::Result<Option<[f64; 4]>> {
     if !cfg!(target_os = "linux") {
-        eprintln!("bench: wake-ups are NOT counted: only Linux tells of a single thread");
+        eprintln!("bench: wake-ups are NOT counted: only Linux counts them for a single thread");
         return Ok(None);
     }
     let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3_600));

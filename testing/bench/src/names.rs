@@ -74,7 +74,7 @@ impl Table {
         let rows = site.fill(table, names).await?;
         ensure!(
             rows == u64::from(names),
-            "table {table} has {rows} rows where {names} were to be made"
+            "table {table} has {rows} rows, but should have {names}"
         );
         Ok(Self { provider, names })
     }

@@ -122,7 +122,7 @@ pub(crate) async fn take(provider: &dyn LockProvider, name: &LockName) -> anyhow
     let attempt = provider.attempt(&request).await?;
     attempt
         .acquired()
-        .with_context(|| format!("{name} was held by somebody else"))
+        .with_context(|| format!("{name} was held by another owner"))
 }
 
 /// An attempt that loses.
@@ -130,7 +130,7 @@ pub(crate) async fn lose(provider: &dyn LockProvider, name: &LockName) -> anyhow
     let request = AttemptRequest::new(name.clone(), Owner::generate(), AT_MOST);
     match provider.attempt(&request).await? {
         Attempt::Skipped(_) => Ok(()),
-        other => bail!("{name} should be held by somebody else, got {other:?}"),
+        other => bail!("{name} should be held by another owner, got {other:?}"),
     }
 }
 

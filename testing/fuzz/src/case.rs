@@ -68,5 +68,5 @@ fn be_quiet() {
 fn message(said: &(dyn Any + Send)) -> String {
     let text = said.downcast_ref::<String>().cloned();
     let text = text.or_else(|| said.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    text.unwrap_or_else(|| "a panic without words".to_owned())
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }

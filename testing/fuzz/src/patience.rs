@@ -72,7 +72,7 @@ fn give_up(name: &str, bytes: &[u8]) {
     // Written directly to stderr, because the test harness captures what tests print.
     let _ = writeln!(
         std::io::stderr(),
-        "fuzz {name}: no end after {} s with {}",
+        "fuzz {name}: still running after {} s with {}",
         LONGEST.as_secs(),
         bytes.escape_ascii()
     );

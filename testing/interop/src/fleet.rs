@@ -47,7 +47,7 @@ impl Fleets {
         let java = start(self, &place.arguments).await?;
         java.lock(EARLY, Duration::from_secs(60))
             .await?
-            .context("nobody can hold a lock of a new table")?;
+            .context("a lock in a new table should be free")?;
 
         let rust = connect(&place).await?;
         let early = rust.inspect(&LockName::new(EARLY)?).await?;
@@ -222,7 +222,9 @@ impl OursFirst {
         let ours = connect(&place).await?;
         let minute = Duration::from_secs(60);
         let early = attempt(&ours, EARLY, minute, Duration::ZERO).await?;
-        let _held = early.acquired().context("nobody else is there")?;
+        let _held = early
+            .acquired()
+            .context("the lock should be free: no other process uses the store")?;
         let theirs = fleet.java.open(&place.arguments).await?;
         let taken = fleet.java.lock_at(theirs, EARLY, minute).await?;
         Ok(Self {

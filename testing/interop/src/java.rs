@@ -121,7 +121,9 @@ impl Java {
             .ask(json!({ "do": "open", "arguments": arguments }))
             .await?;
         let provider = answer["provider"].as_u64();
-        provider.map(Provider).context("no word on the provider")
+        provider
+            .map(Provider)
+            .context("the answer does not name the provider")
     }
 
     /// Acquires the lock; `None` if another owner holds it.
@@ -233,10 +235,14 @@ impl Java {
             command["scheduler_proxy"] = true.into();
         }
         let answer = self.ask(command).await?;
-        let runs = answer["runs"].as_array().context("no word on its runs")?;
+        let runs = answer["runs"]
+            .as_array()
+            .context("the answer does not list the runs")?;
         Ok(Runs {
             begun: runs.iter().filter_map(Value::as_u64).collect(),
-            overruns: answer["overruns"].as_u64().context("no word on overruns")?,
+            overruns: answer["overruns"]
+                .as_u64()
+                .context("the answer does not count the overruns")?,
         })
     }
 

@@ -51,7 +51,7 @@ impl Post {
         let server = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(host)
             .port(
                 port.parse()
-                    .context("the mail server's port is no number")?,
+                    .context("the mail server's port is not a number")?,
             )
             .hello_name(ClientId::Domain(sender.to_owned()))
             .build();

@@ -52,7 +52,7 @@ impl std::fmt::Display for Failure {
         }
         write!(
             f,
-            "{:?} is broken: {}\nagain with SHEDLOCK_SIMULATION_SEED={}",
+            "{:?} is broken: {}\nto repeat it, set SHEDLOCK_SIMULATION_SEED={}",
             self.law, self.what, self.seed
         )
     }
@@ -174,7 +174,7 @@ impl Run {
             self.events += 1;
             self.happens(event);
             if self.events > most {
-                let what = format!("{} events, and no end", self.events);
+                let what = format!("still running after {} events", self.events);
                 self.ledger.accuse(Law::Pauses, what);
             }
             if self.ledger.broken().is_some() {
@@ -422,7 +422,7 @@ impl Run {
                 .last_acquired(&name)
                 .is_none_or(|at| at < healed_at)
             {
-                let what = format!("nobody has taken {name} since everything was healed");
+                let what = format!("no one has taken {name} since all faults ended");
                 self.ledger.accuse(Law::Liveness, what);
             }
         }

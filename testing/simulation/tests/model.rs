@@ -59,7 +59,7 @@ fn breaks(judged_by: JudgedBy, wrong: Wrong, law: Law, bounds: Bounds) {
     assert_eq!(
         broken,
         Some(law),
-        "{wrong:?} was not found out in {states} states"
+        "{wrong:?} was not detected in {states} states"
     );
     println!(
         "{wrong:?} breaks {law:?} after {} events: {events:?}",
@@ -361,7 +361,7 @@ fn tolerated_skew_counts_on_both_sides_between_ours_and_on_one_against_shedlock(
             assert_eq!(
                 ours.is_none(),
                 ahead <= 2 * tolerated_skew,
-                "ours, {ahead} ahead, {tolerated_skew} tolerated"
+                "our clock {ahead} ahead, {tolerated_skew} tolerated"
             );
             let mixed = check(clients, None, bounds(vec![1])).0;
             assert_eq!(

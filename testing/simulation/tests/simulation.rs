@@ -120,7 +120,7 @@ fn found(wrong: Wrong, laws: &[Law]) {
         );
         return;
     }
-    panic!("{wrong:?} was not found out in {FOUND_WITHIN} seeds");
+    panic!("{wrong:?} was not detected in {FOUND_WITHIN} seeds");
 }
 
 #[test]

@@ -24,10 +24,10 @@ impl StoreFault {
     /// The text under which the fault is counted.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Self::FewConnections => "times of few connections",
-            Self::ReadOnly => "times of only reading",
-            Self::Full => "times without room",
-            Self::Busy => "times kept by somebody else",
+            Self::FewConnections => "periods with few connections",
+            Self::ReadOnly => "read-only periods",
+            Self::Full => "periods without space",
+            Self::Busy => "periods locked by another client",
         }
     }
 }

@@ -57,7 +57,9 @@ impl Driver {
             .spawn()?;
         let pipes = (process.stdin.take(), process.stdout.take(), process.id());
         let (Some(input), Some(output), Some(number)) = pipes else {
-            return Err(Stop::failed("a process of ShedLock ended at once"));
+            return Err(Stop::failed(
+                "a process of ShedLock ended immediately after its start",
+            ));
         };
         let is_ready = Arc::new(AtomicBool::new(false));
         let jobs = spec.jobs.iter();

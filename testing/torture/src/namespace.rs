@@ -84,7 +84,10 @@ impl Arena {
     ) -> Result<Self, Stop> {
         let harness = context.harness().name();
         let is_known = known(innermost(context.namespace())).is_some();
-        let wrong = format!("{harness} has other namespaces than `shedlock_torture::main` is told");
+        let wrong = format!(
+            "the namespaces of {harness} are not of the type that \
+             `shedlock_torture::main` was given"
+        );
         is_known
             .then_some(Self { context, known })
             .ok_or(Stop::Failed(wrong))

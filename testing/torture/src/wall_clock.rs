@@ -48,7 +48,7 @@ impl WallClock {
     /// Why this cannot be tested.
     pub(crate) fn reach(context: &Arena) -> Result<i64, String> {
         if context.namespace().store_addr().is_none() {
-            return Err("the store is not told from its clients by an address".to_owned());
+            return Err("the store and its clients do not have separate addresses".to_owned());
         }
         let Capabilities {
             clock, slot_clock, ..

@@ -204,8 +204,8 @@ impl WorkerPool {
             let is_near = is.is_some_and(|is| is.abs_diff(should_be) <= near.unsigned_abs());
             (!is_near).then(|| {
                 format!(
-                    "the wall clock of worker {number} should be ahead by {should_be} ms, but it is by {is:?}: \
-                     libfaketime has no effect"
+                    "the wall clock of worker {number} should be ahead by {should_be} ms, but is \
+                     ahead by {is:?}: libfaketime has no effect"
                 )
             })
         })

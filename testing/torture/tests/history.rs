@@ -334,7 +334,7 @@ fn a_grant_within_a_long_lease_is_convicted_by_the_stores_clock_though_another_l
         .event(310, "b", granted(285, 2))
         .event(320, "c", granted(290, 3))
         .must_be_convicted_of(
-            "overlap in the store: killed held job until 1900000000300500000, c ",
+            "overlap in the store: killed held job until 1900000000300500000, but c ",
         );
 }
 

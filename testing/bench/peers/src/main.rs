@@ -14,7 +14,7 @@ const URL: &str = "SHEDLOCK_BENCH_CONTEND_URL";
 
 fn main() -> anyhow::Result<()> {
     let who = env::args().nth(1);
-    let who = who.context("the first argument says which lock is measured")?;
+    let who = who.context("the first argument should name the lock to measure")?;
     let url = env::var(URL).with_context(|| format!("{URL} is not set"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

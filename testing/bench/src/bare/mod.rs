@@ -52,7 +52,7 @@ const CLIENTS: &[(&str, Connect)] = &[
 /// A connection to the server of this store.
 pub(crate) async fn connect(store: &str, server: &str) -> anyhow::Result<Bare> {
     let found = CLIENTS.iter().find(|(name, _)| *name == store);
-    let (_, connect) = found.with_context(|| format!("this was built without {store}"))?;
+    let (_, connect) = found.with_context(|| format!("this program was built without {store}"))?;
     connect(server).await
 }
 
@@ -140,7 +140,8 @@ impl Bare {
 fn expect(asked: bool, written: bool, name: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         written == asked,
-        "the bare write on {name} should answer {asked} to whether it has written, and said {written}"
+        "the bare write on {name} should report {asked} for whether it has written, but reported \
+         {written}"
     );
     Ok(())
 }

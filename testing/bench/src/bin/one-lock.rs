@@ -18,12 +18,12 @@ fn main() -> anyhow::Result<()> {
         let executor = Executor::new(shedlock::connect(&url).await?);
         let config = LockConfig::new("once").lock_at_most_for(Duration::from_secs(600));
         let outcome = executor.execute(&config, async {}).await?;
-        anyhow::ensure!(outcome.is_executed(), "somebody else holds the lock");
+        anyhow::ensure!(outcome.is_executed(), "another process holds the lock");
         Ok(())
     })?;
     let status = fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.context("the system does not tell the peak")?;
+    let peak = peak.context("the system does not report the peak")?;
     println!("{}", peak.trim().trim_end_matches(" kB"));
     Ok(())
 }

@@ -74,7 +74,7 @@ pub(crate) async fn run(
     let stores = if stores.is_empty() { &STORES } else { stores };
     let mut outcome = Outcome::new(Machine::look(), lengths.rounds, lengths.slice);
     if let Some(other) = stores.iter().find(|store| !STORES.contains(store)) {
-        bail!("there is nobody to compare with on {}", other.name());
+        bail!("there is nothing to compare with on {}", other.name());
     }
     let measured = measure(stores, lengths, &mut outcome).await;
     // Even if a later store failed: the measurements so far took long.

@@ -33,7 +33,7 @@ pub(crate) async fn serve(who: &str, store: Store, connections: usize) -> anyhow
             shedlock_bench_contender::serve(Ours(provider), client).await
         }
         Some(Contender::Bare) => shedlock_bench_contender::serve(Least(site), client).await,
-        _ => bail!("{who} is no contender of ours"),
+        _ => bail!("{who} is not one of our contenders"),
     }
 }
 

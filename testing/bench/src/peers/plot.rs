@@ -35,7 +35,7 @@ pub(super) fn svg(outcome: &Outcome) -> anyhow::Result<String> {
         area.fill(&WHITE).map_err(drawn)?;
         let area = area
             .titled(
-                "pairs of lock and unlock per second: 16 workers, and in the bar 1 worker",
+                "pairs of lock and unlock per second: 16 workers; inside the bar, 1 worker",
                 ("sans-serif", 16),
             )
             .map_err(drawn)?;

@@ -60,7 +60,7 @@ impl Process {
     fn answer<T: serde::de::DeserializeOwned>(&mut self) -> anyhow::Result<T> {
         let line = self.answers.next();
         let line = line.context("a contender has ended: see its message above")??;
-        serde_json::from_str(&line).with_context(|| format!("a contender said {line:?}"))
+        serde_json::from_str(&line).with_context(|| format!("a contender printed {line:?}"))
     }
 
     /// CPU time of all its threads so far, in system ticks of usually 10 ms.

@@ -15,7 +15,7 @@ pub(super) fn markdown(outcome: &Outcome) -> String {
     if outcome.sites().iter().any(|(store, _)| *store != "redis") {
         let _ = write!(
             text,
-            "\nHeld against what is wanted; what is missed is bold:\n\n{}",
+            "\nResults compared with the goals; missed goals are bold:\n\n{}",
             verdict::table(outcome)
         );
     }
@@ -23,7 +23,7 @@ pub(super) fn markdown(outcome: &Outcome) -> String {
         let _ = write!(text, "\n### {}\n\n{}", title(site), free(outcome, site));
         let _ = write!(
             text,
-            "\nAll workers at one lock:\n\n{}",
+            "\nAll workers contend for one lock:\n\n{}",
             contended(outcome, site)
         );
     }
@@ -55,7 +55,7 @@ pub(super) fn title((store, fsync): (&str, bool)) -> String {
 fn made_on(outcome: &Outcome) -> String {
     let machine = &outcome.machine;
     let mut text = format!(
-        "{} cores of {}, {} GiB, {}, Linux {}, loopback; load average before it began {:.1}. {} rounds of \
+        "{} cores of {}, {} GiB, {}, Linux {}, loopback; load average before the run {:.1}. {} rounds of \
          {} ms for each contender. Servers:",
         machine.cores,
         machine.processor,
@@ -70,7 +70,7 @@ fn made_on(outcome: &Outcome) -> String {
         let _ = write!(text, " {version};");
     }
     text.pop();
-    text += ".\n\n| contender | made of |\n|---|---|\n";
+    text += ".\n\n| contender | versions |\n|---|---|\n";
     for (who, versions) in &outcome.versions {
         let (key, store) = who.split_once(" on ").unwrap_or((who, ""));
         let title = of_key(key);
@@ -81,8 +81,8 @@ fn made_on(outcome: &Outcome) -> String {
 
 fn free(outcome: &Outcome, site: (&str, bool)) -> String {
     let mut text = String::from(
-        "| workers | pairs/s: 1 | 16 | 64 | p50 / p99, µs: 1 | 16 | 64 | client CPU, µs by pair: 1 | 16 \
-         | 64 | ours by it: 1 | 16 | 64 |\n\
+        "| workers | pairs/s: 1 | 16 | 64 | p50 / p99, µs: 1 | 16 | 64 | client CPU, µs per pair: 1 | 16 \
+         | 64 | ours / this: 1 | 16 | 64 |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     let columns: [fn(&Cell) -> String; 4] = [
@@ -168,7 +168,7 @@ fn wire(outcome: &Outcome) -> String {
 
 fn programs(outcome: &Outcome) -> String {
     let mut text = String::from(
-        "| program | store | from start to end, ms | memory at most, MiB |\n|---|---|--:|--:|\n",
+        "| program | store | total time, ms | peak memory, MiB |\n|---|---|--:|--:|\n",
     );
     for row in &outcome.programs {
         let title = of_key(&row.who);

@@ -21,43 +21,43 @@ enum Limit {
 
 const WANTS: [Want; 7] = [
     Want {
-        says: "pairs/s by JdbcTemplate's",
+        says: "pairs/s relative to JdbcTemplate",
         ratio: pairs,
         than: Contender::Template,
         limit: |store| Limit::AtLeast(if store == "postgres" { 1.6 } else { 2.2 }),
     },
     Want {
-        says: "pairs/s by plain JDBC's",
+        says: "pairs/s relative to plain JDBC",
         ratio: pairs,
         than: Contender::Plain,
         limit: |_| Limit::AtLeast(1.0),
     },
     Want {
-        says: "pairs/s by the bare statements'",
+        says: "pairs/s relative to the bare statements",
         ratio: pairs,
         than: Contender::Bare,
         limit: |_| Limit::AtLeast(0.85),
     },
     Want {
-        says: "p99 by JdbcTemplate's",
+        says: "p99 relative to JdbcTemplate",
         ratio: p99,
         than: Contender::Template,
         limit: |_| Limit::AtMost(1.0),
     },
     Want {
-        says: "p99 by plain JDBC's",
+        says: "p99 relative to plain JDBC",
         ratio: p99,
         than: Contender::Plain,
         limit: |_| Limit::AtMost(1.0),
     },
     Want {
-        says: "client CPU by JdbcTemplate's",
+        says: "client CPU relative to JdbcTemplate",
         ratio: client_cpu,
         than: Contender::Template,
         limit: |_| Limit::AtMost(1.0 / 3.0),
     },
     Want {
-        says: "client CPU by plain JDBC's",
+        says: "client CPU relative to plain JDBC",
         ratio: client_cpu,
         than: Contender::Plain,
         limit: |_| Limit::AtMost(1.0 / 3.0),
@@ -96,7 +96,7 @@ impl Limit {
 pub(super) fn table(outcome: &Outcome) -> String {
     let modes = [Mode::free(1), Mode::free(16)];
     let mut text = String::from(
-        "| ours | store | wanted | fsync, 1 worker | fsync, 16 | no fsync, 1 | no fsync, 16 |\n\
+        "| ours | store | goal | fsync, 1 worker | fsync, 16 | no fsync, 1 | no fsync, 16 |\n\
          |---|---|--:|--:|--:|--:|--:|\n",
     );
     let mut stores: Vec<&str> = outcome

@@ -141,7 +141,7 @@ impl Site {
         if self.store.is_sql() {
             self.durability.words()
         } else {
-            "as it ships"
+            "default settings"
         }
     }
 

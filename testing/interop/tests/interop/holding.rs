@@ -15,7 +15,7 @@ pub(crate) async fn java_holds(fleet: &Fleet) -> anyhow::Result<bool> {
 
 pub(crate) async fn exclude_from_java(name: &str, fleet: &Fleet) -> anyhow::Result<bool> {
     let theirs = fleet.java.lock(name, LONG).await?;
-    let theirs = theirs.context("nobody else knows this lock")?;
+    let theirs = theirs.context("the lock should be free: no one else uses this name")?;
     if fleet.lock(name, LONG).await?.is_some() {
         return Ok(false);
     }
@@ -27,16 +27,16 @@ pub(crate) async fn exclude_from_java(name: &str, fleet: &Fleet) -> anyhow::Resu
 pub(crate) async fn names_host(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "names-host";
     let theirs = fleet.java.lock(name, LONG).await?;
-    theirs.context("nobody else knows this lock")?;
+    theirs.context("the lock should be free: no one else uses this name")?;
     let Attempt::Skipped(skip) = fleet.attempt(name, LONG).await? else {
-        bail!("it was taken from ShedLock");
+        bail!("the lock was taken from ShedLock");
     };
     let Some(host) = skip.owner else {
         return Ok(false);
     };
     ensure!(
         !host.is_empty() && !host.contains('/'),
-        "no host of ShedLock's: {host}"
+        "not a host of ShedLock: {host}"
     );
     Ok(true)
 }
@@ -47,7 +47,7 @@ pub(crate) async fn rust_holds(fleet: &Fleet) -> anyhow::Result<bool> {
 
 pub(crate) async fn exclude_from_rust(name: &str, fleet: &Fleet) -> anyhow::Result<bool> {
     let ours = fleet.lock(name, LONG).await?;
-    let ours = ours.context("nobody else knows this lock")?;
+    let ours = ours.context("the lock should be free: no one else uses this name")?;
     if fleet.java.lock(name, LONG).await?.is_some() {
         return Ok(false);
     }
@@ -89,7 +89,10 @@ pub(crate) async fn nested(fleet: &Fleet) -> anyhow::Result<bool> {
     let theirs = executor
         .execute(&config, async {
             let inner = executor.execute(&config, async {}).await?;
-            ensure!(inner.is_executed(), "ours is kept out by itself");
+            ensure!(
+                inner.is_executed(),
+                "ours is skipped because of its own lock"
+            );
             fleet.java.lock("rust-nests", LONG).await
         })
         .await?

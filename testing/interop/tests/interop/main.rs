@@ -80,11 +80,11 @@ fn judge(expected: Cell, holds: anyhow::Result<bool>) -> Result<(), Failed> {
     match (expected, holds) {
         (Cell::Holds, Ok(true)) | (Cell::Fault(_), Ok(false)) => Ok(()),
         (Cell::Fault(number), Ok(true)) => {
-            Err(format!("it holds: fault {number} of the table is not seen here any more").into())
+            Err(format!("it holds: fault {number} of the table no longer occurs here").into())
         }
         (Cell::Lacks(_), Err(error)) if Java::lacks(&error) => Ok(()),
         (Cell::Lacks(number), Ok(_)) => {
-            Err(format!("ShedLock does not lack what {number} of the table says").into())
+            Err(format!("ShedLock has what it lacks according to {number} of the table").into())
         }
         (_, Err(error)) => Err(format!("{error:#}").into()),
         _ => Err("it does not hold".into()),

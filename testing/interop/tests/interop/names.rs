@@ -18,7 +18,7 @@ pub(crate) async fn longest(fleet: &Fleet) -> anyhow::Result<bool> {
 pub(crate) async fn too_long(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = format!("{:x<65}", "too-long-");
     let ours = match fleet.lock(&name, LONG).await {
-        Ok(lease) => Some(lease.context("nobody else knows this lock")?),
+        Ok(lease) => Some(lease.context("the lock should be free: no one else uses this name")?),
         Err(error) if is_invalid(&error) => None,
         Err(error) => return Err(error),
     };
@@ -86,25 +86,25 @@ async fn are_two(fleet: &Fleet, place: Place, names: [&str; 4]) -> anyhow::Resul
         }
     };
     let first = fleet.java.lock_at(theirs, theirs_first, LONG).await?;
-    first.context("nobody else knows this lock")?;
+    first.context("the lock should be free: no one else uses this name")?;
     match fleet.attempt_at(ours, ours_second, LONG).await {
         Ok(attempt) => {
             ensure!(
                 attempt.acquired().is_some(),
-                "ours took another name's lock for its own, and skipped in silence"
+                "ours was skipped without an error because of another name's lock"
             );
         }
         Err(error) => {
             let told = error.downcast_ref::<shedlock::Error>();
             ensure!(
                 told.is_some_and(|told| told.kind() == ErrorKind::Conflict),
-                "no word of the clash: {error:#}"
+                "the error does not mention the clash: {error:#}"
             );
             return Ok(false);
         }
     }
     let first = fleet.attempt_at(ours, ours_first, LONG).await?.acquired();
-    let _held = first.context("nobody else knows this lock")?;
+    let _held = first.context("the lock should be free: no one else uses this name")?;
     let second = fleet.java.lock_at(theirs, theirs_second, LONG).await?;
     Ok(second.is_some())
 }

@@ -20,7 +20,7 @@ pub(crate) async fn after_java(fleet: &Fleet) -> anyhow::Result<bool> {
     let theirs = fleet.java.lock(name, LONG).await?;
     fleet
         .java
-        .unlock(theirs.context("nobody else knows this lock")?)
+        .unlock(theirs.context("the lock should be free: no one else uses this name")?)
         .await?;
     wait(millisecond).await;
     let after = Slot::at(now())?;
@@ -35,7 +35,7 @@ pub(crate) async fn tokens(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "tokens";
     let used = Slot::at(now())?;
     let first = claim(fleet, name, used).await?;
-    let first = first.context("nobody else knows this lock")?;
+    let first = first.context("the lock should be free: no one else uses this name")?;
     fleet.unlock(&first).await?;
     let theirs = until(|| fleet.java.lock(name, LONG)).await?;
     let theirs = match fleet.java.extend(theirs, LONG).await {
@@ -49,7 +49,7 @@ pub(crate) async fn tokens(fleet: &Fleet) -> anyhow::Result<bool> {
         return Ok(false);
     }
     let second = claim(fleet, name, Slot::at(now())?).await?;
-    let second = second.context("a slot that nobody has used was refused")?;
+    let second = second.context("a slot that no one has used was refused")?;
     let (first, second) = (first.fencing_token(), second.fencing_token());
     Ok(first.context("no token")? < second.context("no token")?)
 }

@@ -19,10 +19,13 @@ pub(crate) async fn java_expires(fleet: &Fleet) -> anyhow::Result<bool> {
     let second = fleet.second_java().await?;
     let asked = now();
     let theirs = second.lock(name, SHORT).await?;
-    theirs.context("nobody else knows this lock")?;
+    theirs.context("the lock should be free: no one else uses this name")?;
     second.kill().await?;
-    let record = fleet.record(name).await?.context("no record of it")?;
-    let ends = record.locked_until.context("a record without its end")?;
+    let record = fleet
+        .record(name)
+        .await?
+        .context("the lock has no record")?;
+    let ends = record.locked_until.context("the record has no end")?;
     if ends > asked + Duration::from_secs(600) {
         // Hours away, by a clock in another zone.
         return Ok(false);
@@ -41,7 +44,7 @@ async fn is_not_before(fleet: &Fleet, ours: &Lease, instant: SystemTime) -> anyh
             .await?
             .and_then(|record| record.locked_at),
     };
-    let began = began.context("nobody knows when it was taken")?;
+    let began = began.context("the record has no time of acquisition")?;
     // ShedLock and the stores truncate their times to milliseconds.
     Ok(began + Duration::from_millis(2) >= instant)
 }
@@ -72,7 +75,7 @@ pub(crate) async fn hold_until_killed(url: &str) -> anyhow::Result<()> {
     let name = LockName::new("rust-expires")?;
     let request = AttemptRequest::new(name, Owner::generate(), SHORT);
     let lease = provider.attempt(&request).await?.acquired();
-    let _held = lease.context("nobody else knows this lock")?;
+    let _held = lease.context("the lock should be free: no one else uses this name")?;
     println!("held");
     std::future::pending().await
 }
@@ -83,7 +86,7 @@ pub(crate) async fn java_at_least(fleet: &Fleet) -> anyhow::Result<bool> {
     let theirs = fleet.java.lock_for(name, LONG, SHORT).await?;
     fleet
         .java
-        .unlock(theirs.context("nobody else knows this lock")?)
+        .unlock(theirs.context("the lock should be free: no one else uses this name")?)
         .await?;
     let ours = until(|| fleet.lock(name, LONG)).await?;
     is_not_before(fleet, &ours, asked + SHORT).await
@@ -94,7 +97,7 @@ pub(crate) async fn rust_at_least(fleet: &Fleet) -> anyhow::Result<bool> {
     let asked = now();
     let ours = fleet.attempt_for(name, LONG, SHORT).await?.acquired();
     fleet
-        .unlock(&ours.context("nobody else knows this lock")?)
+        .unlock(&ours.context("the lock should be free: no one else uses this name")?)
         .await?;
     until(|| fleet.java.lock(name, LONG)).await?;
     Ok(now() >= asked + SHORT)
@@ -105,8 +108,8 @@ pub(crate) async fn extensions(fleet: &Fleet) -> anyhow::Result<bool> {
     let first = Duration::from_secs(10);
     let theirs = fleet.java.lock("java-extends", first).await?;
     let ours = fleet.lock("rust-extends", first).await?;
-    let theirs = theirs.context("nobody else knows this lock")?;
-    let ours = ours.context("nobody else knows this lock")?;
+    let theirs = theirs.context("the lock should be free: no one else uses this name")?;
+    let ours = ours.context("the lock should be free: no one else uses this name")?;
     let theirs = fleet.java.extend(theirs, LONG).await?;
     let ours = fleet.extend(&ours, LONG).await?;
     theirs.context("ShedLock's own lock was lost")?;
@@ -151,10 +154,13 @@ pub(crate) async fn java_keeps_alive(fleet: &Fleet) -> anyhow::Result<bool> {
         let name = format!("java-keeps-alive-{telling}");
         let asked = now();
         let theirs = fleet.java.lock_kept_alive(&name, at_most, at_most).await?;
-        let theirs = theirs.context("nobody else knows this lock")?;
+        let theirs = theirs.context("the lock should be free: no one else uses this name")?;
         let end = async || {
-            let record = fleet.record(&name).await?.context("no record of it")?;
-            record.locked_until.context("a record without its end")
+            let record = fleet
+                .record(&name)
+                .await?
+                .context("the lock has no record")?;
+            record.locked_until.context("the record has no end")
         };
         let first = end().await?;
         until(|| async {
@@ -190,7 +196,7 @@ pub(crate) async fn rust_keeps_alive(fleet: &Fleet) -> anyhow::Result<bool> {
 pub(crate) async fn years(fleet: &Fleet) -> anyhow::Result<bool> {
     const TWENTY: Duration = Duration::from_secs(20 * 366 * 86_400);
     let ours = match fleet.lock("rust-years", TWENTY).await {
-        Ok(lease) => Some(lease.context("nobody else knows this lock")?),
+        Ok(lease) => Some(lease.context("the lock should be free: no one else uses this name")?),
         Err(error) if is_invalid(&error) => None,
         Err(error) => return Err(error),
     };

@@ -25,7 +25,7 @@ where
         }
         wait(Duration::from_millis(100)).await;
     }
-    bail!("nothing came in a minute")
+    bail!("nothing happened within a minute")
 }
 
 /// The real clock.

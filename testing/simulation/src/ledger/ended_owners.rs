@@ -37,7 +37,7 @@ impl Ledger {
         }
         asked.is_settled = true;
         book.note(now, || {
-            format!("the attempt of {owner} is withdrawn for good")
+            format!("the attempt of {owner} is finally withdrawn")
         });
         book.counts.add(Transition::WithdrawnForGood);
         let name = request.name().as_str();
@@ -45,7 +45,7 @@ impl Ledger {
             return;
         };
         if grant.owner == owner && !book.is_excused(name, owner) {
-            let what = format!("{name} is held by {owner}, which was withdrawn for good");
+            let what = format!("{name} is held by {owner}, whose attempt was finally withdrawn");
             book.accuse(now, Law::HeldByNoOne, what);
         }
     }
@@ -54,7 +54,7 @@ impl Ledger {
     pub(crate) fn bars(&self, name: &str) {
         let now = self.world.now();
         let mut book = self.lock();
-        book.note(now, || format!("store bars what may still come for {name}"));
+        book.note(now, || format!("store rejects late requests for {name}"));
         book.counts.add(Transition::Barred);
     }
 
@@ -166,15 +166,15 @@ impl Book {
             before.is_some_and(|before| before.owner == *owner && before.ended.is_some());
         let is_excused = self.is_excused(name, owner);
         let why = if finds_its_mark && !is_excused {
-            "finds its own released mark"
+            "found its own released mark"
         } else if asked.is_settled && !is_excused {
-            "was withdrawn for good"
+            "was finally withdrawn"
         } else if !self.writes_late && now > asked.bound().saturating_add(SLACK) {
             "was sent longer ago than its timeout"
         } else {
             return None;
         };
-        let what = format!("{name} to {owner}, whose attempt {why}");
+        let what = format!("{name} was granted to {owner}, whose attempt {why}");
         Some((Law::HeldByNoOne, what))
     }
 
@@ -200,7 +200,10 @@ impl Book {
         let bound = asked.bound().saturating_add(SLACK + self.withdrawal);
         (held > bound).then(|| {
             let over = std::time::Duration::from_nanos(held - bound);
-            let what = format!("{name} by {}, {over:?} past its bound", grant.owner);
+            let what = format!(
+                "{name} was held by {}, {over:?} past its bound",
+                grant.owner
+            );
             (Law::HeldByNoOne, what)
         })
     }

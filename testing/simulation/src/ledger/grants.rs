@@ -95,7 +95,7 @@ impl Ledger {
         }
         let told = book.asked.get(owner).map_or(0, |asked| asked.told_until);
         if until < told {
-            let what = format!("{name} of {owner} ends at {until}, and was told to end at {told}");
+            let what = format!("{name} of {owner} ends at {until}, but {told} was reported");
             book.accuse(now, Law::CutShort, what);
         }
         book.counts.add(Transition::Extended);
@@ -252,7 +252,10 @@ impl Ledger {
         let Some(grant) = &lock.grant else { return };
         let free = grant.until.saturating_add(slack);
         if lock.last_change < sent && free < sent {
-            let what = format!("{name} was called held, and free since {:?}", grant.until);
+            let what = format!(
+                "{name} was reported as held, but was free since {:?}",
+                grant.until
+            );
             book.accuse(now, Law::AtMost, what);
         }
     }
@@ -270,12 +273,12 @@ impl Book {
         let lock = self.locks.get(name)?;
         let before = lock.grant.as_ref()?;
         let to = &grant.owner;
-        let says = |law, why: String| Some((law, format!("{name} to {to}: {why}")));
+        let says = |law, why: String| Some((law, format!("{name} was granted to {to}: {why}")));
         let late = now.saturating_add(self.slack);
         if before.ended.is_none() && late < before.until && before.owner != grant.owner {
             return says(
                 Law::Exclusion,
-                format!("the lease of {} runs", before.owner),
+                format!("the lease of {} still runs", before.owner),
             );
         }
         if lock.token.is_some() && grant.token <= lock.token {
@@ -289,7 +292,7 @@ impl Book {
         let honours = matches!(before.ended, None | Some(Ending::Unlocked { .. }));
         if honours && before.owner != grant.owner && late < before.counts_from.saturating_add(kept)
         {
-            return says(Law::AtLeast, format!("kept by {} still", before.owner));
+            return says(Law::AtLeast, format!("still kept by {}", before.owner));
         }
         self.wrong_slot(name, lock, grant, now)
             .and_then(|(law, why)| says(law, why))
@@ -307,7 +310,7 @@ impl Book {
         let is_strict = self.strict_from.is_some_and(|from| from < now);
         // The last slot may be the instant just before a slot that was given back.
         if is_strict && slot.as_micros() - last.as_micros() > grid.saturating_add(1) {
-            return Some((Law::Liveness, format!("{slot} after {last} leaves one out")));
+            return Some((Law::Liveness, format!("{slot} after {last} skips a slot")));
         }
         let most = match self.completion(&grant.owner) {
             Completion::OnSuccess(retries) => Some(retries.get_max_attempts()),
@@ -370,7 +373,7 @@ impl Book {
             return Some(format!("{owner} never had it"));
         };
         if grant.owner != owner {
-            return Some(format!("{owner} changed what is {}'s", grant.owner));
+            return Some(format!("{owner} changed a lock held by {}", grant.owner));
         }
         // A write that a client judged in time, or that a stopped process sends on resuming, may
         // arrive late: no one has had the lock since.

@@ -39,7 +39,7 @@ impl Ledger {
         let mut book = self.lock();
         let held = book.asked.get(owner).is_some_and(|asked| !asked.has_ended);
         if held {
-            let what = format!("{owner} was told that it had unlocked");
+            let what = format!("{owner} was reported as unlocked, but its lease had not ended");
             book.accuse(now, Law::Release, what);
         }
     }
@@ -75,19 +75,19 @@ impl Book {
         let asked = self.asked.get(owner)?;
         let name = &asked.name;
         if asked.is_followed {
-            let why = format!("{owner} goes on with {name} after another one began");
+            let why = format!("{owner} continues with {name} after another owner began");
             return Some((Law::Exclusion, why));
         }
         if now > asked.over {
             return Some((
                 Law::Deadline,
-                format!("{owner} goes on with {name} past its lease"),
+                format!("{owner} continues with {name} past its lease"),
             ));
         }
         asked.has_ended.then(|| {
             (
                 Law::Deadline,
-                format!("{owner} goes on with {name} after its unlock"),
+                format!("{owner} continues with {name} after its unlock"),
             )
         })
     }

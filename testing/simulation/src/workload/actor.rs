@@ -132,7 +132,9 @@ impl Actor {
                 );
                 return skip.last_slot.filter(|_| first);
             }
-            Err(error) => self.ledger.note(|| format!("an actor is told: {error}")),
+            Err(error) => self
+                .ledger
+                .note(|| format!("an actor gets the error: {error}")),
             _ => {}
         }
         None

@@ -176,7 +176,7 @@ impl Process {
             self.ledger.count(Transition::ShutDown);
             let limit = grace + RELEASE_TIME + grace / 100 + self.plan.late_timers.1 * 2;
             if is_judged && took > limit {
-                let what = format!("with {grace:?} of grace it took {took:?}");
+                let what = format!("with a grace period of {grace:?}, it took {took:?}");
                 self.ledger.accuse(Law::Shutdown, what);
             }
             if report.is_ok_and(|report| !report.cut.is_empty()) {

@@ -290,7 +290,7 @@ impl Link {
             let mut waiting = give_up.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.time_limit = None;
             if let Some(sender) = waiting.answer.take() {
-                let _ = sender.send(Err(unknown("no answer came in time")));
+                let _ = sender.send(Err(unknown("no reply arrived in time")));
             }
         };
         let at = self.network.world.now().saturating_add(nanos(limit));

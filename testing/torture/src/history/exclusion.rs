@@ -26,7 +26,7 @@ fn by_our_clock(held: &[&Life], drift: u64, findings: &mut Findings) {
             findings.violated(
                 "overlap",
                 &format!(
-                    "{} held {} for certain until {} ns, {} was told that it holds it at {from} ns",
+                    "{} certainly held {} until {} ns, but {} was granted it at {from} ns",
                     before.owner,
                     life.name,
                     before.excludes_until(),
@@ -56,7 +56,8 @@ fn in_the_store(held: &[&Life], findings: &mut Findings) {
             findings.violated(
                 "overlap in the store",
                 &format!(
-                    "{} held {} until {until}, {} was granted it at {from} (nanoseconds since 1970)",
+                    "{} held {} until {until}, but {} was granted it at {from} (nanoseconds since \
+                     1970)",
                     before.owner, life.name, life.owner
                 ),
             );

@@ -326,7 +326,7 @@ impl Life {
             self.broken.push((
                 "owner returns",
                 format!(
-                    "{} was granted {} at {at} ns, which it had given back by {ended} ns",
+                    "{} was granted {} at {at} ns, although it had given it back by {ended} ns",
                     self.owner, self.name
                 ),
             ));
@@ -360,8 +360,8 @@ impl Life {
                 self.broken.push((
                     "revived",
                     format!(
-                        "an extension of {} at {} worked that was asked for at {} ns, though its \
-                         lease was over at {over} ns",
+                        "an extension of {} at {} that was requested at {} ns succeeded, although \
+                         its lease was over at {over} ns",
                         self.owner, self.name, renewal.asked
                     ),
                 ));
@@ -424,8 +424,8 @@ impl Life {
             self.broken.push((
                 "unlocked too late",
                 format!(
-                    "an unlock of {} at {} worked that was asked for at {asked} ns, though its \
-                     lease was over at {over} ns",
+                    "an unlock of {} at {} that was requested at {asked} ns succeeded, although \
+                     its lease was over at {over} ns",
                     self.owner, self.name
                 ),
             ));
@@ -483,7 +483,7 @@ impl Life {
             self.broken.push((
                 "lost ownership",
                 format!(
-                    "{call} of {} at {} was answered with \"lost\" while its lease ran for certain",
+                    "{call} of {} at {} returned \"lost\" although its lease was certainly running",
                     self.owner, self.name
                 ),
             ));

@@ -25,7 +25,7 @@ pub(super) fn at_least(held: &[&Life], rules: &Rules, findings: &mut Findings) {
             findings.violated(
                 "at-least",
                 &format!(
-                    "{} was to keep {} until {kept} ns, {} was told that it holds it at {at} ns",
+                    "{} should keep {} until {kept} ns, but {} was granted it at {at} ns",
                     life.owner, life.name, next.owner
                 ),
             );
@@ -44,8 +44,8 @@ pub(super) fn at_least(held: &[&Life], rules: &Rules, findings: &mut Findings) {
             findings.violated(
                 "at-least",
                 &format!(
-                    "{} was to keep {} until {kept}, {} was granted it at {from} (nanoseconds since \
-                     1970)",
+                    "{} should keep {} until {kept}, but {} was granted it at {from} (nanoseconds \
+                     since 1970)",
                     before.owner, life.name, life.owner
                 ),
             );
@@ -95,8 +95,8 @@ const AFTER_STOPS_SUSPECTED: usize = 3;
 
 fn outlived(life: &Life, at: u64, until: u64) -> String {
     format!(
-        "the task of {} at {} did something at {at} ns, though it should have been stopped by \
-         {until} ns, and its process was not",
+        "the task of {} at {} did something at {at} ns, although it should have been stopped by \
+         {until} ns, and its process was running",
         life.owner, life.name
     )
 }

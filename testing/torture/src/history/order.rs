@@ -16,7 +16,7 @@ pub(super) fn tokens(held: &[&Life], findings: &mut Findings) {
             }
             findings.violated(
                 "no token",
-                &format!("{} holds {} without one", life.owner, life.name),
+                &format!("{} holds {} without a token", life.owner, life.name),
             );
             continue;
         };
@@ -105,8 +105,8 @@ impl<'a> Runs<'a> {
             findings.violated(
                 "slot run too often",
                 &format!(
-                    "{slot} of {} was given out {counted} times, those that gave it back not \
-                     counted; {attempts} were allowed",
+                    "{slot} of {} was granted {counted} times, not counting those that gave it \
+                     back; {attempts} were allowed",
                     last.name,
                 ),
             );
@@ -136,7 +136,8 @@ fn passed_over(slot: i64, runs: &Runs<'_>, later: &Runs<'_>, findings: &mut Find
         findings.violated(
             "slot passed over",
             &format!(
-                "{} got a later slot of {} though {slot} was begun and is neither done nor given up",
+                "{} got a later slot of {} although {slot} was begun and is neither done nor \
+                 given up",
                 life.owner, life.name
             ),
         );
@@ -173,7 +174,7 @@ fn ordered<T: Ord + Copy + std::fmt::Display>(
             findings.violated(
                 law,
                 &format!(
-                    "{} got {largest} for {}, {} asked later and got {value}",
+                    "{} got {largest} for {}, but {} requested it later and got {value}",
                     earlier.owner, life.name, life.owner
                 ),
             );

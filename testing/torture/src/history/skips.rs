@@ -55,7 +55,7 @@ pub(super) fn judge(
             findings.violated(
                 "slot refused",
                 &format!(
-                    "{} was told that slot {slot} of {} is taken, but nobody can have had it or a \
+                    "{} was refused slot {slot} of {} as taken, but no one can have taken it or a \
                      later one",
                     event.owner, event.name
                 ),
@@ -127,7 +127,7 @@ impl<'a> Lock<'a> {
             if !Owner::is_ours(named) && !self.is_over(&self.shedlocks, skip.at, asked) {
                 return None;
             }
-            let evidence = format!("{skipped} by {named}, which never asked for it");
+            let evidence = format!("{skipped} by {named}, which never requested it");
             return Some(("unknown owner", evidence));
         };
         if self.is_over(&holder.leases, skip.at, asked) {
@@ -137,8 +137,8 @@ impl<'a> Lock<'a> {
             }
             if life.host.is_none() && life.was_given_back() {
                 let evidence = format!(
-                    "{skipped} by {named}, which had given the lock back, and no copy of its attempt \
-                     may come any more"
+                    "{skipped} by {named}, which had given the lock back, and no copy of its \
+                     attempt can still arrive"
                 );
                 return Some(("owner returns", evidence));
             }
@@ -150,8 +150,8 @@ impl<'a> Lock<'a> {
         let is_shorter = until.saturating_add(self.granularity + self.drift) < told;
         is_shorter.then(|| {
             let evidence = format!(
-                "{skipped} by {named} until {until}, which holds it until {told} (nanoseconds since \
-                 1970)"
+                "{skipped} by {named} until {until}, but {named} holds it until {told} \
+                 (nanoseconds since 1970)"
             );
             ("shortened", evidence)
         })

@@ -32,7 +32,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
         _ => 0,
     };
     if wrong == Wrong::ShedlocksOfOneHost && shedlocks < 2 {
-        let lacks = "ShedLock was not asked for, or only once (`cargo xtask torture --java 3`)";
+        let lacks = "this needs several processes of ShedLock (`cargo xtask torture --java 3`)";
         return Err(Stop::not_applicable(lacks));
     }
     let mut worker_pool = WorkerPool::without_workers(context, &jobs(context)).await?;
@@ -80,8 +80,8 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
     }
     worker_pool.keep_logs();
     Err(Stop::failed(format!(
-        "{} was not found out in {LIMIT:?} and {} acquisitions: none of {:?} is among {:?}; logs in \
-         {} ({})",
+        "{} was not detected in {LIMIT:?} and {} acquisitions: none of {:?} is among {:?}; logs \
+         in {} ({})",
         wrong.name(),
         seen.acquisitions,
         wrong.violates(),
@@ -109,7 +109,7 @@ fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
 )]
 fn tell(context: &Arena, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
     eprintln!(
-        "{}: {:22} found out after {:4.1} s and {:5} acquisitions: {law}",
+        "{}: {:22} detected after {:4.1} s and {:5} acquisitions: {law}",
         context.harness().name(),
         wrong.name(),
         after.as_secs_f64(),

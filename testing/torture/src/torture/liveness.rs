@@ -36,8 +36,9 @@ pub(super) async fn goes_on(
         if after > PATIENCE {
             worker_pool.keep_logs();
             return Err(Stop::failed(format!(
-                "the store is up, the network is whole and no process is stopped, but in {PATIENCE:?} \
-                 workers {silent:?} had no answer and locks {kept:?} were not taken; logs in {} ({})",
+                "the store is up, the network works and no process is stopped, but for \
+                 {PATIENCE:?} workers {silent:?} got no reply and locks {kept:?} were not taken; \
+                 logs in {} ({})",
                 worker_pool.logs().display(),
                 worker_pool.seed
             )));

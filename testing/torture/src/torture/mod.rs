@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
         if may_crash {
             deeds.push(Deed::Crash);
         } else {
-            let lacks = "no crashes of the store (not our own, or it forgets)";
+            let lacks = "no crashes of the store (it is not our own, or it does not survive them)";
             tally.not_done.push(lacks.to_owned());
         }
         let store_faults = StoreFaults::of(context);
@@ -273,11 +273,11 @@ impl<'a> Run<'a> {
         self.tally.judged_in_millis = millis(now().saturating_since(started));
         ensure!(
             self.options.java == 0 || findings.shedlocks > 0,
-            "ShedLock was there and took nothing: {findings:?}"
+            "ShedLock took part and acquired nothing: {findings:?}"
         );
         ensure!(
             self.options.old.is_none() || self.worker_pool.heard_of_olds.acquisitions > 0,
-            "the earlier version was there and took nothing: {findings:?}"
+            "the earlier version took part and acquired nothing: {findings:?}"
         );
         ensure!(
             findings.acquisitions > 0 && findings.skips > 0,

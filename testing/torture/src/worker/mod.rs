@@ -338,6 +338,6 @@ impl Worker {
     /// runtime does.
     async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answer = bounded(self.spec.patience, call).await;
-        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no answer in time")))
+        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no reply in time")))
     }
 }

@@ -80,8 +80,8 @@ impl WorkerPool {
         };
         let command = self.context.shedlock(&host, via).ok_or_else(|| {
             Stop::failed(
-                "no process of ShedLock can be put among the others: it was not built (`cargo xtask \
-                 torture --java` does), or cannot share this store under faults \
+                "no process of ShedLock can take part: it was not built (`cargo xtask torture \
+                 --java` does), or cannot share this store under faults \
                  (TortureNamespace::shedlock)",
             )
         })?;

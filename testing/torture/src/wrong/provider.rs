@@ -150,7 +150,7 @@ impl WrongProvider {
         let answer = self.inner.attempt(request).await?;
         if matches!(answer, Attempt::Acquired(_)) && self.one_in(2) {
             sleep(request.lock_at_most_for() / 4).await;
-            return Err(Error::new(ErrorKind::OutcomeUnknown, "the answer was lost"));
+            return Err(Error::new(ErrorKind::OutcomeUnknown, "the reply was lost"));
         }
         Ok(answer)
     }

@@ -84,7 +84,10 @@ impl History {
                 return found;
             }
             let waited = SystemClock.now().saturating_since(begun);
-            assert!(waited < PATIENCE, "still not after {waited:?}: {what}");
+            assert!(
+                waited < PATIENCE,
+                "did not happen within {waited:?}: {what}"
+            );
             pause(Duration::from_millis(5));
         }
     }

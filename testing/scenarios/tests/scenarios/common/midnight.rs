@@ -79,7 +79,7 @@ pub(crate) fn until_shown(title: &str, store: Store, story: impl Fn(&Scene, Midn
         match story(&scene, midnight) {
             Shown::Yes => return,
             Shown::TooSlow(how) => {
-                say(&format!("this machine was too slow, once more: {how}"));
+                say(&format!("this machine was too slow, trying again: {how}"));
             }
         }
     }
