@@ -13,9 +13,9 @@ import java.nio.file.Path;
 import net.javacrumbs.shedlock.core.LockProvider;
 
 /**
- * One side of a comparison: does a round of pairs for each line on standard input, and answers with
- * what came of it in a line on standard output. Both are JSON; {@code benches/contender} says what is
- * in them. It ends when standard input does.
+ * One side of a comparison. It runs a round of pairs for each line on standard input and writes the
+ * result as one line on standard output. Both are JSON; {@code testing/bench/contender} defines their
+ * fields. It ends when standard input closes.
  */
 final class Contender {
     private static final Gson GSON = new Gson();
@@ -23,7 +23,7 @@ final class Contender {
     private Contender() {}
 
     static void serve(LockProvider provider, String versions) throws Exception {
-        // Whatever a library prints must not come between the answers.
+        // Keeps the output of libraries out of the answers.
         PrintStream answers =
                 new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
         System.setOut(System.err);
@@ -38,7 +38,7 @@ final class Contender {
         Runtime.getRuntime().halt(0);
     }
 
-    /** The whole program is one lock: taken, given back, and what memory that took at most, in KiB. */
+    /** Takes one lock, gives it back, and prints the peak memory of the process in KiB. */
     static void once(LockProvider provider) throws Exception {
         new Rounds(provider).once();
         for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {

@@ -5,9 +5,9 @@ import net.javacrumbs.shedlock.provider.jdbctemplate.JdbcTemplateLockProvider;
 import org.springframework.jdbc.core.JdbcTemplate;
 
 /**
- * ShedLock's provider over JdbcTemplate, in the database's time, as its manual sets it up.
+ * ShedLock's provider over JdbcTemplate with the database's time, configured as in its manual.
  *
- * <p>Arguments: {@code serve} or {@code once}, {@code template}, the URL, and how many connections.
+ * <p>Arguments: {@code serve} or {@code once}, {@code template}, the URL, and the number of connections.
  */
 public final class Current {
     private Current() {}

@@ -9,11 +9,11 @@ import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
 /**
- * ShedLock's providers of the last release that Maven Central has them of: over plain JDBC, which knows
- * no time but the client's, and over Spring Data Redis with Lettuce.
+ * ShedLock's providers from the last release that Maven Central has: over plain JDBC, which can only
+ * use the client's time, and over Spring Data Redis with Lettuce.
  *
- * <p>Arguments: {@code serve} or {@code once}, {@code plain} or {@code lettuce}, the URL, and how many
- * connections.
+ * <p>Arguments: {@code serve} or {@code once}, {@code plain} or {@code lettuce}, the URL, and the
+ * number of connections.
  */
 public final class Older {
     private Older() {}

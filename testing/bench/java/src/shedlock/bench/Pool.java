@@ -4,7 +4,7 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import javax.sql.DataSource;
 
-/** HikariCP with its defaults, but for how many connections it may have. */
+/** HikariCP with default settings, except for the maximum number of connections. */
 final class Pool {
     private Pool() {}
 
@@ -15,7 +15,7 @@ final class Pool {
         return new HikariDataSource(pool);
     }
 
-    /** The pool, the driver for that URL, and what runs them. */
+    /** The versions of the pool, the driver for the URL, and Java. */
     static String versions(String url) {
         Class<?> driver = url.startsWith("jdbc:postgresql:")
                 ? org.postgresql.Driver.class
@@ -27,7 +27,7 @@ final class Pool {
         return "Java " + Runtime.version();
     }
 
-    /** The jar that it comes from, whose name has its version. */
+    /** The name of the class's jar, which contains its version. */
     static String version(Class<?> of) {
         String jar = of.getProtectionDomain().getCodeSource().getLocation().getPath();
         return jar.replaceAll(".*/", "").replaceAll("\\.jar$", "");

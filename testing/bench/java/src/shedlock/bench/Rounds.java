@@ -16,9 +16,9 @@ import net.javacrumbs.shedlock.core.SimpleLock;
 import org.HdrHistogram.Histogram;
 import org.HdrHistogram.HistogramIterationValue;
 
-/** Pairs of lock and unlock by some workers for some time. */
+/** Runs pairs of lock and unlock with several workers for a given time. */
 final class Rounds {
-    /** Long enough that no lease ends while it is measured. */
+    /** Long enough that no lease ends during a measurement. */
     private static final Duration AT_MOST = Duration.ofMinutes(10);
 
     private static final long LONGEST_NANOS = Duration.ofMinutes(1).toNanos();
@@ -26,15 +26,15 @@ final class Rounds {
     private final LockProvider provider;
     private final ExecutorService threads = Executors.newCachedThreadPool();
 
-    /** What is asked for; named as in the JSON. */
+    /** A request; the fields have the names of the JSON. */
     static final class Order {
-        /** Before each name of a lock. */
+        /** The prefix of all lock names. */
         String name;
         int workers;
-        /** Whether all workers want one lock. */
+        /** Whether all workers contend for one lock. */
         boolean contended;
         long millis;
-        /** So many pairs by each worker instead of some time; 0 for some time. */
+        /** The number of pairs for each worker; if 0, the time limits the round. */
         long pairs;
     }
 
@@ -51,7 +51,7 @@ final class Rounds {
         Counts counts = new Counts();
         pair("once", counts);
         if (counts.lost > 0) {
-            throw new IllegalStateException("somebody else holds the lock");
+            throw new IllegalStateException("another process holds the lock");
         }
     }
 

@@ -24,7 +24,7 @@ import net.javacrumbs.shedlock.core.LockingTaskExecutor.TaskResult;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.support.KeepAliveLockProvider;
 
-/** What the process can be told to do. */
+/** The commands of this process. */
 final class Commands {
     private final List<LockProvider> providers = new CopyOnWriteArrayList<>();
     private final Map<Long, SimpleLock> held = new ConcurrentHashMap<>();
@@ -39,9 +39,9 @@ final class Commands {
         providers.add(provider);
     }
 
-    /** Its answer is {@code doubtful} where ShedLock hides that the store may have failed. */
+    /** Marks the answer as {@code doubtful} if ShedLock hides a possible failure of the store. */
     JsonObject carryOut(JsonObject command) throws Throwable {
-        Commits.lookAnew();
+        Commits.reset();
         JsonObject answer = answer(command);
         if (Commits.areDoubtful()) {
             answer.addProperty("doubtful", true);
@@ -62,7 +62,7 @@ final class Commands {
         };
     }
 
-    /** One more provider; answers with its number, which other commands name. */
+    /** Opens another provider; answers with its number, which other commands refer to. */
     private JsonObject open(JsonObject command) {
         String[] args = command.getAsJsonArray("arguments").asList().stream()
                 .map(JsonElement::getAsString)
@@ -90,7 +90,7 @@ final class Commands {
         return new JsonObject();
     }
 
-    /** Answers with a new handle if the lock was extended; the old one is used up. */
+    /** Answers with a new handle if the lock was extended; the old handle is no longer valid. */
     private JsonObject extend(JsonObject command) {
         long handle = command.get("handle").getAsLong();
         Optional<SimpleLock> extended =
@@ -100,8 +100,8 @@ final class Commands {
     }
 
     /**
-     * A task that takes a while, through ShedLock's executor: told to, it first runs another one
-     * under the same lock, and extends the lock. Answers with when it ended, if it ran.
+     * Runs a task of a given length through ShedLock's executor. On request, the task first runs another
+     * one under the same lock, and extends the lock. Answers with the time at which it ended, if it ran.
      */
     private JsonObject run(JsonObject command) throws Throwable {
         Duration takes = millis(command, "takes");
@@ -126,8 +126,8 @@ final class Commands {
     }
 
     /**
-     * A method that Spring schedules, for a while; answers with when each of its runs began, and how
-     * many of them outlived their lock.
+     * Lets Spring schedule a method for a given time; answers with the start of each run, and the number
+     * of runs that outlived their lock.
      */
     private JsonObject schedule(JsonObject command) throws InterruptedException {
         ScheduledJob.Settings settings = new ScheduledJob.Settings(

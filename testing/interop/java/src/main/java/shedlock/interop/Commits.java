@@ -5,9 +5,8 @@ import org.springframework.jdbc.datasource.DataSourceTransactionManager;
 import org.springframework.transaction.support.DefaultTransactionStatus;
 
 /**
- * Sees what ShedLock hides: a transaction that failed, and of which nobody knows whether it was
- * committed, is a lock that somebody else holds to it, and an unlock that went well if it failed
- * too often.
+ * Detects what ShedLock hides: if a transaction fails and may or may not have been committed, ShedLock
+ * reports a lock as held by another owner, and an unlock that failed too often as successful.
  */
 final class Commits extends DataSourceTransactionManager {
     private static final ThreadLocal<Boolean> DOUBTFUL = ThreadLocal.withInitial(() -> false);
@@ -16,12 +15,12 @@ final class Commits extends DataSourceTransactionManager {
         super(source);
     }
 
-    /** What this thread does from now on is looked at anew. */
-    static void lookAnew() {
+    /** Forgets the failed transactions of this thread. */
+    static void reset() {
         DOUBTFUL.set(false);
     }
 
-    /** Whether any transaction of this thread's failed since then. */
+    /** Whether a transaction of this thread failed since the last reset. */
     static boolean areDoubtful() {
         return DOUBTFUL.get();
     }

@@ -13,16 +13,17 @@ import java.util.concurrent.Executors;
 import net.javacrumbs.shedlock.core.LockProvider;
 
 /**
- * A process of ShedLock's that does what it is told: one JSON object a line on standard input, one
- * answer a line on standard output under the same {@code id}, in the order in which they are done.
+ * A ShedLock process that executes commands. Each line on standard input is a command, as a JSON
+ * object; each line on standard output is the answer with the same {@code id}, in the order in which
+ * the commands finish. It ends when standard input closes.
  *
- * <p>Arguments: the provider as {@link Stores} calls it, the store's URL, and what is the test's own
- * in it; for {@code jdbc-template} the time mode instead: {@code db}, {@code client} (in the zone of
- * this JVM) or {@code client-utc}. It ends when standard input does.
+ * <p>Arguments: the provider as named in {@link Stores}, the store's URL, and the database, environment
+ * or path of the test; for {@code jdbc-template} the time mode instead: {@code db}, {@code client} (in
+ * the zone of this JVM) or {@code client-utc}.
  *
  * <p>Properties: {@code interop.host} is the host that {@code jdbc-template} writes as owner, instead
- * of this machine's; {@code interop.patience} is how long it waits for a connection, in milliseconds,
- * or with Redis for an answer, after which nothing is sent again.
+ * of the name of this machine; {@code interop.patience} is the timeout for a connection in
+ * milliseconds, or with Redis for a reply, after which nothing is sent again.
  */
 public final class Main {
     private static final Gson GSON = new Gson();
@@ -30,7 +31,7 @@ public final class Main {
     private Main() {}
 
     public static void main(String[] args) throws Exception {
-        // Whatever a library prints must not come between the answers.
+        // Keeps the output of libraries out of the answers.
         PrintStream answers = new PrintStream(
                 new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
         System.setOut(System.err);
@@ -55,7 +56,7 @@ public final class Main {
                 }
             });
         }
-        // Without unlocking anything: what is still held is what a process that dies leaves.
+        // Unlocks nothing, like a process that is killed.
         Runtime.getRuntime().halt(0);
     }
 

@@ -7,7 +7,7 @@ import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.core.SimpleLock;
 
-/** Counts the locks that were given back when their at-most was over: ShedLock promises nothing then. */
+/** Counts the locks that were given back after the end of their at-most: ShedLock guarantees nothing then. */
 final class Overruns implements LockProvider {
     private final LockProvider provider;
     private final AtomicInteger count = new AtomicInteger();

@@ -14,7 +14,7 @@ import org.springframework.core.env.MapPropertySource;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 
-/** A job as users of Spring write it: a proxy around the method, or around the scheduler, takes the lock. */
+/** A job as written with Spring: a proxy around the method or around the scheduler takes the lock. */
 public class ScheduledJob {
     private final List<Long> runs = new CopyOnWriteArrayList<>();
     private final Duration takes;
@@ -31,7 +31,7 @@ public class ScheduledJob {
         this.takes = takes;
     }
 
-    /** Seen by the proxy only. */
+    /** For the proxy only. */
     protected ScheduledJob() {
         this(Duration.ZERO);
     }
@@ -43,7 +43,7 @@ public class ScheduledJob {
         Thread.sleep(takes.toMillis());
     }
 
-    /** Lets Spring schedule it for a while; milliseconds since 1970 at which its runs began. */
+    /** Lets Spring schedule the job for a given time; returns the starts of its runs in milliseconds since 1970. */
     static List<Long> during(Duration while_, LockProvider provider, Settings settings) throws InterruptedException {
         ScheduledJob job = new ScheduledJob(settings.takes());
         try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
@@ -66,7 +66,7 @@ public class ScheduledJob {
     @EnableSchedulerLock(defaultLockAtMostFor = "PT1M")
     static class AroundMethod {}
 
-    /** As older services have it. */
+    /** The configuration of older services. */
     @Configuration
     @EnableScheduling
     @EnableSchedulerLock(defaultLockAtMostFor = "PT1M", interceptMode = InterceptMode.PROXY_SCHEDULER)

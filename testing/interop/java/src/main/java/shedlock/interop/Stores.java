@@ -22,7 +22,7 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
 import org.springframework.jdbc.core.JdbcTemplate;
 import redis.clients.jedis.JedisPool;
 
-/** ShedLock's providers, as its manual sets them up. */
+/** ShedLock's providers, configured as in its manual. */
 final class Stores {
     private Stores() {}
 
@@ -78,14 +78,14 @@ final class Stores {
         LettuceClientConfiguration.LettuceClientConfigurationBuilder client = LettuceClientConfiguration.builder();
         Long patience = Long.getLong("interop.patience");
         if (patience != null) {
-            // At most once: otherwise the client sends a command again that was cut off, and a "no"
+            // At most once: otherwise the client repeats a command whose connection was cut, and a "no"
             // may mean that the first one was granted.
             ClientOptions once = ClientOptions.builder().autoReconnect(false).build();
             client.commandTimeout(Duration.ofMillis(patience)).clientOptions(once);
         }
         LettuceConnectionFactory connections = new LettuceConnectionFactory(
                 LettuceConnectionFactory.createRedisConfiguration(url), client.build());
-        // A connection that was cut is replaced by the next call.
+        // The next call replaces a connection that was cut.
         connections.setValidateConnection(patience != null);
         connections.afterPropertiesSet();
         connections.start();
