@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_shown_by_line() {
+    fn differences_are_shown_by_line() {
         assert_eq!(differences("a\nb\n", "a\nb\n"), "");
         assert_eq!(differences("a\nb\n", "b\nc\n"), "  - a\n  + c\n");
     }

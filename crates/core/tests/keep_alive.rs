@@ -200,7 +200,7 @@ async fn a_task_that_extends_further_by_itself_is_not_cut_back() {
 }
 
 #[tokio::test]
-async fn a_lock_in_the_hand_is_kept_alive_until_it_is_unlocked() {
+async fn an_explicit_lock_is_kept_alive_until_it_is_unlocked() {
     let bench = bench();
     let kept = config("a").keep_alive();
     let Attempt::Acquired(lock) = bench.executor.lock(&kept).await.unwrap() else {

@@ -90,7 +90,7 @@ async fn held(executor: &Executor) -> HeldLock {
 }
 
 #[tokio::test]
-async fn a_value_says_that_the_slot_is_done() {
+async fn a_value_marks_the_slot_as_done() {
     let bench = bench();
     let outcome = bench.executor.execute(&config(), async { 1 }).await;
     assert!(outcome.unwrap().is_executed());
@@ -108,7 +108,7 @@ async fn an_err_of_execute_is_a_value_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_err_of_try_execute_says_that_it_failed() {
+async fn an_err_of_try_execute_marks_the_slot_as_failed() {
     let bench = bench();
     let task = async { Err::<(), _>("no mail server") };
     let outcome = bench.executor.try_execute(&config(), task).await.unwrap();
@@ -117,7 +117,7 @@ async fn an_err_of_try_execute_says_that_it_failed() {
 }
 
 #[tokio::test]
-async fn an_ok_of_try_execute_says_that_it_is_done() {
+async fn an_ok_of_try_execute_marks_the_slot_as_done() {
     let bench = bench();
     let task = async { Ok::<_, ()>(2) };
     let outcome = bench.executor.try_execute(&config(), task).await.unwrap();
@@ -144,7 +144,7 @@ async fn pauses_grow_until_the_slot_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_panic_says_that_it_failed() {
+async fn a_panic_marks_the_slot_as_failed() {
     let bench = bench();
     let executor = bench.executor.clone();
     let task = tokio::spawn(async move {
@@ -156,7 +156,7 @@ async fn a_panic_says_that_it_failed() {
 }
 
 #[tokio::test]
-async fn a_dropped_future_leaves_it_open() {
+async fn a_dropped_future_leaves_the_slot_open() {
     let bench = bench();
     let executor = bench.executor.clone();
     let task = tokio::spawn(async move { executor.execute(&config(), pending::<()>()).await });
@@ -167,7 +167,7 @@ async fn a_dropped_future_leaves_it_open() {
 }
 
 #[tokio::test]
-async fn what_runs_too_long_has_failed() {
+async fn a_run_that_takes_too_long_has_failed() {
     let bench = bench();
     let executor = bench.executor.clone();
     let config = config().max_run_time("5s");
@@ -180,7 +180,7 @@ async fn what_runs_too_long_has_failed() {
 
 /// The unlock arrives too late to mark the slot: others take it over as after a crash.
 #[tokio::test]
-async fn a_lost_lease_leaves_it_open() {
+async fn a_lost_lease_leaves_the_slot_open() {
     let bench = bench();
     let clock = bench.clock.clone();
     let task = async move {
@@ -206,7 +206,7 @@ async fn a_stale_runner_does_not_affect_its_successor() {
 }
 
 #[tokio::test]
-async fn a_lock_in_the_hand_says_it_as_it_is_given_back() {
+async fn an_explicit_lock_reports_its_slot_when_it_is_given_back() {
     let bench = bench();
     held(&bench.executor).await.fail().await;
     has_failed(&bench, BACKOFF, 2).await;
@@ -239,7 +239,7 @@ async fn a_lock_in_the_hand_says_it_as_it_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_task_can_say_it_itself() {
+async fn a_task_can_report_its_slot_itself() {
     let bench = bench();
     let task = async {
         let lock = current_lock().unwrap();
@@ -282,7 +282,7 @@ async fn an_inner_err_does_not_fail_the_slot_of_the_outer_task() {
 }
 
 #[tokio::test]
-async fn closures_on_a_thread_say_the_same() {
+async fn closures_on_a_thread_report_the_same() {
     let bench = bench();
     let task = || Err::<(), _>("no mail server");
     let outcome = bench.executor.try_execute_blocking(&config(), task).await;
@@ -306,7 +306,7 @@ async fn closures_on_a_thread_say_the_same() {
 }
 
 #[test]
-fn closures_on_this_thread_say_the_same() {
+fn closures_on_this_thread_report_the_same() {
     let run = |check: &dyn Fn(&blocking::Executor)| {
         let bench = bench();
         check(&blocking::Executor::from_async(bench.executor.clone()));
@@ -363,7 +363,7 @@ async fn an_unlock_that_no_one_waits_for_any_more_still_reports_that_the_slot_is
 
 /// The slot was used up when it was taken: nothing that the task reports opens it again.
 #[tokio::test]
-async fn other_slots_are_used_up_whatever_is_said() {
+async fn other_slots_are_used_up_whatever_is_reported() {
     let bench = bench();
     let config = config().completion(Completion::WhenTaken);
     let task = async {

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn an_invalid_name_is_refused() {
         for blank in ["", " ", "\u{a0}"] {
             assert!(refusal(blank).contains("empty or blank"), "{blank:?}");
         }

@@ -126,7 +126,7 @@ fn a_panic_of_a_blocking_job_gives_its_lock_back() {
 }
 
 #[test]
-fn a_blocking_job_takes_no_lock_before_it_has_a_thread() {
+fn a_blocking_job_acquires_no_lock_before_it_has_a_thread() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {

@@ -353,7 +353,7 @@ fn a_last_slot_in_the_future_is_not_another_replicas_run() {
 }
 
 #[test]
-fn what_a_task_says_of_its_slot_counts_though_it_returns_ok() {
+fn what_a_task_reports_for_its_slot_counts_although_it_returns_ok() {
     block_on(async {
         let (world, log, node) = alone();
         let attempts = Arc::new(Mutex::new(Vec::new()));

@@ -62,7 +62,7 @@ fn one_slow_job_delays_no_other() {
 }
 
 #[test]
-fn a_tick_waits_for_the_run_before_and_older_ones_are_given_up() {
+fn a_tick_waits_for_the_previous_run_and_older_ones_are_given_up() {
     block_on(async {
         let (world, log, node) = alone();
         let times = AtomicU64::new(0);

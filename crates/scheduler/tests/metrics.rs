@@ -28,7 +28,7 @@ fn meters(recorder: &DebuggingRecorder) -> BTreeMap<(String, String), DebugValue
 }
 
 #[test]
-fn every_end_of_a_tick_is_counted_and_runs_tell_how_late_they_were() {
+fn every_end_of_a_tick_is_counted_and_runs_report_how_late_they_were() {
     let recorder = DebuggingRecorder::new();
     metrics::with_local_recorder(&recorder, || {
         block_on(async {

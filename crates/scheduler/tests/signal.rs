@@ -7,7 +7,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use shedlock_scheduler::shutdown_signal;
 
 #[test]
-fn both_signals_are_heard_and_end_nothing_by_themselves() {
+fn both_signals_are_received_and_end_nothing_by_themselves() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()

@@ -94,7 +94,7 @@ async fn an_unknown_option_is_refused_without_the_password() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_error_without_the_password() {
+async fn a_missing_server_is_an_error_without_the_password() {
     for entry in STORES.iter().filter(|entry| entry.is_built_in) {
         if entry.servers.is_empty() {
             continue;

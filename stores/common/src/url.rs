@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_showing_it() {
+    fn an_invalid_url_is_refused_without_showing_it() {
         for text in [
             "secret",
             "redis://",

@@ -250,7 +250,7 @@ async fn a_record_of_shedlock_is_given_the_same_tolerance() {
 }
 
 #[tokio::test]
-async fn data_that_is_no_lock_is_an_error_of_every_call_and_stays() {
+async fn data_that_is_not_a_lock_is_an_error_of_every_call_and_is_kept() {
     let room = Room::new();
     room.texts.overwrite(&room.job, "{\"mine\": 1}".to_owned());
     let error = room.provider.attempt(&room.request()).await.unwrap_err();

@@ -176,7 +176,7 @@ async fn foreign_data_is_an_error_and_is_kept() {
 }
 
 #[tokio::test]
-async fn a_folder_is_no_lock() {
+async fn a_folder_is_not_a_lock() {
     let keys = Keys::new();
     let provider = keys.provider();
     keys.put("", "").await;

@@ -99,7 +99,7 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
 }
 
 #[tokio::test]
-async fn certificates_are_looked_at_on_both_sides() {
+async fn certificates_are_checked_on_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let path = |file: &str| folder.path().join(file).display().to_string();
@@ -167,7 +167,7 @@ fn certificates(folder: &Path) {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+async fn a_remote_server_that_is_not_verified_brings_one_warning() {
     let urls = [
         ("consul://db.example.invalid", true),
         ("consuls://db.example.invalid", false),

@@ -158,7 +158,7 @@ mod tests {
 
     /// With a user, making a client includes the login.
     #[tokio::test]
-    async fn callers_do_not_wait_for_the_connecting_of_all_before_them() {
+    async fn callers_do_not_wait_for_the_connection_attempts_of_others() {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let server = format!("http://{}", silent.local_addr().unwrap());
         let limit = Duration::from_millis(300);

@@ -240,7 +240,7 @@ async fn no_lease_is_left_behind() {
 }
 
 #[tokio::test]
-async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+async fn data_that_is_not_a_lock_is_an_error_and_is_left_alone() {
     let room = Room::new().await;
     let mut admin = room.admin.clone();
     admin.put(&*room.lock, "for ever", None).await.unwrap();

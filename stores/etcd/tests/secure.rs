@@ -128,7 +128,7 @@ async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+async fn a_remote_server_that_is_not_verified_brings_one_warning() {
     let urls = [
         ("etcd://db.example.invalid", true),
         ("etcds://db.example.invalid", false),

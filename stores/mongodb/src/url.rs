@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_certificate_that_is_not_there_is_a_matter_of_configuration() {
+    async fn a_missing_certificate_is_a_configuration_error() {
         let url = "mongodb://u:secret@h/d?tls=true&tlsCAFile=%2Fno%2Fsuch.pem";
         let said = MongoProvider::connect(url).await.unwrap_err();
         assert_eq!(said.kind(), ErrorKind::Configuration, "{said:?}");

@@ -168,7 +168,7 @@ async fn an_owner_of_ours_cannot_be_used_by_others() {
 
 /// ShedLock would find it held for ever.
 #[tokio::test]
-async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+async fn data_that_is_not_a_lock_is_an_error_and_is_left_alone() {
     let room = Room::new().await;
     let past = DateTime::from_millis(1_000);
     let good = doc! { "_id": "job", "lockUntil": past, "lockedAt": past, "lockedBy": "java" };
@@ -408,7 +408,7 @@ async fn a_server_without_tls_and_no_server_are_outages() {
 }
 
 #[tokio::test]
-async fn a_view_is_no_place_for_locks() {
+async fn a_view_cannot_hold_locks() {
     let room = Room::new().await;
     let _ = room.take().await;
     let database = room.collection.client().database(DATABASE);
@@ -426,7 +426,7 @@ async fn a_view_is_no_place_for_locks() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+async fn a_remote_server_that_is_not_verified_brings_one_warning() {
     let urls = [
         (
             "mongodb://db.example.invalid/app?serverSelectionTimeoutMS=50",

@@ -221,7 +221,7 @@ async fn an_unlock_never_deletes_and_never_writes_over_what_it_has_not_read() {
 
 /// Data that cannot be parsed is an error, and is left alone.
 #[tokio::test]
-async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+async fn data_that_is_not_a_lock_is_an_error_and_is_left_alone() {
     for room in Room::each().await {
         room.put(&[], b"mine".to_vec()).await;
         let error = room.provider.attempt(&request("job")).await.unwrap_err();
@@ -269,7 +269,7 @@ async fn tokens_grow_over_deletions_and_shedlocks_writes() {
 
 /// Each page reads only its own locks, however many there are, and each of their keys once.
 #[tokio::test]
-async fn a_page_of_locks_is_read_once_and_no_lock_beside_it() {
+async fn a_page_reads_each_of_its_locks_once_and_no_other() {
     for room in Room::each().await {
         let names: Vec<_> = (0..130).map(|i| format!("lock-{i:03}")).collect();
         for name in &names {

@@ -185,7 +185,7 @@ async fn a_server_that_asks_for_a_certificate_gets_ours() {
 }
 
 #[tokio::test]
-async fn a_domain_is_asked_by_its_name() {
+async fn a_domain_is_addressed_by_its_name() {
     let server = Own::start("jetstream { store_dir: \"$DIR\", domain: hub }").await;
     let host = server.address();
     works(&format!("nats://{host}?domain=hub")).await;
@@ -201,7 +201,7 @@ async fn a_domain_is_asked_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+async fn a_remote_server_that_is_not_verified_brings_one_warning() {
     let urls = [
         ("nats://db.example.invalid", true),
         ("nats://db.example.invalid?tls=true", false),

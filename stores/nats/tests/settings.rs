@@ -42,7 +42,7 @@ fn seconds(count: u64) -> Value {
 
 /// Otherwise two owners would hold the lock once the first owner's message has expired.
 #[tokio::test]
-async fn a_bucket_with_an_age_grants_no_lock_also_where_nothing_was_checked() {
+async fn a_bucket_with_an_age_grants_no_lock_even_if_nothing_was_checked() {
     for server in servers() {
         let raw = async_nats::connect(&server).await.unwrap();
         let bucket = unique("aged");
@@ -156,7 +156,7 @@ async fn a_bucket_with_a_limit_that_discards_the_new_is_taken() {
 
 /// Servers refuse some of the requests because the subjects are taken, by this same bucket.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_that_many_make_at_once_is_made_for_all_of_them() {
+async fn a_bucket_can_be_created_concurrently() {
     for server in servers() {
         let mut clients = Vec::new();
         for _ in 0..8 {
@@ -179,7 +179,7 @@ async fn a_bucket_that_many_make_at_once_is_made_for_all_of_them() {
 
 /// Settings that passed the check may have changed while the server was away.
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_are_looked_at_again_over_a_new_connection() {
+async fn settings_are_checked_again_over_a_new_connection() {
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
     let url = format!("nats://{}?response_timeout=1s", server.address());
     let provider = NatsProvider::connect(&url).await.unwrap();

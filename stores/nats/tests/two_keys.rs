@@ -261,7 +261,7 @@ async fn both_keys_are_written_in_one_step_where_the_server_can() {
 
 /// After a migration, a bucket of an earlier version accepts both keys at once. The migration reports this change once.
 #[tokio::test]
-async fn migrate_has_a_bucket_of_before_take_both_keys_at_once() {
+async fn migrate_lets_an_older_bucket_take_both_keys_at_once() {
     for server in servers() {
         let room = Room::on(server).await;
         if !room.is_atomic().await {

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_used_is_the_configurations_fault() {
+    fn a_file_that_cannot_be_used_is_a_configuration_error() {
         let folder = tempfile::tempdir().unwrap();
         let empty = folder.path().join("empty.pem");
         std::fs::write(&empty, "-----BEGIN CERTIFICATE-----\n").unwrap();

@@ -293,7 +293,7 @@ async fn a_value_outlives_an_unlock_that_finds_the_lock_taken_over() {
 }
 
 #[tokio::test]
-async fn what_is_no_lock_is_an_error_and_is_left_alone() {
+async fn data_that_is_not_a_lock_is_an_error_and_is_left_alone() {
     let mut room = Room::new().await;
     let (lock, beside) = (room.lock.clone(), room.record.clone());
     room.run::<()>(&["SET", &lock, "for ever"]).await;
@@ -409,7 +409,7 @@ async fn durable_is_declared_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_missing_or_wrong_is_the_configurations_fault() {
+async fn a_missing_or_wrong_password_is_a_configuration_error() {
     let server = own(&["--requirepass", "geheim"]).await;
     let url = server.url();
     let wrong = url.replace("//", "//:hunter2@");

@@ -123,7 +123,7 @@ async fn a_user_behind_sentinels_needs_one_more() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+async fn a_remote_server_that_is_not_verified_brings_one_warning() {
     let urls = [
         ("redis://db.example.invalid/", true),
         ("redis-sentinel://db.example.invalid/mymaster", true),

@@ -83,7 +83,7 @@ fn mode(path: &Path) -> u32 {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_missing_file_is_made_for_its_user_alone() {
+async fn a_missing_file_is_created_for_its_user_only() {
     let (folder, _) = folder();
     let path = folder.path().join("state/deep/locks.db");
     let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_missing_file_is_made_for_its_user_alone() {
 }
 
 #[tokio::test]
-async fn paths_are_what_they_are() {
+async fn paths_are_used_as_they_are_and_urls_are_decoded() {
     let (folder, _) = folder();
     let odd = folder.path().join("my locks?&%#.db");
     let by_path = shedlock_sql::open_sqlite(&odd).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_url_is_read_strictly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_may_make_the_file_at_once() {
+async fn the_file_can_be_created_concurrently() {
     for _ in 0..5 {
         let (_folder, path) = folder();
         let mut tasks = Vec::new();
@@ -294,7 +294,7 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
 }
 
 #[tokio::test]
-async fn a_column_that_was_renamed_is_missed() {
+async fn a_column_that_was_renamed_is_reported() {
     let (_folder, path) = folder();
     let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     free(&provider, &take(&provider, "job").await).await;

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_lock_looks_like_is_a_conflict_that_names_the_node() {
+    fn an_invalid_node_is_a_conflict_that_names_the_node() {
         for text in [
             "",
             "hello",

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_found_made_small_and_kept() {
+    fn a_failing_input_is_found_minimized_and_kept() {
         let package = std::env::temp_dir().join(format!("shedlock-fuzz-{}", std::process::id()));
         let folder = package.join("tests/corpus/words");
         fs::create_dir_all(&folder).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_without_a_corpus_is_a_mistake() {
+    fn a_target_without_a_corpus_is_an_error() {
         let said = std::panic::catch_unwind(|| check("/nowhere", "x", drop_it)).unwrap_err();
         let said = *said.downcast::<String>().unwrap();
         assert!(said.contains("/nowhere/tests/corpus/x"), "{said}");

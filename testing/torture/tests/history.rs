@@ -712,13 +712,13 @@ fn only_the_time_in_which_its_own_process_is_stopped_excuses_a_task() {
 }
 
 #[test]
-fn one_thing_that_a_task_was_let_do_in_time_may_come_late() {
+fn one_step_that_a_task_checked_in_time_may_come_late() {
     steps(&[2, 310]).must_be_lawful();
     steps(&[2, 290, 310]).must_be_lawful();
 }
 
 #[test]
-fn tasks_that_do_one_thing_each_time_that_their_process_goes_on_are_convicted() {
+fn tasks_that_do_one_step_each_time_their_process_resumes_are_convicted() {
     let stopped = |tasks: u64| {
         (0..tasks).fold(Forger::default(), |history, task| {
             let (owner, from) = (&*format!("task{task}"), task * 1_000);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_says_what_it_did_or_that_it_did_nothing() {
+    fn a_migration_prints_its_changes_or_that_there_are_none() {
         assert_eq!(
             migration("sqlite", &Migration::default()),
             "sqlite: nothing to do\n"

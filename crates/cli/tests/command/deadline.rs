@@ -134,7 +134,7 @@ fn a_watchdog_that_is_stopped_does_not_save_the_command() {
 }
 
 #[test]
-fn a_name_in_the_process_list_does_not_take_both_halves() {
+fn the_watchdog_has_another_name_in_the_process_list() {
     let sandbox = Sandbox::new();
     let child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
     sandbox.await_lines("pids", 3);

@@ -319,7 +319,7 @@ fn the_version_and_the_help_go_to_stdout() {
 }
 
 #[test]
-fn what_the_user_wants_ignored_stays_ignored() {
+fn signals_that_the_caller_ignores_stay_ignored() {
     let sandbox = Sandbox::new();
     let exe = env!("CARGO_BIN_EXE_shedlock");
     let script = format!(

@@ -101,7 +101,7 @@ fn show_prints_everything_about_one_lock() {
 }
 
 #[test]
-fn a_lock_that_is_not_there_gives_1() {
+fn a_missing_lock_gives_1() {
     let sandbox = Sandbox::new();
     let absent = done(&mut sandbox.shedlock(&["show", "a"]));
     assert_eq!((absent.code, absent.stdout.as_str()), (1, ""));
@@ -113,7 +113,7 @@ fn a_lock_that_is_not_there_gives_1() {
 }
 
 #[test]
-fn unlock_frees_by_force_and_says_what_and_who() {
+fn unlock_frees_by_force_and_prints_the_former_holder() {
     let sandbox = Sandbox::new();
     let holder = sandbox
         .run("a", "60s", "echo x > started; sleep 30")
@@ -185,7 +185,7 @@ fn migrate_twice_changes_nothing_the_second_time() {
 }
 
 #[test]
-fn a_reader_that_has_gone_away_is_no_error() {
+fn a_closed_standard_output_is_not_an_error() {
     let sandbox = Sandbox::new();
     let script = format!("{} list | true", env!("CARGO_BIN_EXE_shedlock"));
     let mut shell = std::process::Command::new("bash");

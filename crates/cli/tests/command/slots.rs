@@ -76,7 +76,7 @@ fn periods_have_slots_too() {
 }
 
 #[test]
-fn a_clock_behind_its_timer_takes_the_slot_that_is_meant() {
+fn a_clock_behind_its_timer_takes_the_intended_slot() {
     let sandbox = Sandbox::new();
     let options = ["--every", LIFELONG, "--slot-tolerance", LIFELONG];
     let run = done(&mut sandbox.run_with("a", "1m", &options, "echo $SHEDLOCK_SLOT"));
@@ -103,7 +103,7 @@ fn a_held_lock_is_a_skip_of_the_slot() {
 }
 
 #[test]
-fn what_is_no_schedule_is_refused_before_anything_happens() {
+fn an_invalid_schedule_is_refused_before_anything_happens() {
     let sandbox = Sandbox::new();
     for (options, said) in [
         (&["--schedule", "61 * * * *"][..], "cron expression"),

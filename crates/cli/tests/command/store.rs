@@ -20,7 +20,7 @@ fn with_store(sandbox: &Sandbox, store: &str) -> Done {
 }
 
 #[test]
-fn without_a_store_it_works_and_says_once_that_it_is_local() {
+fn without_a_store_it_works_and_prints_once_that_it_is_local() {
     let sandbox = Sandbox::new();
     let first = done(&mut sandbox.bare(&RUN));
     assert_eq!(first.code, 0, "{}", first.stderr);
@@ -40,7 +40,7 @@ fn without_a_store_it_works_and_says_once_that_it_is_local() {
 }
 
 #[test]
-fn many_may_make_the_local_store_at_once() {
+fn the_local_store_can_be_created_concurrently() {
     let sandbox = Sandbox::new();
     let runs: Vec<_> = (0..8)
         .map(|_| sandbox.bare(&RUN).spawn().unwrap())
@@ -74,7 +74,7 @@ fn a_state_folder_of_its_own_is_used() {
 }
 
 #[test]
-fn inside_kubernetes_a_local_lock_must_be_meant() {
+fn inside_kubernetes_a_local_lock_must_be_explicit() {
     let sandbox = Sandbox::new();
     let pod = |command: &mut Command| done(command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
     let refused = pod(&mut sandbox.bare(&RUN));
@@ -89,7 +89,7 @@ fn inside_kubernetes_a_local_lock_must_be_meant() {
 }
 
 #[test]
-fn without_a_home_it_says_what_to_set() {
+fn without_a_home_the_error_names_what_to_set() {
     let sandbox = Sandbox::new();
     for home in [None, Some("")] {
         let mut command = sandbox.bare(&RUN);
@@ -105,7 +105,7 @@ fn without_a_home_it_says_what_to_set() {
 }
 
 #[test]
-fn a_state_folder_that_cannot_be_made_is_named() {
+fn a_state_folder_that_cannot_be_created_is_named() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("file"), "").unwrap();
     let state = sandbox.path("file");
@@ -119,7 +119,7 @@ fn a_state_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn stores_that_make_no_sense_are_usage_errors() {
+fn invalid_stores_are_usage_errors() {
     let sandbox = Sandbox::new();
     for store in ["", "nonsense", "oracle://u:geheim@h/d", "memory:"] {
         let refused = with_store(&sandbox, store);

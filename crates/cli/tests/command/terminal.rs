@@ -110,7 +110,7 @@ fn ctrl_c_reaches_the_command() {
 }
 
 #[test]
-fn ctrl_z_gives_the_shell_its_turn_and_fg_goes_on() {
+fn ctrl_z_returns_to_the_shell_and_fg_continues() {
     let sandbox = Sandbox::new();
     let mut terminal = on_terminal(&sandbox, "echo $$ > up; read line; echo \"$line\" > read");
     let job = sandbox.pids("up")[0];
@@ -171,7 +171,7 @@ fn ctrl_z_works_without_the_terminal_as_input_too() {
 }
 
 #[test]
-fn a_script_around_the_command_has_its_terminal_back() {
+fn a_script_around_the_command_gets_its_terminal_back() {
     let sandbox = Sandbox::new();
     let exe = env!("CARGO_BIN_EXE_shedlock");
     // No shell with job control in between that would take the terminal back by itself.

@@ -23,7 +23,7 @@ cases!("operators" [Operators]:
     list_is_refused_unless_declared,
     list_pages_in_the_byte_order_of_names [Names],
     list_of_held_locks_leaves_out_free_ones [Smoke],
-    a_list_survives_what_is_no_lock_and_names_it [Record],
+    a_list_survives_data_that_is_not_a_lock_and_names_it [Record],
     force_unlock_frees_and_returns_what_was [Smoke],
     force_unlock_of_a_free_lock_changes_nothing,
     force_unlock_ends_at_least,
@@ -132,7 +132,9 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
 
 /// A list survives another program's data and undecodable bytes at the places of lock records. It
 /// contains all locks around them, and each of the two is either listed or named in a warning.
-pub async fn a_list_survives_what_is_no_lock_and_names_it(context: &TestContext) -> Verdict {
+pub async fn a_list_survives_data_that_is_not_a_lock_and_names_it(
+    context: &TestContext,
+) -> Verdict {
     context.needs_list()?;
     let provider = context.provider().await?;
     let foreign = [name("b-foreign"), name("d-broken")];

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_attempt_at_a_slot_is_the_tests() {
+    fn the_test_sets_the_attempt_at_a_slot() {
         let attempt = || current_lock().unwrap().slot_attempt();
         let slot = Slot::from_micros(1_700_000_000_000_000).unwrap();
         let lock = TestLock::new("a").slot(slot);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_lock_looks_like_is_a_conflict() {
+    fn an_invalid_record_is_a_conflict() {
         for text in [
             "",
             "{}",

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn a_missing_file_is_named() {
         let options = take("tls_ca=/no/such.pem", None).unwrap();
         let error = options.read().err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Configuration);

@@ -35,7 +35,7 @@ mod words {
 
     /// A word without a text would panic on the first call of a provider, on the one table that needs it.
     #[test]
-    fn no_table_is_met_with_a_word_that_has_no_text() {
+    fn every_table_has_a_text_for_each_word() {
         let times = [TimeMode::Store, TimeMode::client()];
         let dialects = times.into_iter().flat_map(|time| {
             [&POSTGRES, &MYSQL, &SQLITE].map(|dialect| (dialect, options(dialect, time)))

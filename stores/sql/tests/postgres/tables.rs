@@ -6,7 +6,7 @@ use shedlock_core::{Attempt, ErrorKind, LockProvider as _, SkipReason};
 use shedlock_sql::PostgresProvider;
 
 #[tokio::test]
-async fn columns_that_vanish_are_missed_without_harm() {
+async fn dropped_columns_are_noticed_without_harm() {
     let room = Room::migrated().await;
     let provider = room.provider().await;
     let lease = take(&provider, "job").await;
@@ -18,7 +18,7 @@ async fn columns_that_vanish_are_missed_without_harm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_may_migrate_at_once() {
+async fn migrations_can_run_concurrently() {
     for columns in [None, Some(SHEDLOCKS)] {
         let room = match columns {
             Some(columns) => Room::with(columns).await,

@@ -99,7 +99,7 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_verified_is_not_passed_over_in_silence() {
+async fn a_remote_server_that_is_not_verified_brings_one_warning() {
     common_server();
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path(), &[]);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_a_lock_whatever_else_is_said() {
+    fn a_handle_is_a_lock_whatever_else_the_answer_holds() {
         for line in [
             r#"{"id":1,"handle":7}"#,
             r#"{"handle":7,"doubtful":true,"id":1}"#,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_no_and_an_unlock_that_worked() {
+    fn an_empty_answer_is_a_skip_or_a_successful_unlock() {
         let answer = read(r#"{"id":2}"#);
         let locked = What::Skipped {
             locked: true,

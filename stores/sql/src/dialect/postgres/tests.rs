@@ -383,7 +383,7 @@ fn the_mark_of_a_slot_that_must_not_be_lost_always_waits_for_the_disk() {
 }
 
 #[test]
-fn what_promises_something_waits_for_the_disk_whatever_the_session_is_set_to() {
+fn a_promise_waits_for_the_disk_whatever_the_session_is_set_to() {
     let insists = |statements: &Statements, step| statements[step].text().contains(FLUSHED);
     for shape in [that_waits_for_its_disk, |_: &mut Shape| {}] {
         let statements = statements(shape);
