@@ -166,7 +166,7 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
 /// SQLite is compiled from C. This program's existence shows that there is a linker, but headers
 /// may be missing.
 fn check_c_compiler() -> anyhow::Result<()> {
-    let folder = tempfile::tempdir().context("no temporary folder could be made")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let source = folder.path().join("try.c");
     std::fs::write(
         &source,
@@ -244,7 +244,7 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
     {
         Some(Ok(version)) => format!("{how}: {version}"),
         Some(Err(why)) => format!("NOT TESTED: {why}"),
-        None => "NOT TESTED: not asked for".to_owned(),
+        None => "NOT TESTED: not requested".to_owned(),
     };
     let servers = Kind::ALL
         .into_iter()
@@ -259,7 +259,7 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
                 if asked {
                     how
                 } else {
-                    "NOT TESTED: not asked for"
+                    "NOT TESTED: not requested"
                 }
                 .to_owned(),
             )

@@ -65,7 +65,7 @@ fn runtime() -> anyhow::Result<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.context("no runtime could be made")
+    runtime.context("cannot create a runtime")
 }
 
 fn executor() -> Executor {

@@ -71,7 +71,7 @@ pub fn simulate(seed: u64, wrong: Option<Wrong>) -> Result<Report, Failure> {
     let mut again = Run::new(seed, wrong, true);
     again.go();
     let broken = again.ledger.broken();
-    let broken = broken.expect("a run goes the same way each time");
+    let broken = broken.expect("a run is the same each time");
     let mut trace = vec![format!("{:?}", again.plan)];
     trace.extend(again.ledger.trace());
     Err(Failure {

@@ -69,7 +69,8 @@ impl Instance {
     pub(crate) fn start(run: &RunDir, server: Box<dyn Server>) -> anyhow::Result<Self> {
         let name = server.name();
         let home = run.path().join(name);
-        fs::create_dir(&home).with_context(|| format!("{} could not be made", home.display()))?;
+        fs::create_dir(&home)
+            .with_context(|| format!("{} could not be created", home.display()))?;
         if let Some(account) = server.account() {
             account.own(&home)?;
         }

@@ -93,9 +93,9 @@ impl Version {
         let folder = self.folder()?;
         let one_at_a_time = folder.with_extension("lock");
         let lock = File::create(&one_at_a_time)
-            .with_context(|| format!("{} could not be made", one_at_a_time.display()))?;
+            .with_context(|| format!("{} could not be created", one_at_a_time.display()))?;
         lock.lock()
-            .context("the lock of the build could not be taken")?;
+            .context("the lock of the build could not be acquired")?;
         if host::is_program(&folder.join("nats-server")) {
             return Ok(());
         }

@@ -128,7 +128,7 @@ fn install(
     }
     let one_at_a_time = host::cache_dir()?.join("install.lock");
     let lock = File::create(&one_at_a_time)
-        .with_context(|| format!("{} could not be made", one_at_a_time.display()))?;
+        .with_context(|| format!("{} could not be created", one_at_a_time.display()))?;
     if packages.is_empty() && extracts.is_empty() {
         if lock.try_lock().is_ok() {
             debian::clean_up();
@@ -136,7 +136,7 @@ fn install(
         return Ok(());
     }
     lock.lock()
-        .context("the lock of the installation could not be taken")?;
+        .context("the lock of the installation could not be acquired")?;
     debian::clean_up();
     let needs_mmdebstrap = !extracts.is_empty() && host::find_program(sid::PACKAGE).is_none();
     packages.extend(needs_mmdebstrap.then_some(sid::PACKAGE));

@@ -34,7 +34,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 fn compile() -> anyhow::Result<()> {
-    let folder = tempfile::tempdir().context("no temporary folder could be made")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let source = folder.path().join("try.proto");
     fs::write(&source, TRY)
         .with_context(|| format!("{} could not be written", source.display()))?;

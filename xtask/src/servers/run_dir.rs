@@ -55,7 +55,7 @@ impl RunDir {
             // The servers' own users need access.
             .permissions(fs::Permissions::from_mode(0o755))
             .tempdir()
-            .context("no temporary folder could be made; set TMPDIR to a place for one")?
+            .context("cannot create a temporary folder; set TMPDIR to a writable folder")?
             .keep();
         let (entry, lock) = match enlist(&path) {
             Ok(enlisted) => enlisted,
@@ -114,7 +114,7 @@ impl RunDir {
         command: &mut Command,
     ) -> anyhow::Result<()> {
         let file =
-            File::create(log).with_context(|| format!("{} could not be made", log.display()))?;
+            File::create(log).with_context(|| format!("{} could not be created", log.display()))?;
         let shown = format!("{command:?}");
         let mut child = self.spawn(
             name,
@@ -214,7 +214,7 @@ fn own() -> MutexGuard<'static, Vec<PathBuf>> {
 
 fn runs_dir() -> anyhow::Result<PathBuf> {
     let dir = host::cache_dir()?.join("runs");
-    fs::create_dir_all(&dir).with_context(|| format!("{} could not be made", dir.display()))?;
+    fs::create_dir_all(&dir).with_context(|| format!("{} could not be created", dir.display()))?;
     Ok(dir)
 }
 
@@ -350,6 +350,6 @@ mod tests {
         assert!(!sweep_entry(&entry));
         File::create(&entry).unwrap();
         assert!(!sweep_entry(&entry));
-        assert!(entry.exists(), "whoever made it is about to write it");
+        assert!(entry.exists(), "its creator is about to write it");
     }
 }

@@ -397,6 +397,6 @@ async fn pages(
             .with_limit(size)
             .with_after(last.name.clone());
         all.extend(page);
-        ensure!(all.len() < 10_000, "paging does not come to an end");
+        ensure!(all.len() < 10_000, "paging never ends");
     }
 }

@@ -115,7 +115,7 @@ fn is_unavailable(variable: &str) -> bool {
     std::env::var(variable).is_ok_and(|word| word == "unavailable")
 }
 
-#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+#[expect(clippy::print_stderr, reason = "what is not tested is printed")]
 fn not_tested(what: &str) -> ! {
     eprintln!("NOT TESTED: {what} is unavailable, or another store was selected");
     std::process::exit(0)

@@ -78,7 +78,7 @@ impl Site {
             _folder: None,
         };
         if store == Store::SQLITE {
-            let folder = tempfile::tempdir().context("no temporary folder could be made")?;
+            let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
             let file = folder.path().join("locks.db");
             site.url = format!("sqlite:{}", file.display());
             site._folder = Some(folder);

@@ -241,7 +241,7 @@ impl Site {
             connection.close().await?;
             made
         };
-        made.with_context(|| format!("database {DATABASE} could not be made"))?;
+        made.with_context(|| format!("database {DATABASE} could not be created"))?;
         let mut url = Url::parse(server)?;
         url.set_path(DATABASE);
         Ok(url.into())

@@ -176,7 +176,7 @@ pub(crate) const CASES: &[Case] = &[
         name: "is_told",
         says: "after such a late unlock or extension by Java, Rust's next call reports whether Rust still holds the lock",
         but: &[],
-        shows: |fleet| Box::pin(late::learns_of_late_calls(fleet)),
+        shows: |fleet| Box::pin(late::detects_late_calls(fleet)),
     },
     Case {
         name: "rust_unlocks_late",

@@ -138,5 +138,5 @@ pub(crate) async fn is_kept_out(
             Some(_) => {}
         }
     }
-    bail!("the machine is too slow: each time ShedLock's task was over before ours asked")
+    bail!("the machine is too slow: each time ShedLock's task ended before our attempt")
 }

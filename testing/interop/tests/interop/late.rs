@@ -54,7 +54,7 @@ pub(crate) async fn rust_extends_late(fleet: &Fleet) -> anyhow::Result<bool> {
 
 /// Whether our side can find out, after a late unlock and a late extension by ShedLock, if it still
 /// holds its own lock.
-pub(crate) async fn learns_of_late_calls(fleet: &Fleet) -> anyhow::Result<bool> {
+pub(crate) async fn detects_late_calls(fleet: &Fleet) -> anyhow::Result<bool> {
     let theirs = fleet.java.lock("late-unlock-seen", SHORT).await?;
     let ours = until(|| fleet.lock("late-unlock-seen", LONG)).await?;
     fleet

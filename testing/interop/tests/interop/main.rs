@@ -92,7 +92,7 @@ fn judge(expected: Cell, holds: anyhow::Result<bool>) -> Result<(), Failed> {
 }
 
 /// The fleets of this run.
-#[expect(clippy::print_stderr, reason = "what is not tested is said")]
+#[expect(clippy::print_stderr, reason = "what is not tested is printed")]
 fn fleets(runtime: &Runtime, arguments: &Arguments) -> Vec<Fleet> {
     let wanted = std::env::var("SHEDLOCK_TEST_STORES").ok();
     let is_wanted = |how: &Fleets| match &wanted {

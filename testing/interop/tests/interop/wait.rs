@@ -31,7 +31,7 @@ where
 /// The real clock.
 #[expect(
     clippy::disallowed_methods,
-    reason = "what two real processes did is told by the clock that they share"
+    reason = "the clock that two real processes share orders what they did"
 )]
 pub(crate) fn now() -> std::time::SystemTime {
     std::time::SystemTime::now()

@@ -37,7 +37,7 @@ fn hand_over(
         scene.history.wait_for("green finds the slot taken", taken);
     }
     blue.terminate();
-    scene.history.wait_for("blue hears it", |lines| {
+    scene.history.wait_for("blue receives the signal", |lines| {
         position(lines, "blue", "shutting down")
     });
     if scene.history.look(is_too_late) {

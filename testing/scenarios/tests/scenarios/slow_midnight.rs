@@ -31,7 +31,7 @@ fn midnight(scene: &Scene, midnight: Midnight, timer: &str) -> Option<Vec<Line>>
     }
     scene
         .history
-        .wait_for("both have asked", |lines| {
+        .wait_for("both have made an attempt", |lines| {
             let asked = |line: &&Line| line.says(BEGINS) || line.says(SKIPPED);
             let asked: Vec<Line> = lines.iter().filter(asked).cloned().collect();
             (asked.len() == 2).then_some(asked)

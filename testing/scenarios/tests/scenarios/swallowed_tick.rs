@@ -33,11 +33,13 @@ pub(crate) fn without_slot_it_is_lost(store: Store) {
             return Shown::TooSlow("midnight came before the replicas were ready");
         };
         // Both replicas have attempted the lock at 00:00:00 and at 00:00:10.
-        let runs = scene.history.wait_for("both have asked twice", |lines| {
-            let runs = lines.iter().filter(|line| line.says(BEGINS)).count();
-            let skips = lines.iter().filter(|line| line.says("INFO skipped: "));
-            (runs + skips.count() == 4).then_some(runs)
-        });
+        let runs = scene
+            .history
+            .wait_for("both have made two attempts", |lines| {
+                let runs = lines.iter().filter(|line| line.says(BEGINS)).count();
+                let skips = lines.iter().filter(|line| line.says("INFO skipped: "));
+                (runs + skips.count() == 4).then_some(runs)
+            });
         if runs == 1 {
             Shown::Yes
         } else {

@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         while now() < ends {
             self.worker_pool.read_logs()?;
             self.worker_pool.all_run().await?;
-            self.mend(Some(now())).await?;
+            self.repair(Some(now())).await?;
             if now() >= next_stretch {
                 self.goes_on().await?;
                 next_stretch = now() + STRETCH * self.at_most;
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the faults that are due; all of them if no instant is given.
-    async fn mend(&mut self, by: Option<Moment>) -> Verdict {
+    async fn repair(&mut self, by: Option<Moment>) -> Verdict {
         self.processes.go_on(&mut self.worker_pool, by)?;
         let Self {
             worker_pool,
@@ -246,13 +246,13 @@ impl<'a> Run<'a> {
             context,
             ..
         } = self;
-        network.mend(by, worker_pool, tally).await?;
+        network.repair(by, worker_pool, tally).await?;
         store_faults.end(context, by, worker_pool).await
     }
 
     /// A period without faults, in which every lock that becomes free is acquired again.
     async fn goes_on(&mut self) -> Verdict {
-        self.mend(None).await?;
+        self.repair(None).await?;
         self.clocks.took_effect(&mut self.worker_pool).await?;
         let after = liveness::goes_on(&mut self.worker_pool, &NAMES).await?;
         self.tally.recovered(after);

@@ -137,7 +137,7 @@ impl Network {
 
     /// Repairs the connections that are due; all of them if no instant is given. A connection that
     /// was cut or fell silent stays that way.
-    pub(super) async fn mend(
+    pub(super) async fn repair(
         &mut self,
         by: Option<Moment>,
         worker_pool: &mut WorkerPool,
