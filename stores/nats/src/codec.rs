@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_tells_a_taking_that_never_was() {
+    fn a_companion_reveals_an_acquisition_that_never_happened() {
         let was = Record::from_text("shedlock 1\nuntil 0\ntoken 7\nslot 1\n").unwrap();
         let taken = Record::from_text("shedlock 1\nuntil 0\ntoken 9\nslot 2\n").unwrap();
         let beside = Beside {

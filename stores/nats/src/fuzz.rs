@@ -54,7 +54,7 @@ pub fn record(data: &[u8]) {
 }
 
 /// The contents of a companion message.
-pub fn beside(data: &[u8]) {
+pub fn companion(data: &[u8]) {
     match Beside::from_bytes(data) {
         Ok(beside) => {
             let text = beside.to_text();
@@ -84,4 +84,4 @@ pub fn name(data: &[u8]) {
 }
 
 #[cfg(test)]
-shedlock_fuzz::tests!(url, record, beside, name);
+shedlock_fuzz::tests!(url, record, companion, name);
