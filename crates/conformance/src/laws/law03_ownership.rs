@@ -23,7 +23,7 @@ cases!("law03_ownership" [Ownership]:
     extend_after_unlock_is_lost [Smoke],
     extend_after_unlock_with_at_least_left_is_lost,
     a_lock_kept_by_at_least_belongs_to_no_one [Record],
-    a_lease_that_was_extended_answers_truly,
+    calls_with_a_lease_from_before_an_extension_are_answered_correctly,
     stale_calls_on_a_deleted_record_are_lost [Record],
     any_client_may_act_with_the_lease,
 );
