@@ -346,9 +346,9 @@ fn a_last_slot_in_the_future_is_not_another_replicas_run() {
         })]);
         world.run_until(secs(15)).await;
         let ticks = log.ticks();
-        let is_told = |(_, end): &&(_, String)| end.contains("is ahead of the clock");
-        assert!(ticks.iter().filter(is_told).count() >= 4, "{ticks:?}");
-        assert!(ticks.iter().all(|tick| is_told(&tick)), "{ticks:?}");
+        let is_reported = |(_, end): &&(_, String)| end.contains("is ahead of the clock");
+        assert!(ticks.iter().filter(is_reported).count() >= 4, "{ticks:?}");
+        assert!(ticks.iter().all(|tick| is_reported(&tick)), "{ticks:?}");
     });
 }
 

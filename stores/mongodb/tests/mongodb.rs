@@ -204,7 +204,7 @@ async fn data_that_is_not_a_lock_is_an_error_and_is_left_alone() {
         );
         assert_eq!(room.bytes().await, before, "{field}");
     }
-    room.put(doc! { "_id": "job", "payload": "somebody else's" })
+    room.put(doc! { "_id": "job", "payload": "another program's" })
         .await;
     assert_eq!(room.refused().await.kind(), ErrorKind::Conflict);
     room.close().await;
@@ -391,7 +391,7 @@ async fn a_url_names_database_and_collection() {
 #[tokio::test]
 async fn a_refused_login_is_reported_without_the_password() {
     let url = url(&server(), "authSource=admin");
-    let url = url.replace("mongodb://", "mongodb://nobody:hunter2@");
+    let url = url.replace("mongodb://", "mongodb://stranger:hunter2@");
     let error = MongoProvider::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
     assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");

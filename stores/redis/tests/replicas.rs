@@ -84,7 +84,7 @@ async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
     let longer = ExtendRequest::new(2 * MINUTE);
     let extended = before.extend(&lease, &longer).await.unwrap();
     let Extension::Extended(lease) = extended else {
-        panic!("nobody has taken it: {extended:?}");
+        panic!("no other owner has taken it: {extended:?}");
     };
 
     pair.primary.stop().unwrap();

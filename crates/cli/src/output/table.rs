@@ -4,7 +4,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use shedlock::{LockRecord, LockState, Migration, Slot};
 
-const NOBODY: &str = "-";
+const NONE: &str = "-";
 
 pub(super) fn locks(locks: &[LockRecord]) -> String {
     if locks.is_empty() {
@@ -139,7 +139,7 @@ fn left(lock: &LockRecord) -> Option<String> {
 }
 
 fn or_none(value: Option<String>) -> String {
-    value.unwrap_or_else(|| NOBODY.to_owned())
+    value.unwrap_or_else(|| NONE.to_owned())
 }
 
 fn plain() -> Table {

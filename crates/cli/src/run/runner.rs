@@ -106,12 +106,7 @@ impl<'a> Runner<'a> {
     /// A slot that must not be lost is done if the command succeeded. If the command failed, the slot waits for its
     /// backoff. If the command was asked to end, other hosts may take the slot immediately, and the run does not count.
     /// If the command never ran, any slot is given back.
-    async fn release(
-        &mut self,
-        held: HeldLock,
-        ended: &Result<Ended, Failure>,
-        was_told_to_end: bool,
-    ) {
+    async fn release(&mut self, held: HeldLock, ended: &Result<Ended, Failure>, has_signal: bool) {
         // Calls to an unavailable store are retried. The caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(30);
         let name = held.name().clone();
@@ -127,7 +122,7 @@ impl<'a> Runner<'a> {
                         .await
                 }
                 Ok(0) => held.unlock().await,
-                Ok(_) if was_told_to_end => {
+                Ok(_) if has_signal => {
                     held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
                         .await
                 }

@@ -62,9 +62,9 @@ fn a_slot_that_was_taken_is_not_waited_for() {
 #[test]
 fn a_store_that_cannot_be_reached_is_waited_for_too() {
     let sandbox = Sandbox::new();
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let store = format!("postgres://u@{}/d", nobody.local_addr().unwrap());
-    drop(nobody);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let store = format!("postgres://u@{}/d", closed.local_addr().unwrap());
+    drop(closed);
     let began = now();
     let options = ["--lock-wait", "1500ms", "--store", &store];
     let done = done(&mut sandbox.run_with("a", "60s", &options, "echo ran"));

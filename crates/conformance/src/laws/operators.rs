@@ -37,7 +37,7 @@ cases!("operators" [Operators]:
 pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     for _ in 0..2 {
-        let found = provider.inspect(&name("nobody")).await?;
+        let found = provider.inspect(&name("never-locked")).await?;
         ensure!(found.is_none(), "no one took this lock: {found:?}");
     }
     Ok(())

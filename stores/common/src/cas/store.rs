@@ -72,8 +72,8 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     /// Checks that the store is reachable and set up.
     fn check(&self) -> impl Future<Output = Result<()>> + Send {
         async {
-            let nobody = LockName::new("check")?;
-            self.read(&nobody).await.map(drop)
+            let probe = LockName::new("check")?;
+            self.read(&probe).await.map(drop)
         }
     }
 

@@ -173,7 +173,7 @@ pub(crate) const CASES: &[Case] = &[
         shows: |fleet| Box::pin(late::java_extends_late(fleet)),
     },
     Case {
-        name: "is_told",
+        name: "detects_late_calls",
         says: "after such a late unlock or extension by Java, Rust's next call reports whether Rust still holds the lock",
         but: &[],
         shows: |fleet| Box::pin(late::detects_late_calls(fleet)),

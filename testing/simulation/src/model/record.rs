@@ -259,11 +259,11 @@ impl Record {
         if wrong != Some(Wrong::UnusedSlotKept) || ending != Ending::NotStarted {
             record.end_slot(ending, rules.slots);
         }
-        let asks_nobody = wrong == Some(Wrong::UnlockWithoutOwner);
+        let ignores_owner = wrong == Some(Wrong::UnlockWithoutOwner);
         // Nothing has run under a lease that has expired, either.
         let includes_expired = ending == Ending::NotStarted;
         let is_held = self.is_of(owner, wrong) && (self.until > now || includes_expired);
-        if !is_held && !asks_nobody {
+        if !is_held && !ignores_owner {
             let is_late = wrong == Some(Wrong::SlotGivenBackLate)
                 && matches!(ending, Ending::NotStarted | Ending::Cut);
             return is_late.then_some(record);
@@ -318,8 +318,8 @@ impl Record {
         by: i8,
         wrong: Option<Wrong>,
     ) -> Option<Self> {
-        let asks_nobody = wrong == Some(Wrong::ExtendWithoutOwner) && !self.is_released;
-        let is_held = (self.is_of(owner, wrong) || asks_nobody) && self.until > now;
+        let ignores_owner = wrong == Some(Wrong::ExtendWithoutOwner) && !self.is_released;
+        let is_held = (self.is_of(owner, wrong) || ignores_owner) && self.until > now;
         is_held.then(|| {
             let mut record = self.clone();
             let kept = match wrong {

@@ -20,7 +20,7 @@ pub(crate) struct Flavour {
     /// The store's own numbers are the fencing tokens.
     pub(crate) has_revisions: bool,
     /// Versions of a record count from 1, and so repeat after a deletion.
-    pub(crate) starts_anew: bool,
+    pub(crate) repeats_versions: bool,
     /// The store's client does not declare that versions start over.
     pub(crate) conceals: bool,
     /// A crash loses its last writes.
@@ -76,7 +76,7 @@ impl Store {
             );
         }
         let revision = self.next_revision();
-        let version = if flavour.starts_anew {
+        let version = if flavour.repeats_versions {
             stands + 1
         } else {
             revision
@@ -154,7 +154,7 @@ impl VersionedStore for Versioned {
         let flavour = self.flavour;
         let sent = self.link.now();
         let call = self.link.call(move |store| {
-            if flavour.starts_anew && store.is_of_deleted(&name, sent) {
+            if flavour.repeats_versions && store.is_of_deleted(&name, sent) {
                 return Err(Error::new(
                     ErrorKind::OutcomeUnknown,
                     "the connection was cut",
@@ -188,7 +188,7 @@ impl VersionedStore for Versioned {
     }
 
     fn versions_can_repeat(&self) -> bool {
-        self.flavour.starts_anew && !self.flavour.conceals
+        self.flavour.repeats_versions && !self.flavour.conceals
     }
 
     fn has_revisions(&self) -> bool {

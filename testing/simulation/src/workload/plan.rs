@@ -96,7 +96,7 @@ impl Plan {
             _ if wrong.is_some_and(is_of_conditional) => Family::Conditional,
             0 if wrong.is_none() => Family::Conditional,
             _ if wrong == Some(Wrong::VersionsReused) => Family::Versioned(Flavour {
-                starts_anew: true,
+                repeats_versions: true,
                 conceals: true,
                 loses_tail: true,
                 ..Flavour::default()
@@ -255,14 +255,14 @@ fn is_of_conditional(wrong: Wrong) -> bool {
 }
 
 fn flavour(rng: &mut SeededRng) -> Flavour {
-    let starts_anew = rng.one_in(4);
+    let repeats_versions = rng.one_in(4);
     Flavour {
         time: rng
             .one_in(3)
             .then(|| rng.pick(&[Duration::from_millis(1), SECOND])),
         // Revisions are the store's numbers that never repeat.
-        has_revisions: rng.flip() && !starts_anew,
-        starts_anew,
+        has_revisions: rng.flip() && !repeats_versions,
+        repeats_versions,
         conceals: false,
         loses_tail: rng.one_in(3),
         lag: rng.one_in(3).then(|| rng.pick(&[SECOND, LONGEST_LAG])),
