@@ -33,7 +33,7 @@
 //! }
 //! ```
 //!
-//! The caller of the function (a cron crate, a loop with a timer, a web hook) stays as it is. See
+//! The caller of the function (a cron crate, a loop with a timer, a webhook) stays as it is. See
 //! [`scheduler_lock`] for everything that the attribute can do. Without the attribute, an [`Executor`]
 //! takes any future or closure:
 //!
@@ -64,20 +64,21 @@
 //!
 //! It is not
 //! - a queue or a workflow engine: a skipped run is not kept for later. Put the items of work into a
-//!   table, and let the task process what is there. (That each *tick* is run is a different matter: see
-//!   [Jobs that must not be lost](_documentation::not_lost).)
+//!   table, and let the task process what is there. (Making sure that each *tick* runs is a different
+//!   matter: see [Jobs that must not be lost](_documentation::not_lost).)
 //! - a mutex to wait on, or one for short critical sections at a high rate;
 //! - a leader election for the lifetime of the process. A lock with
 //!   [`keep_alive`](LockConfig::keep_alive) comes close, but acquire it separately for each task;
 //! - a guarantee of *exactly once*. A task that is killed halfway has run in part, so its work must be
-//!   idempotent. Late writes of a paused run are refused with a [fencing token](#fencing-tokens).
+//!   idempotent. With a [fencing token](#fencing-tokens), the receiver of the writes of a paused run
+//!   can refuse those that arrive late.
 //!
 //! # Two durations
 //!
-//! | | from | what for | choose |
+//! | | counted from | purpose | choose a value |
 //! |---|---|---|---|
 //! | `lock_at_most_for` | acquisition, or the last extension | frees the lock when its holder dies | longer than the task ever takes |
-//! | `lock_at_least_for` | acquisition | keeps a quick task from running again on a replica whose clock or timer is late | longer than the clocks and timers of the replicas can differ, shorter than the period |
+//! | `lock_at_least_for` | acquisition | keeps a quick task from running again on a replica whose clock or timer is late | longer than the replicas' clocks and timers can differ, shorter than the period |
 //!
 //! Both are a `Duration`, or text: `"10m"`, `"1h 30m"`, `"500ms"`, `"PT10M"`. A bare number is
 //! refused. If a lock does not set one, the executor's [`LockDefaults`] apply, then the provider's. If there
@@ -85,8 +86,9 @@
 //!
 //! By default an async task is not polled past the end of its lease. A local deadline, counted from before
 //! the lock was requested, passes before the lease ends in the store, and the task's future is then
-//! dropped. A blocking task cannot be dropped; it can check [`CurrentLock::is_lost`] or register a callback. If you cannot predict how long a task
-//! takes, turn on [`LockConfig::keep_alive`]. Its lease is then extended while it runs, and
+//! dropped. A blocking task cannot be dropped; it can check [`CurrentLock::is_lost`], or register a
+//! callback with [`CurrentLock::on_lost`]. If you cannot predict how long a task takes, turn on
+//! [`LockConfig::keep_alive`]. The task's lease is then extended while the task runs, and
 //! `lock_at_most_for` only bounds how long the lock outlives a process that dies.
 //!
 //! # How a call can end
@@ -94,27 +96,31 @@
 //! - **Executed**: the task ran under the lock. Its value is never discarded, even if releasing the
 //!   lock failed; [`Release`] reports that.
 //! - **Skipped**: another owner holds the lock, `lock_at_least_for` still keeps it taken, or the run's
-//!   [slot](#slots) is taken. This is never an error. The [`Skip`] reports who holds the lock and until when, if the
-//!   store records it.
+//!   [slot](#slots) is taken or cannot run now. The call never returns an error for this. The [`Skip`]
+//!   reports who holds the lock and until when, if the store records it. (Two reasons that need an
+//!   operator, `SlotGivenUp` and `LastSlotAhead`, are logged at error level.)
 //! - **Lost**: the lease ended, or may have ended, before the task did, or the task exceeded its
-//!   `max_run_time`. If the task still ran to its end, its value is returned.
+//!   [`max_run_time`](LockConfig::max_run_time), if you set one. If the task still ran to its end, its
+//!   value is returned.
 //! - **An error**: the store failed, or the call was invalid; the task did not run. [`Error::kind`]
 //!   tells you what to do. A store failure is never treated as a held lock.
 //!
 //! The attribute maps these to the function's return type; see [`scheduler_lock`]. If that type cannot carry
 //! an error, as with `()`, a store failure and a lost lease are only logged, at error level.
 //!
-//! If the reply to an attempt is lost on the network, the attempt is sent again under the same owner, so
-//! a broken connection does not leave a lock taken. But a copy that is still in flight may arrive later
-//! and take the lock, or its slot, although no task runs under it. Copies are refused once
-//! [`Executor::store_timeout`] (10 s) has passed, and the runtime then gives back whatever a copy has
-//! taken. While the store answers, all this takes two timeouts at most. If the store stays unavailable, or
-//! the process dies, such a lock stays taken for `lock_at_most_for` at most. A short-lived program should
+//! If the reply to an attempt is lost on the network, the executor sends the request again under the same
+//! owner (the ID of this acquisition), so a broken connection does not leave a lock taken. But the first
+//! request may still be in flight. It may arrive later and take the lock, or its slot, although no task
+//! runs under it. The store refuses such a request once [`Executor::store_timeout`] (10 s) has passed
+//! since it was sent, and the executor then gives back whatever it has taken. If the store answers the
+//! repeated request, all this takes about two timeouts (20 s) at most. If the store stays unavailable, or
+//! the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is then used up
+//! without a run, unless it [must not be lost](_documentation::not_lost). A short-lived program should
 //! await [`Executor::settled`] before it exits; `shedlock run` does.
 //!
 //! The lock is released when the task ends, fails, panics or is dropped. If the future is dropped before it
-//! completes, the release happens in the background, on the runtime that dropped it. Outside a runtime the
-//! lock stays taken until `lock_at_most_for` has passed.
+//! completes, the release happens in the background, on the async runtime in which it was dropped. If it is
+//! dropped outside an async runtime, the lock stays taken until `lock_at_most_for` has passed.
 //!
 //! # Fencing tokens
 //!
@@ -132,7 +138,7 @@
 //! /// What the task writes to. It stores the token with the data, in one step.
 //! ///
 //! /// In SQL: `UPDATE report SET body = $1, token = $2 WHERE id = $3 AND token <= $2`.
-//! /// If no row is updated, the write came too late.
+//! /// If no row is updated, the write came too late (or the row does not exist).
 //! #[derive(Default)]
 //! struct Report(Mutex<(u64, String)>);
 //!
@@ -168,7 +174,8 @@
 //!
 //! `lock_at_least_for` is a guess at how late a replica may be. A [`Slot`] needs no guess: it is the
 //! nominal instant of the tick that a run belongs to, and every replica computes the same one, however
-//! late it wakes. The store grants each slot of a name to one acquisition only.
+//! late it wakes. The store grants each slot of a name to one acquisition only. (It grants a slot again
+//! only if no task ran for it, or if it [must not be lost](_documentation::not_lost) and is not done.)
 //!
 //! ```
 //! use shedlock::{Executor, LockConfig, MemoryProvider, SkipReason, Slot};
@@ -192,9 +199,9 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 //!
-//! With the feature `scheduler`, the module `scheduler` computes slots from cron expressions and
-//! periods. `scheduler::Scheduler` claims the slot of each tick for you. With any other scheduler, one line
-//! in the job computes the slot of the current tick:
+//! With the feature `scheduler`, the module `scheduler` computes slots from cron expressions (five fields,
+//! or six with seconds first) and periods. `scheduler::Scheduler` claims the slot of each tick for you. With
+//! any other scheduler, and the same feature, one line in the job computes the slot of the current tick:
 //!
 #![cfg_attr(feature = "scheduler", doc = "```")]
 #![cfg_attr(not(feature = "scheduler"), doc = "```ignore")]
@@ -207,15 +214,16 @@
 //! # Ok::<(), shedlock::Error>(())
 //! ```
 //!
-//! A slot further ahead than [`LockConfig::slot_tolerance`] (60 s) is an error, measured by the store's clock
-//! or, if the store reports none, by this host's. Otherwise a single node with a wrong clock could keep the
-//! job from ever running again.
+//! A slot that is more than [`LockConfig::slot_tolerance`] (60 s) ahead of the store's clock (or, if the store
+//! reports none, of this host's) is an error. Otherwise a single node with a wrong clock could keep the job
+//! from ever running again.
 //!
 //! # Scheduled functions
 //!
 //! With the features `scheduler` and `macros`, `#[scheduled]` next to `#[scheduler_lock]` declares when
 //! the function runs. It adds a function `job(…)` (below, `report::job`) that creates the job for the
-//! scheduler. Each run takes the lock and the slot of its tick in one step:
+//! scheduler. Each run takes the lock and the slot of its tick in one step. `late` limits how long after its
+//! slot a tick may still start:
 //!
 #![cfg_attr(all(feature = "macros", feature = "scheduler"), doc = "```")]
 #![cfg_attr(not(all(feature = "macros", feature = "scheduler")), doc = "```ignore")]
@@ -245,10 +253,11 @@
 //!
 //! # Which provider
 //!
-//! [`connect`] creates a provider from a URL. If your program already has a pool, create the provider
-//! from that: it takes a connection for one statement at a time and never joins a transaction. You can
-//! wrap any provider in [`PrefixProvider`] (a namespace), [`TenantProvider`] (a store per tenant) or
-//! [`TrackingProvider`] (lists the locks that this process holds).
+//! [`connect`] creates a provider from a URL; its page lists the supported stores with their URLs and
+//! Cargo features. If your program already has a pool, create the provider from that: it takes a
+//! connection for one statement at a time and never joins a transaction. You can wrap any provider in
+//! [`PrefixProvider`] (a namespace), [`TenantProvider`] (a store per tenant) or [`TrackingProvider`] (lists
+//! the locks that this process holds).
 //!
 //! Code that does not name a provider uses the one set by [`with_provider`] or [`with_executor`],
 //! otherwise the one set by [`set_global_provider`] or [`set_global_executor`]. An [`Executor`] adds
@@ -271,8 +280,8 @@
 //!
 //! # Testing your code
 //!
-//! For code that asserts a lock, or reads the current lock's token or slot, [`testing`] provides a lock
-//! without any store:
+//! For code that asserts that a lock is held, or reads the current lock's token or slot, [`testing`]
+//! provides a lock without any store:
 //!
 //! ```
 //! use shedlock::{assert_locked, testing};
@@ -310,8 +319,8 @@
 //!
 //! # Cargo features
 //!
-//! None is on by default. [`connect`] lists the feature of each store, which adds the store's client and
-//! nothing else. The other features are:
+//! None is on by default. Each store has a feature, listed at [`connect`], that adds the store's client
+//! and nothing else. The other features are:
 //!
 //! | feature | what |
 //! |---|---|
@@ -338,8 +347,8 @@
 //!
 //! - [Coming from Java](_documentation::coming_from_java): what is the same, what differs, and how both
 //!   share a table.
-//! - [Jobs that must not be lost](_documentation::not_lost): at least one run of each slot, in order; what
-//!   their tasks must tolerate, and what operators see and do.
+//! - [Jobs that must not be lost](_documentation::not_lost): at least one run of each slot that is not
+//!   given up, in order; what their tasks must tolerate, and what operators see and do.
 //! - [Fencing](_documentation::fencing): guards against late writes, and what a failover of the store can
 //!   lose.
 //! - [Writing a provider](_documentation::writing_a_provider) for a store that is not supported yet.
