@@ -72,37 +72,7 @@ impl From<Error> for Failure {
         };
         Self {
             may_pass: error.is_retryable(),
-            ..Self::new(code, with_causes(&error))
+            ..Self::new(code, format!("{error:#}"))
         }
-    }
-}
-
-/// The error and its sources, on one line.
-pub(crate) fn with_causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_follow_once() {
-        let error = Error::new(ErrorKind::Unavailable, "no answer")
-            .with_source(std::io::Error::other("connection refused"));
-        assert_eq!(with_causes(&error), "no answer: connection refused");
-        let error = Error::new(ErrorKind::Unavailable, "no answer: connection refused")
-            .with_source(std::io::Error::other("connection refused"));
-        assert_eq!(with_causes(&error), "no answer: connection refused");
     }
 }

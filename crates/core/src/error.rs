@@ -66,10 +66,25 @@ impl fmt::Display for ErrorKind {
 ///
 /// A held lock is never an error (it is a [`Skip`](crate::Skip)), and a failing store is never a
 /// skip. [`kind`](Error::kind) determines what to do. The store client's own error is the
-/// [`source`](StdError::source) and is not repeated in the message.
+/// [`source`](StdError::source) and is not repeated in the message. `{error:#}` prints both: what
+/// failed, the sources, and what to do.
 ///
 /// ```
 /// use shedlock::{Error, ErrorKind};
+/// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+/// let error = Error::new(ErrorKind::Unavailable, "cannot connect; check that the server is up")
+///     .with_source(refused)
+///     .with_store("postgres")
+///     .with_address("db:5432/app");
+/// assert_eq!(
+///     error.to_string(),
+///     "postgres at db:5432/app: cannot connect; check that the server is up",
+/// );
+/// assert_eq!(
+///     format!("{error:#}"),
+///     "postgres at db:5432/app: cannot connect: connection refused; check that the server is up",
+/// );
+///
 /// let error = Error::new(ErrorKind::Configuration, "table \"shedlock\" does not exist: create it with `shedlock migrate`")
 ///     .with_store("postgres")
 ///     .with_lock("payroll");
@@ -86,19 +101,22 @@ struct Inner {
     message: String,
     lock: Option<String>,
     store: Option<String>,
+    address: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
     /// Creates an error of this kind. The message is lowercase, has no final full stop, and states
-    /// what happened and what to do. [`with_lock`](Self::with_lock) and
-    /// [`with_store`](Self::with_store) add the names of the lock and the store.
+    /// `what failed: why; what to do`. If a source says why, leave that part out: `what failed; what
+    /// to do`. [`with_lock`](Self::with_lock), [`with_store`](Self::with_store) and
+    /// [`with_address`](Self::with_address) add where it happened.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
             message: message.into(),
             lock: None,
             store: None,
+            address: None,
             source: None,
         }))
     }
@@ -123,6 +141,14 @@ impl Error {
     #[must_use]
     pub fn with_store(mut self, store: impl Into<String>) -> Self {
         self.0.store.get_or_insert_with(|| store.into());
+        self
+    }
+
+    /// Adds the address of the store, without user and password ("db:5432/app"). An address that is
+    /// already set stays. It is shown only with the name of the store.
+    #[must_use]
+    pub fn with_address(mut self, address: impl Into<String>) -> Self {
+        self.0.address.get_or_insert_with(|| address.into());
         self
     }
 
@@ -190,6 +216,11 @@ impl Error {
         self.0.store.as_deref()
     }
 
+    /// Returns the address of the store, if the error concerns one with an address.
+    pub fn address(&self) -> Option<&str> {
+        self.0.address.as_deref()
+    }
+
     /// Returns true if the same call may succeed later without any other change.
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -206,13 +237,51 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.0.lock, &self.0.store) {
-            (Some(lock), Some(store)) => write!(f, "lock {lock:?} in {store}: ")?,
-            (Some(lock), None) => write!(f, "lock {lock:?}: ")?,
-            (None, Some(store)) => write!(f, "{store}: ")?,
-            (None, None) => {}
+        let Inner {
+            message,
+            lock,
+            store,
+            address,
+            ..
+        } = &*self.0;
+        if let Some(lock) = lock {
+            write!(f, "lock {lock:?}")?;
         }
-        f.write_str(&self.0.message)
+        if let Some(store) = store {
+            let before = if lock.is_some() { " in " } else { "" };
+            write!(f, "{before}{store}")?;
+            if let Some(address) = address {
+                write!(f, " at {address}")?;
+            }
+        }
+        if lock.is_some() || store.is_some() {
+            f.write_str(": ")?;
+        }
+        if !f.alternate() {
+            return f.write_str(message);
+        }
+        let (what, what_to_do) = message.split_at(message.find("; ").unwrap_or(message.len()));
+        f.write_str(what)?;
+        self.write_sources(f, message)?;
+        f.write_str(what_to_do)
+    }
+}
+
+impl Error {
+    /// Writes the sources. Many clients repeat the text of a source in the error around it: what was
+    /// `written` is not written again.
+    fn write_sources(&self, f: &mut fmt::Formatter<'_>, written: &str) -> fmt::Result {
+        let mut written = written.to_owned();
+        let mut next = self.source();
+        while let Some(source) = next {
+            let text = source.to_string();
+            if !written.contains(&text) {
+                write!(f, ": {text}")?;
+                written.push_str(&text);
+            }
+            next = source.source();
+        }
+        Ok(())
     }
 }
 
@@ -227,6 +296,9 @@ impl fmt::Debug for Error {
         }
         if let Some(store) = &self.0.store {
             debug.field("store", store);
+        }
+        if let Some(address) = &self.0.address {
+            debug.field("address", address);
         }
         if let Some(source) = &self.0.source {
             debug.field("source", source);

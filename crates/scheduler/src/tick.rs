@@ -137,7 +137,7 @@ impl fmt::Display for TickEnd {
             Self::Taken => f.write_str("taken by another replica"),
             Self::GivenUp(skip) => write!(f, "skipped: {skip}"),
             Self::Busy(skip) => write!(f, "skipped: {skip}"),
-            Self::Failed(error) => write!(f, "attempt failed: {error}"),
+            Self::Failed(error) => write!(f, "attempt failed: {error:#}"),
             Self::Missed(reason) => write!(f, "missed: {reason}"),
         }
     }

@@ -1,6 +1,5 @@
 //! Items that the expansion of `#[scheduler_lock]` uses. Not a public API: they can change in any release.
 
-use std::error::Error as _;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -156,8 +155,7 @@ impl Place {
         tracing::error!(
             lock = self.config.name(),
             function = self.function,
-            error = %error,
-            source = error.source().map(tracing::field::display),
+            error = %format_args!("{error:#}"),
             "the task did not run: its lock could not be requested"
         );
     }

@@ -73,12 +73,66 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
     ///
     /// # Errors
     /// `InvalidInput` if the URL is wrong; `Configuration` if a file that it names cannot be used, or if the store
-    /// refuses the user; `Unavailable` if the store does not reply. No message contains the URL.
+    /// refuses the user; `Unavailable` if the store does not reply. Errors show the hosts and the path of the URL, never
+    /// its user, password or options.
     pub async fn connect(url: &str) -> Result<Self> {
-        let provider = S::from_url(url).await.map_err(|error| error.of_url(url));
-        let provider = provider.map_err(|error| error.with_store(S::NAME))?;
+        let address = address(url);
+        let provider = S::from_url(url).await.map_err(|error| {
+            let error = error.of_url(url).with_store(S::NAME);
+            match &address {
+                Some(address) => error.with_address(address),
+                None => error,
+            }
+        });
+        let provider = provider?.at(address);
         let reached = provider.bounded(ErrorKind::Unavailable, S::reach(provider.backend()));
         reached.await?;
         Ok(provider)
+    }
+}
+
+/// The hosts and the path of a URL, without user, password and options. `None` if they are not certain, or if there are
+/// none.
+fn address(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let (place, options) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    // Such an '@' may be the end of a password that contains one of these characters.
+    if path.contains('@') || options.contains('@') {
+        return None;
+    }
+    let hosts = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, hosts)| hosts);
+    let address = format!("{hosts}{}", path.trim_end_matches('/'));
+    let is_shown = !hosts.is_empty() && !address.contains(char::is_control);
+    is_shown.then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_hosts_and_path_and_nothing_secret() {
+        for (url, shown) in [
+            (
+                "postgres://app:secret@db:5432/app?sslmode=secret",
+                Some("db:5432/app"),
+            ),
+            ("redis://:secret@a,b:1/", Some("a,b:1")),
+            (
+                "mongodb://a:s@e@[::1]:27017/app/locks",
+                Some("[::1]:27017/app/locks"),
+            ),
+            ("nats://127.0.0.1", Some("127.0.0.1")),
+            ("postgres://app:se/cret@db/app", None),
+            ("postgres://app:se?cret@db/app", None),
+            ("postgres://app:se#cret@db/app", None),
+            ("postgres:///app", None),
+            ("sqlite:locks.db", None),
+        ] {
+            assert_eq!(address(url).as_deref(), shown, "{url}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, ErrorKind, ExtendRequest, Extension,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
     LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
     answered_within,
@@ -21,6 +21,8 @@ pub struct StoreProvider<S> {
     store: Arc<S>,
     defaults: LockDefaults,
     identity: ProviderIdentity,
+    /// Where the store is, for errors; `None` if the provider was built from a client.
+    address: Option<Arc<str>>,
 }
 
 impl<S: Store> StoreProvider<S> {
@@ -30,6 +32,22 @@ impl<S: Store> StoreProvider<S> {
             store: Arc::new(store),
             defaults: LockDefaults::new(),
             identity: ProviderIdentity::unique(),
+            address: None,
+        }
+    }
+
+    /// Sets the address that errors show, without user and password.
+    pub(crate) fn at(mut self, address: Option<String>) -> Self {
+        self.address = address.map(Arc::from);
+        self
+    }
+
+    /// Says in an error which store it is about.
+    fn about(&self, error: Error) -> Error {
+        let error = error.with_store(self.store.name());
+        match &self.address {
+            Some(address) => error.with_address(&**address),
+            None => error,
         }
     }
 
@@ -56,7 +74,7 @@ impl<S: Store> StoreProvider<S> {
         let call = pin!(call);
         let limit = self.store.longest_call();
         let answer = answered_within(self.store.clock(), limit, unanswered, call).await;
-        answer.map_err(|error| error.with_store(self.store.name()))
+        answer.map_err(|error| self.about(error))
     }
 
     async fn call<T>(
@@ -137,7 +155,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn list<'a>(&'a self, request: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>>> {
         Box::pin(async move {
             let page = self.store.list(request).await;
-            page.map_err(|error| error.with_store(self.store.name()))
+            page.map_err(|error| self.about(error))
         })
     }
 
@@ -187,6 +205,7 @@ impl<S> Clone for StoreProvider<S> {
             store: Arc::clone(&self.store),
             defaults: self.defaults.clone(),
             identity: self.identity.clone(),
+            address: self.address.clone(),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::job::Job;
 use super::signals::{Signals, asks_to_end};
 use super::{code_of, explain, program, slot};
 use crate::args::RunArgs;
-use crate::exit::{self, Failure, with_causes};
+use crate::exit::{self, Failure};
 use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::Ended;
@@ -135,7 +135,7 @@ impl<'a> Runner<'a> {
             () = told_to_end(&mut self.signals) => None,
         };
         let why = match released {
-            Some(Release::Failed(error)) => with_causes(&error),
+            Some(Release::Failed(error)) => format!("{error:#}"),
             None => format!("lock {:?}: the store did not reply", name.as_str()),
             // The loss is reported with the reason for which the command was stopped.
             Some(_) => return,

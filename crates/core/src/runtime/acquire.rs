@@ -147,7 +147,7 @@ impl Pending<'_> {
                 }
                 return Err(error);
             }
-            tracing::debug!(error = %error, "retrying");
+            tracing::debug!(error = %format_args!("{error:#}"), "retrying");
             clock.sleep_until(now + pause).await;
             pause = (pause * 3).min(LONGEST_PAUSE);
         }

@@ -71,17 +71,17 @@ async fn keep(held: &Held) {
                 pause = first_pause;
             }
             Err(error) if error.is_retryable() => {
-                tracing::warn!(lock = held.name().as_str(), error = %error,
+                tracing::warn!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
                     "cannot extend the lease; retrying");
                 clock.sleep_until(clock.now() + pause).await;
                 pause = (pause * 2).min(longest_pause);
             }
             Err(error) if held.lost().is_some() || held.is_released() => {
-                tracing::debug!(lock = held.name().as_str(), error = %error, "keep-alive stopped");
+                tracing::debug!(lock = held.name().as_str(), error = %format_args!("{error:#}"), "keep-alive stopped");
                 return;
             }
             Err(error) => {
-                tracing::error!(lock = held.name().as_str(), error = %error,
+                tracing::error!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
                     "cannot extend the lease; the task will be stopped when the lease ends");
                 return;
             }

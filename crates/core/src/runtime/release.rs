@@ -41,7 +41,7 @@ impl Held {
             Release::Failed(error) => tracing::error!(
                 lock = self.name().as_str(),
                 owner = self.owner().as_str(),
-                error = %error,
+                error = %format_args!("{error:#}"),
                 "cannot unlock; the lock will be free when lock_at_most_for ends"
             ),
         }

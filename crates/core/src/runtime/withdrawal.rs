@@ -123,11 +123,11 @@ impl Withdrawal {
                 }
                 Ok(false) => return,
                 Err(error) if clock.now() + pause < give_up => {
-                    tracing::warn!(lock, owner, error = %error,
+                    tracing::warn!(lock, owner, error = %format_args!("{error:#}"),
                         "cannot withdraw an attempt; retrying");
                 }
                 Err(error) => {
-                    tracing::error!(lock, owner, error = %error,
+                    tracing::error!(lock, owner, error = %format_args!("{error:#}"),
                         "cannot withdraw an attempt; if it won, the lock will be free when \
                          lock_at_most_for ends");
                     return;

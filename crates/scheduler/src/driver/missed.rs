@@ -135,10 +135,10 @@ impl Questions {
             .until
             .is_some_and(|until| clock.system_time() < until);
         if !error.is_retryable() || !in_time {
-            tracing::error!(job, error = %error, "cannot determine whether a slot was missed");
+            tracing::error!(job, error = %format_args!("{error:#}"), "cannot determine whether a slot was missed");
             return Some((question.id, None));
         }
-        tracing::warn!(job, error = %error,
+        tracing::warn!(job, error = %format_args!("{error:#}"),
             "cannot yet determine whether a slot was missed; retrying");
         self.waiting.push_back(question);
         self.failures += 1;
