@@ -206,7 +206,7 @@ fn runtime() -> Result<&'static Runtime, Error> {
             .build()
     });
     runtime.as_ref().map_err(|error| {
-        Error::new(ErrorKind::Internal, "could not start the background thread")
-            .with_source(error.to_string())
+        let message = "cannot start the background thread; check the limits of this process";
+        Error::new(ErrorKind::Internal, message).with_source(error.to_string())
     })
 }

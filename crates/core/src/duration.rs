@@ -23,10 +23,7 @@ use crate::{Error, ErrorKind};
 /// # Ok::<(), shedlock::Error>(())
 /// ```
 pub fn parse_duration(text: &str) -> Result<Duration, Error> {
-    let span: jiff::Span = text.trim().parse().map_err(|error: jiff::Error| {
-        let unreadable = unreadable(text);
-        unreadable.with_source(error)
-    })?;
+    let span: jiff::Span = text.trim().parse().map_err(|_| unreadable(text))?;
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
         return Err(refused(
             text,
@@ -35,7 +32,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
     }
     let signed = span
         .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
-        .map_err(|error| unreadable(text).with_source(error))?;
+        .map_err(|_| unreadable(text))?;
     if signed.is_negative() {
         return Err(refused(text, "it is negative; write it"));
     }
@@ -98,7 +95,7 @@ impl LockDuration {
 }
 
 impl UnreadableDuration {
-    /// Returns the error of [`parse_duration`], with its source.
+    /// Returns the error of [`parse_duration`].
     pub(crate) fn error(&self) -> Error {
         let Err(error) = parse_duration(&self.0) else {
             unreachable!("it could not be read before")

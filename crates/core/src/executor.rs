@@ -273,7 +273,7 @@ impl Executor {
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             Error::new(
                 ErrorKind::WrongContext,
-                "execute_blocking needs a tokio runtime: use blocking::Executor without one",
+                "execute_blocking needs a tokio runtime; use blocking::Executor without one",
             )
             .with_source(error)
         })?;

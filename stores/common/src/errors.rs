@@ -42,9 +42,9 @@ pub fn unanswered(kind: ErrorKind) -> Error {
 /// Like [`unanswered`], for a call that failed in another way, described by `what`.
 pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
     let what_to_do = if kind == OutcomeUnknown {
-        "the call may have taken effect: retry with the same owner"
+        "the call may have taken effect; retry with the same owner"
     } else {
-        "nothing was written: retry"
+        "nothing was written; retry"
     };
     Error::new(kind, format!("{what}; {what_to_do}"))
 }
@@ -52,7 +52,7 @@ pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
 /// Returns the error for an attempt that may have won but whose record could not be read. The caller repeats the
 /// attempt or withdraws it.
 pub fn unread(error: Error) -> Error {
-    unknown("the lock may have been taken, but its record could not be read: retry")
+    unknown("the lock may have been taken, but its record could not be read; retry")
         .with_source(error)
 }
 
@@ -64,17 +64,31 @@ pub fn overtaken() -> Error {
 
 /// Returns the error for a connection that failed because of certificates, or none if this failure has another cause.
 /// It searches the text of each cause, because most clients keep only the text.
-pub fn untrusted<'a>(failure: &'a (dyn StdError + 'static)) -> Option<Error> {
-    let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
-    let mut causes = iter::successors(Some(failure), next);
-    let is_one = causes.any(|cause| cause.to_string().to_lowercase().contains("certificate"));
-    is_one.then(|| {
+pub fn untrusted(failure: &(dyn StdError + 'static)) -> Option<Error> {
+    has_cause(failure, &["certificate"]).then(|| {
         Error::new(
             Configuration,
-            "the TLS connection failed: check the server's certificate, the host name in it and \
+            "the TLS connection failed; check the server's certificate, the host name in it and \
              its issuer (tls_ca in the URL), and whether the server requires a client certificate \
              (tls_cert, tls_key)",
         )
+    })
+}
+
+/// Returns the error for a connection that failed because the host name could not be resolved, or none if this failure
+/// has another cause. It searches the text of each cause, as [`untrusted`] does.
+pub fn unresolved(failure: &(dyn StdError + 'static)) -> Option<Error> {
+    has_cause(failure, &["failed to lookup address", "dns error"]).then(|| {
+        unavailable("cannot resolve the host; nothing was written; check the host name in the URL")
+    })
+}
+
+fn has_cause<'a>(failure: &'a (dyn StdError + 'static), texts: &[&str]) -> bool {
+    let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
+    let mut causes = iter::successors(Some(failure), next);
+    causes.any(|cause| {
+        let cause = cause.to_string().to_lowercase();
+        texts.iter().any(|text| cause.contains(text))
     })
 }
 
@@ -88,5 +102,16 @@ mod tests {
         let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
         assert_eq!(untrusted(&failure).unwrap().kind(), Configuration);
         assert!(untrusted(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
+    }
+
+    #[test]
+    fn a_host_name_that_does_not_resolve_is_found_in_any_cause() {
+        let cause = "failed to lookup address information: Name or service not known";
+        let cause = std::io::Error::other(cause);
+        let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
+        let error = unresolved(&failure).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("the host name"), "{error}");
+        assert!(unresolved(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
     }
 }

@@ -29,7 +29,7 @@ pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl};
 pub use errors::{
     Result, configuration, conflict, in_doubt, internal, invalid, overtaken, unanswered,
-    unavailable, unknown, unread, untrusted,
+    unavailable, unknown, unread, unresolved, untrusted,
 };
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use list::{Part, paged};

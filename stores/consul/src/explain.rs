@@ -2,10 +2,10 @@
 
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{invalid, unavailable, untrusted};
+use shedlock_store::{invalid, unavailable, unresolved, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    let message = "invalid URL of the agent: write it like http://127.0.0.1:8500";
+    let message = "invalid URL of the agent; write it like http://127.0.0.1:8500";
     invalid(message).with_source(error).with_store("consul")
 }
 
@@ -13,11 +13,13 @@ pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> E
 pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     let unreachable = || {
         unavailable(
-            "cannot reach the agent: check that it is running and that its address is right",
+            "cannot reach the agent; nothing was written; check that it is running and that its \
+             address is right",
         )
     };
     let explained = if error.is_connect() {
-        untrusted(&error).unwrap_or_else(unreachable)
+        let explained = untrusted(&error).or_else(|| unresolved(&error));
+        explained.unwrap_or_else(unreachable)
     } else {
         shedlock_store::unanswered(lost)
     };
@@ -40,7 +42,10 @@ pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
         _ => (Configuration, "check the permissions of the token"),
     };
     let said = said.trim();
-    let message = format!("the agent returned {status}, {said:.200}: {what_to_do}");
+    let message = match said {
+        "" => format!("the agent returned {status}; {what_to_do}"),
+        said => format!("the agent returned {status}: {said:.200}; {what_to_do}"),
+    };
     Error::new(kind, message)
 }
 

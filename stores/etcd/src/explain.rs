@@ -6,7 +6,7 @@ use std::iter;
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Fault::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{unanswered, untrusted};
+use shedlock_store::{unanswered, unresolved, untrusted};
 use tonic::{Code, ConnectError, Status};
 
 /// What a failure means for the request. Nothing was written unless it is `Broken` or `Silent`.
@@ -35,7 +35,7 @@ impl Failure {
             Some(failure) => failure,
             None if was_never_sent(&source) => Self::not_sent(),
             None if is_answer(&source) => {
-                let message = "the server refused the request; nothing was written; see the cause";
+                let message = "the server refused the request; nothing was written";
                 Self::new(Refused, Configuration, message)
             }
             None => Self::unanswered(Broken, lost),
@@ -48,7 +48,7 @@ impl Failure {
     }
 
     pub(crate) fn not_sent() -> Self {
-        let message = "cannot connect; nothing was written: check that the servers are up, then \
+        let message = "cannot connect; nothing was written; check that the servers are up, then \
                        retry";
         Self::new(NotSent, Unavailable, message)
     }
@@ -77,8 +77,9 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
 }
 
 fn refusal(error: &etcd_client::Error) -> Option<Failure> {
-    // Nothing is executed before both sides accept each other's certificate.
-    if let Some(error) = causes(error).next().and_then(untrusted) {
+    // Nothing is executed before the host is found and both sides accept each other's certificate.
+    let explained = |cause| untrusted(cause).or_else(|| unresolved(cause));
+    if let Some(error) = causes(error).next().and_then(explained) {
         let fault = NotSent;
         return Some(Failure { fault, error });
     }
@@ -101,44 +102,44 @@ fn refusal(error: &etcd_client::Error) -> Option<Failure> {
 fn remedy(said: &str) -> Option<&'static str> {
     Some(match said {
         "no leader" => {
-            "the cluster has no leader, or this server cannot reach it; nothing was written: \
+            "the cluster has no leader, or this server cannot reach it; nothing was written; \
              retry, and check that a majority of the cluster's servers is up"
         }
-        "not leader" => "the leader has changed; nothing was written: retry",
+        "not leader" => "the leader has changed; nothing was written; retry",
         // Our own client is replaced by a new one, which logs in again.
         "invalid auth token" => {
-            "the store no longer accepts this login; nothing was written: retry; a client that you \
-             supply needs `with_auto_token_refresh`"
+            "the store no longer accepts this login; nothing was written; retry (a client that you \
+             supply needs `with_auto_token_refresh`)"
         }
         "revision of auth store is old" => {
-            "the store's users have changed since this login; nothing was written: retry; a client \
-             that you supply must log in again"
+            "the store's users have changed since this login; nothing was written; retry (a client \
+             that you supply must log in again)"
         }
         "rpc not supported for learner" => {
-            "the server is a learner, which refuses this request: connect to the voting members"
+            "the server is a learner, which refuses this request; connect to the voting members"
         }
-        "too many requests" => "the cluster is overloaded; nothing was written: retry later",
+        "too many requests" => "the cluster is overloaded; nothing was written; retry later",
         "mvcc: database space exceeded" => {
-            "the store has reached its space quota; nothing was written: compact and defragment it \
+            "the store has reached its space quota; nothing was written; compact and defragment it \
              and disarm its alarm, or raise the quota, then retry"
         }
         "corrupt cluster" => {
-            "the store reports that its data is corrupt; nothing was written: check its log"
+            "the store reports that its data is corrupt; nothing was written; check its log"
         }
         "permission denied" => {
-            "the user lacks a permission: grant its role read and write access to the locks' keys \
-             and to the keys that begin with \"shedlock-rs:\"; both begin with \"shedlock\" by \
-             default"
+            "the user lacks a permission; grant its role read and write access to the locks' keys \
+             and to the keys that begin with \"shedlock-rs:\" (both begin with \"shedlock\" by \
+             default)"
         }
         "user name is empty" => {
-            "the store requires a user: set user and password in the URL or on the client"
+            "the store requires a user; set user and password in the URL or on the client"
         }
-        "authentication failed" => "the store refused the login: check user and password",
+        "authentication failed" => "the store refused the login; check user and password",
         "authentication is not enabled" => {
-            "authentication is not enabled on the store: remove user and password from the URL"
+            "authentication is not enabled on the store; remove user and password from the URL"
         }
-        "request is too large" => "the request is too large for the store: shorten the lock's name",
-        "too large lease TTL" => "the lease is too long for the store: shorten it",
+        "request is too large" => "the request is too large for the store; shorten the lock's name",
+        "too large lease TTL" => "the lease is too long for the store; shorten it",
         "requested lease not found" => "the store's lease has expired; nothing was written",
         _ => return None,
     })

@@ -160,8 +160,9 @@ impl Bucket {
         let subject = self.destination(&first.key);
         let client = &connected.client;
         let sent = client.publish_with_headers(subject, first.headers, first.data);
-        sent.await
-            .map_err(|error| unavailable("the client is closed").with_source(error))?;
+        sent.await.map_err(|error| {
+            unavailable("the client is closed; nothing was written").with_source(error)
+        })?;
         let answer = self.send_put(last).await?;
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
             return Ok(None);

@@ -6,7 +6,7 @@ use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{configuration, internal, unavailable, untrusted};
+use shedlock_store::{configuration, internal, unavailable, unresolved, untrusted};
 
 #[derive(Deserialize)]
 pub(crate) struct ApiError {
@@ -32,12 +32,12 @@ pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
     let (kind, what_to_do) = match code {
         500.. if LASTING.contains(err_code) => (Configuration, ""),
-        500.. if !BEFORE_WRITING.contains(err_code) => (lost, ": retry with the same owner"),
-        500.. | 429 => (Unavailable, ": retry"),
+        500.. if !BEFORE_WRITING.contains(err_code) => (lost, "; retry with the same owner"),
+        500.. | 429 => (Unavailable, "; retry"),
         _ => (Configuration, ""),
     };
     let said = &error.description;
-    let message = format!("JetStream returned error {code} {said:?}{what_to_do}");
+    let message = format!("JetStream returned error {code}: {said:?}{what_to_do}");
     Error::new(kind, message)
 }
 
@@ -45,21 +45,24 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
     let explained = match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             configuration(
-                "the server refused the login: check user name, password, token, credentials or \
+                "the server refused the login; check user name, password, token, credentials or \
                  nkey",
             )
         }
         ConnectErrorKind::Tls => configuration(
-            "the TLS connection failed: check the server's certificate and its issuer (tls_ca in \
+            "the TLS connection failed; check the server's certificate and its issuer (tls_ca in \
              the URL)",
         ),
-        _ => untrusted(&error).unwrap_or_else(unreachable_server),
+        _ => untrusted(&error)
+            .or_else(|| unresolved(&error))
+            .unwrap_or_else(unreachable_server),
     };
     explained.with_source(error)
 }
 
 pub(crate) fn unreachable_server() -> Error {
-    let message = "cannot reach the server: check that it is running and that its address is right";
+    let message = "cannot reach the server; nothing was written; check that it is running and that \
+                   its address is right";
     unavailable(message)
 }
 
@@ -68,10 +71,10 @@ pub(crate) fn unreachable_server() -> Error {
 pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
     let explained = match error.kind() {
         RequestErrorKind::NoResponders if lost == OutcomeUnknown => {
-            unavailable("the bucket has no leader: retry")
+            unavailable("the bucket has no leader; nothing was written; retry")
         }
         RequestErrorKind::NoResponders => unavailable(
-            "JetStream does not respond: check that it is enabled (`nats-server -js`) and that \
+            "JetStream does not respond; check that it is enabled (`nats-server -js`) and that \
              this user may use it",
         ),
         _ => shedlock_store::unanswered(lost),

@@ -127,8 +127,8 @@ impl Address {
         if let Some(path) = self.credentials {
             let credentials = options.credentials(&read_text("credentials", &path)?);
             options = credentials.map_err(|error| {
-                let message =
-                    "the file of option \"credentials\" in the URL contains no token and key";
+                let message = "the file of option \"credentials\" in the URL contains no token and \
+                               key; check the file";
                 configuration(message).with_source(error)
             })?;
         }

@@ -2,7 +2,7 @@
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{configuration, internal, unanswered, unavailable};
+use shedlock_store::{configuration, internal, unanswered, unavailable, unresolved};
 use zookeeper_client::Error as ClientError;
 
 /// Returns the error for a failed request. `lost` is its kind if the reply was lost: `OutcomeUnknown` if a lock may
@@ -13,30 +13,30 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     let later = |message| unavailable(message);
     let explained = match &error {
         E::NoAuth => setup(
-            "this user may not read or write the lock nodes: check their ACL, and the user and \
+            "this user may not read or write the lock nodes; check their ACL, and the user and \
              password in the URL",
         ),
         E::AuthFailed => setup(
-            "the server refused the login: check user, password and the server's authentication \
+            "the server refused the login; check user, password and the server's authentication \
              settings",
         ),
         E::InvalidAcl => {
-            setup("the server rejects the ACL of new nodes: check it; acl=creator needs a user")
+            setup("the server rejects the ACL of new nodes; check it (acl=creator needs a user)")
         }
-        E::QuotaExceeded => setup("the lock nodes exceed their quota: raise it"),
+        E::QuotaExceeded => setup("the lock nodes exceed their quota; raise it"),
         E::NoChildrenForEphemerals => {
-            setup("a parent of the lock nodes is ephemeral: use another path")
+            setup("a parent of the lock nodes is ephemeral; use another path")
         }
         E::NoNode => setup(
-            "the chroot does not exist: check its spelling, or create it with `shedlock migrate`",
+            "the chroot does not exist; check its spelling, or create it with `shedlock migrate`",
         ),
-        E::Unimplemented => setup("the server is too old: use ZooKeeper 3.6 or later"),
+        E::Unimplemented => setup("the server is too old; use ZooKeeper 3.6 or later"),
         E::NotReadOnly => later(
-            "the server is read-only because it has lost contact with its ensemble: retry later",
+            "the server is read-only because it has lost contact with its ensemble; retry later",
         ),
-        E::Throttled => later("the server is overloaded: retry later"),
+        E::Throttled => later("the server is overloaded; retry later"),
         E::SessionExpired | E::SessionMoved | E::ClientClosed => {
-            later("the session has ended, and the request was refused: retry")
+            later("the session has ended, and the request was refused; retry")
         }
         E::BadArguments(_) | E::MarshallingError => {
             internal("the client or the server rejected the request as invalid")
@@ -49,14 +49,16 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
 pub(crate) fn refused(error: ClientError) -> Error {
     match error {
         ClientError::AuthFailed | ClientError::BadArguments(_) => explain(error, Unavailable),
-        error => unreachable_server().with_source(error),
+        error => unresolved(&error)
+            .unwrap_or_else(unreachable_server)
+            .with_source(error),
     }
 }
 
 pub(crate) fn unreachable_server() -> Error {
     unavailable(
-        "cannot reach any server of the ensemble: check that it is up, that it has a quorum, and \
-         that the address is right",
+        "cannot reach any server of the ensemble; nothing was written; check that it is up, \
+         that it has a quorum, and that the address is right",
     )
 }
 
