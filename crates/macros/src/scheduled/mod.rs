@@ -5,5 +5,6 @@ pub(crate) mod check;
 mod completion;
 mod expand;
 mod parameters;
+mod refusal;
 
 pub(crate) use expand::{expand, is_attribute};

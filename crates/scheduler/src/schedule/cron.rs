@@ -1,10 +1,14 @@
 //! Cron: converts local times to instants, across changes of the clock.
 
+mod refusal;
+
 use std::fmt;
 use std::time::Duration;
 
 use croner::parser::{CronParser, Year};
 use shedlock_core::{Error, ErrorKind};
+
+use refusal::refusal;
 
 use super::fields::Fields;
 use super::zone::{Stretch, Zone};
@@ -33,13 +37,9 @@ impl Cron {
             .year(Year::Disallowed)
             .dom_and_dow(has_starred_day(expression))
             .build();
-        let parsed = parser.parse(expression).map_err(|error| {
-            let message = format!(
-                "cannot read {expression:?} as a cron expression: write five fields (minute, hour, \
-                 day of month, month, day of week), or six with seconds first"
-            );
-            Error::new(ErrorKind::InvalidInput, message).with_source(error)
-        })?;
+        let parsed = parser
+            .parse(expression)
+            .map_err(|_| Error::new(ErrorKind::InvalidInput, refusal(expression, &parser)))?;
         let fields = Fields::of(&parsed);
         if !fields.ever_fit() {
             let message =

@@ -27,12 +27,12 @@ const FURTHEST_BACK: i64 = 2 * 86_400;
 
 impl Zone {
     pub(super) fn get(name: &str) -> Result<Self, Error> {
-        TimeZone::get(name).map(Self).map_err(|error| {
+        TimeZone::get(name).map(Self).map_err(|_| {
             let message = format!(
                 "unknown time zone {name:?}: use a name from the IANA database, like \
                  \"Europe/Berlin\" or \"UTC\""
             );
-            Error::new(ErrorKind::InvalidInput, message).with_source(error)
+            Error::new(ErrorKind::InvalidInput, message)
         })
     }
 

@@ -156,6 +156,42 @@ fn what_cannot_be_read_is_refused() {
         assert!(message(expression).contains("cannot read"), "{expression}");
     }
     assert!(message("0 0 30 2 *").contains("never fires"));
+    for (expression, says) in [
+        ("", "it is empty; write five fields"),
+        ("bad", "it has 1 field; write five fields"),
+        ("* * * *", "it has 4 fields; write five fields"),
+        ("* * * * * * 2030", "it has 7 fields; write five fields"),
+        ("@reboot", "use @yearly"),
+        ("61 * * * *", ": minute 61 is not in 0-59"),
+        ("0 61 * * * *", ": minute 61 is not in 0-59"),
+        ("0 0,24 * * *", ": hour 24 is not in 0-23"),
+        (
+            "30-10 * * * *",
+            ": the minute range 30-10 ends before it starts",
+        ),
+        (
+            "0 0 * * FRI-MON",
+            ": the day of week range FRI-MON ends before it starts",
+        ),
+        (
+            "*/0 * * * *",
+            ": the step in the minute \"*/0\" must be a number from 1",
+        ),
+        (
+            "5/10 * * * *",
+            "write a range before the step, like 0-59/10",
+        ),
+        ("/10 * * * *", "write */10"),
+        (
+            "0 0 * FOO *",
+            ": \"FOO\" is not a month; use 1-12 or JAN-DEC",
+        ),
+        ("0 x * * *", ": \"x\" is not an hour; use 0-23"),
+        ("0 0 * * MON#6", ": \"MON#6\" is not a day of week; use 0-7"),
+    ] {
+        let message = message(expression);
+        assert!(message.contains(says), "{expression:?}: {message}");
+    }
     let zone = Cron::parse("* * * * *", "Mars/Olympus").unwrap_err();
     assert_eq!(zone.kind(), ErrorKind::InvalidInput);
     assert!(
