@@ -224,9 +224,7 @@ impl StoreEntry {
 /// let error = shedlock::connect("oracle://db/locks").await.unwrap_err();
 /// let message = error.to_string();
 /// assert!(
-///     message.starts_with(
-///         "unknown URL scheme \"oracle\": use postgres (or postgresql), mysql"
-///     ),
+///     message.starts_with("unknown URL scheme \"oracle\": use "),
 ///     "{message}",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
@@ -268,16 +266,21 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     })
 }
 
-/// Lists all schemes for the error message.
+/// Lists the schemes that this program was built with, for the error message. Locks in memory
+/// exclude no other process, so they are listed only if there is no other store.
 fn schemes() -> String {
     let listed: Vec<_> = STORES
         .iter()
+        .filter(|entry| entry.is_built_in && entry.name != "memory")
         .map(|entry| match entry.schemes {
             [only] => (*only).to_owned(),
             [first, others @ ..] => format!("{first} (or {})", others.join(", ")),
             [] => String::new(),
         })
         .collect();
+    if listed.is_empty() {
+        return "memory".to_owned();
+    }
     listed.join(", ")
 }
 
