@@ -78,7 +78,8 @@ fn status(error: &etcd_client::Error) -> Option<&Status> {
 
 fn refusal(error: &etcd_client::Error) -> Option<Failure> {
     // Nothing is executed before the host is found and both sides accept each other's certificate.
-    let explained = |cause| untrusted(cause).or_else(|| unresolved(cause));
+    let explained =
+        |cause: &(dyn StdError + 'static)| untrusted(cause).or_else(|| unresolved(cause));
     if let Some(error) = causes(error).next().and_then(explained) {
         let fault = NotSent;
         return Some(Failure { fault, error });
