@@ -1,5 +1,8 @@
 //! Failures as errors that say what to do.
 
+use std::error::Error as StdError;
+use std::fmt;
+
 use ErrorKind::Unavailable;
 use mongodb::bson::Document;
 use mongodb::error::{
@@ -11,7 +14,7 @@ use shedlock_store::{configuration, conflict, invalid, unanswered, unavailable, 
 /// The error for a failed command. `lost` is its kind if no reply arrived: `OutcomeUnknown` if the command may have
 /// written.
 pub(crate) fn explain(error: mongodb::error::Error, lost: ErrorKind) -> Error {
-    sort(&error.kind, |label| error.contains_label(label), lost).with_source(error)
+    sort(&error.kind, |label| error.contains_label(label), lost).with_source(Reason(error))
 }
 
 /// The error for a write that was made but not acknowledged as required: a new primary may lack it.
@@ -19,7 +22,7 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
     let code = why.get_i32("code").unwrap_or_default();
     let said = why.get_str("errmsg").unwrap_or_default();
     unknown(format!(
-        "too few members acknowledged the write, so an election may undo it (code {code}: {said}): \
+        "too few members acknowledged the write: code {code}, {said}; an election may undo it; \
          retry, and check the replica set"
     ))
 }
@@ -32,32 +35,34 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
                 Some(sorted) => sorted,
                 None if has_label(NO_WRITES_PERFORMED) => unanswered(Unavailable),
                 None if is_interruption || has_label(RETRYABLE_WRITE_ERROR) => unanswered(lost),
-                None => configuration("the server refused; see the cause"),
+                None => configuration("the server refused the command"),
             }
         }
         Kind::Authentication { .. } => {
-            configuration("login refused: check user, password, authSource and authMechanism")
+            configuration("login refused; check user, password, authSource and authMechanism")
         }
         Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
-            "cannot reach a primary; nothing was written: check that the servers are up and that \
-             the URL lists them, then retry",
+            "cannot reach a primary; nothing was written; check that the servers are up and that \
+             the URL has their host names, then retry",
         ),
         Kind::ConnectionPoolCleared { .. } => unavailable(
-            "the server's connections were closed before the call was sent; nothing was written: \
+            "the server's connections were closed before the call was sent; nothing was written; \
              retry",
         ),
         Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable(
-            "cannot connect; nothing was written: check that the server is up, then retry",
+            "cannot connect; nothing was written; check that the server is up, then retry",
         ),
-        Kind::InvalidTlsConfig { .. } => configuration("TLS connection failed; see the cause"),
+        Kind::InvalidTlsConfig { .. } => {
+            configuration("the TLS connection failed; check the certificate files and TLS options")
+        }
         Kind::InvalidArgument { .. } => {
-            invalid("the driver refused the command or its options; see the cause")
+            invalid("the driver refused the command or its options; correct the client's options")
         }
         Kind::IncompatibleServer { .. } | Kind::SessionsNotSupported => {
-            configuration("the driver does not support this server: use MongoDB 4.4 or later")
+            configuration("the driver does not support this server; use MongoDB 4.4 or later")
         }
         Kind::Shutdown => {
-            configuration("the client was shut down: create the provider from a running client")
+            configuration("the client was shut down; create the provider from a running client")
         }
         _ => unanswered(lost),
     }
@@ -67,32 +72,103 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
 fn refused(code: i32) -> Option<Error> {
     Some(match code {
         11_000 => conflict(
-            "another document conflicts: the collection's collation treats both names as equal, or \
+            "another document conflicts; the collection's collation treats both names as equal, or \
              the collection has another unique index; rename one of the locks, or use a collection \
              without them",
         ),
         13 | 18 | 8_000 => configuration(
-            "permission denied: the user needs find, insert and update on the collection (role \
+            "permission denied; the user needs find, insert and update on the collection (role \
              readWrite); check user, password and authSource",
         ),
         10_107 | 13_435 | 10_058 | 13_436 => unavailable(
-            "the server is not the primary and refuses writes; nothing was written: retry after \
+            "the server is not the primary and refuses writes; nothing was written; retry after \
              the election, or list the whole replica set in the URL",
         ),
-        112 | 24 | 290 => unavailable("conflicting commands; nothing was written: retry"),
+        112 | 24 | 290 => unavailable("conflicting commands; nothing was written; retry"),
         14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => configuration(
-            "the server lacks a command that locks need: use MongoDB 4.4 or later; a server that \
-             only emulates MongoDB may lack update pipelines",
+            "the server lacks a command that locks need; use MongoDB 4.4 or later (a server that \
+             only emulates MongoDB may lack update pipelines)",
         ),
         121 => configuration(
-            "the collection's validator refuses the lock's document: allow ShedLock's and \
+            "the collection's validator refuses the lock's document; allow ShedLock's and \
              shedlock's fields, or use another collection",
         ),
         166 | 20 => {
-            configuration("the collection is a view or cannot be updated: use a regular collection")
+            configuration("the collection is a view or cannot be updated; use a regular collection")
         }
         _ => return None,
     })
+}
+
+/// The driver's error as a source. Its own text is a dump of its fields; this one has only the reason.
+pub(crate) struct Reason(pub(crate) mongodb::error::Error);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0.kind {
+            Kind::ServerSelection { message, .. } => f.write_str(&unreachable_servers(message))?,
+            kind => f.write_str(without_dump(&kind.to_string()))?,
+        }
+        match self.0.source() {
+            Some(cause) => write!(f, ": {}", without_dump(&cause.to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl StdError for Reason {}
+
+/// The reason in the text of a driver's error.
+fn without_dump(text: &str) -> &str {
+    let text = text.strip_prefix("Kind: ").unwrap_or(text);
+    let text = text
+        .split_once(", labels: ")
+        .map_or(text, |(reason, _)| reason);
+    text.strip_prefix("I/O error: ").unwrap_or(text)
+}
+
+/// The reason in the text of a failed server selection: what each server's connection failed with, or the server's
+/// type. A text in another form is returned as it is.
+fn unreachable_servers(message: &str) -> String {
+    let Some((why, topology)) = message.split_once(". Topology: ") else {
+        return message.to_owned();
+    };
+    let why = why
+        .strip_prefix("Server selection timeout: ")
+        .unwrap_or(why);
+    let servers: Vec<String> = topology
+        .split("{ Address: ")
+        .skip(1)
+        .map(|server| {
+            let (address, state) = server.split_once(", ").unwrap_or((server, ""));
+            match state.split_once("Error: ") {
+                Some((_, error)) if error.starts_with("Kind: ") => {
+                    format!("{address}: {}", without_dump(error))
+                }
+                Some((_, error)) => {
+                    let error = error.split_once(" }").map_or(error, |(error, _)| error);
+                    format!("{address}: {error}")
+                }
+                None => {
+                    let kind = state.split([',', ' ']).nth(1).unwrap_or_default();
+                    format!("{address}: {kind}")
+                }
+            }
+        })
+        .collect();
+    if servers.is_empty() {
+        why.to_owned()
+    } else if why == "No available servers" {
+        servers.join(", ")
+    } else {
+        format!("{why} ({})", servers.join(", "))
+    }
 }
 
 /// Failures in the middle of a write, which may have taken effect: the server or the primary's term ends, a time limit
@@ -128,7 +204,7 @@ mod tests {
         assert_eq!(read(broken()), Unavailable);
         let undone = unacknowledged(&doc! { "code": 64, "errmsg": "waiting timed out" });
         assert_eq!(undone.kind(), OutcomeUnknown);
-        assert!(undone.message().contains("64: waiting"), "{undone}");
+        assert!(undone.message().contains("code 64, waiting"), "{undone}");
     }
 
     fn refusal(code: i32) -> Kind {
@@ -164,6 +240,40 @@ mod tests {
         assert_eq!(sorted(4_711, &both), Unavailable);
         assert_eq!(sorted(91, &both), Unavailable);
         assert_eq!(sorted(91, &[retryable]), OutcomeUnknown);
+    }
+
+    /// As the driver writes it.
+    const REFUSED: &str = "Server selection timeout: No available servers. Topology: \
+        { Type: Unknown, Servers: [ { Address: 127.0.0.1:1, Type: Unknown, Error: Kind: I/O error: \
+        Connection refused (os error 111), labels: {\"RetryableError\"}, source: None, server \
+        response: None } ] }";
+
+    const NO_PRIMARY: &str = "Server selection timeout: None of the available servers suitable for \
+        criteria Primary. Topology: { Type: ReplicaSetNoPrimary, Servers: [ { Address: a:1, Type: \
+        RsSecondary, Max Wire Version: 25 }, { Address: b:2, Type: Unknown, Compatiblity Error: too \
+        old } ] }";
+
+    #[test]
+    fn servers_that_cannot_be_reached_are_reported_without_a_dump() {
+        assert_eq!(
+            unreachable_servers(REFUSED),
+            "127.0.0.1:1: Connection refused (os error 111)"
+        );
+        assert_eq!(
+            unreachable_servers(NO_PRIMARY),
+            "None of the available servers suitable for criteria Primary (a:1: RsSecondary, b:2: \
+             too old)"
+        );
+        assert_eq!(unreachable_servers("no such host"), "no such host");
+    }
+
+    #[test]
+    fn a_reason_is_not_a_dump() {
+        let Kind::Io(error) = broken() else {
+            panic!("it is an I/O error");
+        };
+        let reason = Reason(Kind::Io(error.clone()).into()).to_string();
+        assert_eq!(reason, error.to_string());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use shedlock_core::{Error, warn_unverified};
 use shedlock_store::{FromUrl, Result, TimeMode, UrlOptions, configuration, unavailable};
 
 use crate::MongoProvider;
+use crate::explain::Reason;
 use crate::store::{Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid};
 
 impl FromUrl for MongoStore {
@@ -109,19 +110,20 @@ impl Address {
     /// The driver's error names the unknown option.
     fn refused(&self, error: error::Error) -> Error {
         let refused = match &*error.kind {
-            error::ErrorKind::DnsResolve { .. } => {
-                unavailable("the DNS lookup for mongodb+srv:// failed; see the cause")
-            }
-            error::ErrorKind::InvalidTlsConfig { .. } => {
-                configuration("cannot use the certificate files that the URL names; see the cause")
-            }
+            error::ErrorKind::DnsResolve { .. } => unavailable(
+                "the DNS lookup for mongodb+srv:// failed; check the host name in the URL, then \
+                 retry",
+            ),
+            error::ErrorKind::InvalidTlsConfig { .. } => configuration(
+                "cannot use the certificate files that the URL names; check these files",
+            ),
             _ => invalid(format!(
-                "the driver rejects the store's URL (see the cause); besides the driver's own \
-                 options, these are allowed: {}",
+                "the driver rejects the store's URL; besides the driver's own options, these are \
+                 allowed: {}",
                 self.known.join(", ")
             )),
         };
-        refused.with_source(error)
+        refused.with_source(Reason(error))
     }
 }
 
