@@ -205,13 +205,13 @@ fn slot(word: Option<&str>) -> Result<Option<Slot>> {
 fn foreign() -> Error {
     conflict(
         "the lock's companion record (its key begins with \"shedlock-rs:\") holds a value that \
-         shedlock never writes: check what wrote it",
+         shedlock never writes; check what wrote it",
     )
 }
 
 /// The error for a server's reply that does not fit the request.
 pub(crate) fn malformed() -> Error {
-    internal("cannot parse the server's reply: check that the server is Redis or Valkey")
+    internal("cannot parse the server's reply; check that the server is Redis or Valkey")
 }
 
 #[cfg(test)]

@@ -64,8 +64,8 @@ impl Confirmation {
                 (message, None)
             }
             Err(error) => {
-                let message = "the server did not report whether its replicas got the call (WAIT; \
-                    the user needs that command too)";
+                let message = "the server did not report whether its replicas got the call (the \
+                    user needs the command WAIT too)";
                 (message.to_owned(), Some(error))
             }
         };
@@ -78,7 +78,7 @@ impl Shortfall {
     pub(crate) fn taken_back(self) -> Error {
         self.error(
             ErrorKind::Unavailable,
-            "so the lock was released: check the replication, then retry later",
+            "the lock was released; check the replication, then retry later",
         )
     }
 
@@ -86,12 +86,12 @@ impl Shortfall {
     pub(crate) fn in_doubt(self) -> Error {
         self.error(
             ErrorKind::OutcomeUnknown,
-            "so a failover may undo the call: retry with the same owner",
+            "a failover may undo the call; retry with the same owner",
         )
     }
 
     fn error(self, kind: ErrorKind, what_follows: &str) -> Error {
-        let error = Error::new(kind, format!("{}, {what_follows}", self.message));
+        let error = Error::new(kind, format!("{}; {what_follows}", self.message));
         maybe(error, self.source, Error::with_source)
     }
 }

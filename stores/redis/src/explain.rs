@@ -12,7 +12,7 @@ use crate::connections::{Failure, Sent};
 const MISCONFIGURED: &[(&str, &str)] = &[
     (
         "NOAUTH",
-        "the server requires a password: set it in the URL",
+        "the server requires a password; set it in the URL",
     ),
     ("WRONGPASS", LOGIN),
     ("Password authentication failed", LOGIN),
@@ -29,42 +29,61 @@ const MISCONFIGURED: &[(&str, &str)] = &[
 const PASSING: &[(&str, &str)] = &[
     (
         "READONLY",
-        "the server is a replica and takes no writes (check for a new primary)",
+        "the server is a replica and takes no writes; nothing was written; check for a new \
+         primary, then retry",
     ),
     (
         "MISCONF",
-        "the server cannot save writes to disk and takes none (check its log)",
+        "the server cannot save writes to disk and takes none; nothing was written; check its \
+         log, then retry",
     ),
     (
         "OOM",
-        "the server has reached its maxmemory (raise it, or keep locks apart from caches)",
+        "the server has reached its maxmemory; nothing was written; raise it, or keep locks \
+         apart from caches, then retry",
     ),
-    ("LOADING", "the server is starting"),
-    ("MASTERDOWN", "the server has lost its primary"),
-    ("CLUSTERDOWN", "the cluster is down"),
-    ("TRYAGAIN", "the cluster is moving keys"),
+    (
+        "LOADING",
+        "the server is starting; nothing was written; retry later",
+    ),
+    (
+        "MASTERDOWN",
+        "the server has lost its primary; nothing was written; retry later",
+    ),
+    (
+        "CLUSTERDOWN",
+        "the cluster is down; nothing was written; retry later",
+    ),
+    (
+        "TRYAGAIN",
+        "the cluster is moving keys; nothing was written; retry later",
+    ),
     (
         "NOREPLICAS",
-        "the server has fewer replicas than it requires for writes",
+        "the server has fewer replicas than it requires for writes; nothing was written; check \
+         its replicas, then retry",
     ),
-    ("BUSY", "another script keeps the server busy"),
+    (
+        "BUSY",
+        "another script keeps the server busy; nothing was written; retry later",
+    ),
     (
         "max number of clients",
-        "the server has no connections to spare",
+        "the server has no connections to spare; nothing was written; retry later",
     ),
 ];
 
-const LOGIN: &str = "login refused: check user, password and database";
+const LOGIN: &str = "login refused; check user, password and database";
 
-const PERMISSION: &str = "the user lacks a permission: it needs the commands evalsha, eval, time, \
+const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
     get, set, del, append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
     \"shedlock-rs:*\"; with sentinels also role, in a cluster also cluster|slots";
 
-const CLUSTER: &str = "the server belongs to a cluster, and another node has this lock's key: use \
+const CLUSTER: &str = "the server belongs to a cluster, and another node has this lock's key; use \
     a URL that begins with redis-cluster://, or the client's ClusterClient";
 
 const TOO_OLD: &str =
-    "the server lacks a command that locks need: use Redis 6.2 or later, or Valkey";
+    "the server lacks a command that locks need; use Redis 6.2 or later, or Valkey";
 
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
@@ -85,22 +104,27 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
 /// The error for a reply that is in no list, or for a connection that could not be opened.
 fn unlisted(error: &RedisError) -> Error {
     let (kind, message) = match error.kind() {
-        _ if error.code().is_some() => (Configuration, "the server refused; see the cause"),
+        _ if error.code().is_some() => (Configuration, "the server refused the command"),
         Kind::AuthenticationFailed => (Configuration, LOGIN),
         Kind::InvalidClientConfig => (
             InvalidInput,
-            "the client cannot use this address; see the cause",
+            "the client cannot use this address; correct the address or its options",
         ),
         kind => match untrusted(error) {
             Some(error) => return error,
             None if kind == Kind::MasterNameNotFoundBySentinel => (
                 Unavailable,
-                "the sentinels report no usable primary; nothing was written: retry after the \
+                "the sentinels report no usable primary; nothing was written; retry after the \
                  failover, or check the primary's name in the URL",
+            ),
+            None if error.to_string().contains("failed to lookup address") => (
+                Unavailable,
+                "cannot resolve the host name; nothing was written; check the host name in the \
+                 URL, then retry",
             ),
             None => (
                 Unavailable,
-                "cannot connect; nothing was written: check that the server is up, then retry",
+                "cannot connect; nothing was written; check that the server is up, then retry",
             ),
         },
     };
@@ -122,15 +146,11 @@ fn refusal(failure: &Failure) -> Option<(ErrorKind, String)> {
     };
     if said.contains("WRONGTYPE") {
         let message = "the lock's key or its \"shedlock-rs:\" key holds something other than a \
-            lock: check what wrote it, then delete it or use another key prefix";
+            lock; check what wrote it, then delete it or use another key prefix";
         return Some((Conflict, message.to_owned()));
     }
     if let Some(message) = known(MISCONFIGURED) {
         return Some((Configuration, message.to_owned()));
     }
-    let message = known(PASSING)?;
-    Some((
-        Unavailable,
-        format!("{message}; nothing was written: retry later"),
-    ))
+    known(PASSING).map(|message| (Unavailable, message.to_owned()))
 }

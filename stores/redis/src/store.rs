@@ -196,8 +196,8 @@ impl RedisStore {
         let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
         undone.await.map(drop).map_err(|error| {
             unknown(
-                "too few replicas confirmed the lock, and releasing it failed: retry with the same \
-                 owner",
+                "too few replicas confirmed the lock, and releasing it failed; the lock may be \
+                 held; retry with the same owner",
             )
             .with_source(error)
         })

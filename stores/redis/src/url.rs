@@ -183,7 +183,7 @@ impl Address {
             Kind::Cluster => self.cluster(tls).map(Source::Cluster),
         };
         let source = source.map_err(|error| {
-            let message = "cannot use the certificate files that the URL names; see the cause";
+            let message = "cannot use the certificate files that the URL names; check these files";
             configuration(message).with_source(error)
         })?;
         let addresses = match self.kind {
