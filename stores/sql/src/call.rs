@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Error, LockName, Owner};
@@ -24,6 +24,8 @@ pub struct SqlStore<B: Driver> {
     pub(crate) options: Options,
     pub(crate) plans: Plans,
     pub(crate) contended: Contended,
+    /// What was created while the store was opened, as a migration reports it.
+    pub(crate) created: Mutex<Vec<String>>,
 }
 
 /// One call of the provider. A single deadline bounds everything that it sends.
@@ -53,6 +55,7 @@ impl<B: Driver> SqlStore<B> {
             connections,
             plans: Plans::new(&options),
             contended: Contended::default(),
+            created: Mutex::default(),
             options,
         }
     }
@@ -60,6 +63,12 @@ impl<B: Driver> SqlStore<B> {
     pub(crate) fn provider(self) -> StoreProvider<Self> {
         let defaults = self.options.defaults.clone();
         StoreProvider::new(self).with_defaults(defaults)
+    }
+
+    /// Returns what was created while the store was opened, once.
+    pub(crate) fn take_created(&self) -> Vec<String> {
+        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *created)
     }
 
     pub(crate) fn call(&self) -> Call<'_, B> {
@@ -207,8 +216,8 @@ impl<B: Driver> Call<'_, B> {
         match failure.class {
             Class::Exists => Ok(false),
             Class::Privilege => Err(configuration(format!(
-                "the database user may not create or alter table {}: migrate as a user who may, or \
-                 have one run: {}",
+                "the database user may not create or alter table {}; migrate as a user who may, or \
+                 have such a user run: {}",
                 self.options.table,
                 statement.text()
             ))
@@ -229,7 +238,7 @@ impl<B: Driver> Call<'_, B> {
             let run = B::run(held.session(), statement, values);
             self.deadline.answer(pin!(run)).await
         };
-        let silent = || Failure::new(Class::ReplyLost, "no reply from the server in time");
+        let silent = || Failure::new(Class::ReplyLost, "the server did not respond in time");
         let result = answer.unwrap_or_else(|| Err(silent()));
         // An error reply is a reply too.
         let is_fit = |failure: &Failure| failure.class.spares_connection();

@@ -219,10 +219,10 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     /// Creates what is missing. If two processes migrate at the same time, both succeed, and each reports its own
-    /// changes.
+    /// changes. The first migration also reports what was created when the store was opened.
     async fn migrate(&self) -> Result<Migration> {
         let call = self.call();
-        let mut changes = Vec::new();
+        let mut changes = self.take_created();
         let table = &self.options.table;
         if call.create_if_missing().await? {
             changes.push(format!("created table {table}"));

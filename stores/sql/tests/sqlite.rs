@@ -115,6 +115,17 @@ async fn paths_are_used_as_they_are_and_urls_are_decoded() {
 }
 
 #[tokio::test]
+async fn the_first_migration_reports_what_connecting_has_created() {
+    let (_folder, path) = folder();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let changes = provider.migrate().await.unwrap().changes;
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert!(changes[0].contains("in the new file"), "{changes:?}");
+    assert!(changes[0].contains("locks.db"), "{changes:?}");
+    assert!(provider.migrate().await.unwrap().changes.is_empty());
+}
+
+#[tokio::test]
 async fn what_cannot_hold_locks_is_refused_with_its_path() {
     let (folder, path) = folder();
     let words = refusal(&path, "create=false", ErrorKind::Configuration).await;
@@ -129,7 +140,8 @@ async fn what_cannot_hold_locks_is_refused_with_its_path() {
         "this is no database, although it is long enough to be looked at",
     )
     .unwrap();
-    refusal(&path, "", ErrorKind::Configuration).await;
+    let words = refusal(&path, "", ErrorKind::Configuration).await;
+    assert!(words.contains("it is not a SQLite database"), "{words}");
     let below = path.join("locks.db");
     let words = refusal(&below, "", ErrorKind::Configuration).await;
     assert!(words.contains("locks.db"), "{words}");

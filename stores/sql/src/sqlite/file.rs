@@ -1,7 +1,7 @@
 //! The file: created if it is missing, refused if it is unsuitable.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,11 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::{Place, filesystem, primary_code};
 
-/// Creates the file and its folder if they are missing, and checks that they are suitable.
+/// The start of every database of SQLite.
+const HEADER: &[u8; 16] = b"SQLite format 3\0";
+
+/// Creates the file and its folder if they are missing, and checks that they are suitable. Returns true if the file is
+/// new or empty.
 ///
 /// # Errors
 /// `Configuration` whose message contains the path.
@@ -21,15 +25,16 @@ pub(super) async fn prepare(
     place: Place,
     connect: &SqliteConnectOptions,
     clock: &Arc<dyn Clock>,
-) -> Result<()> {
+) -> Result<bool> {
     // File systems block, sometimes for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
     let is_new =
         made.map_err(|error| internal("cannot check the database file").with_source(error))?;
-    if is_new? {
+    let is_new = is_new?;
+    if is_new {
         write_ahead(connect, clock).await?;
     }
-    Ok(())
+    Ok(is_new)
 }
 
 /// Returns true if the file is new, or is empty because another process has just created it.
@@ -68,7 +73,7 @@ fn make(place: &Place) -> Result<bool> {
     options.read(true).write(true).create(place.create);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| match error.kind() {
+    let mut file = options.open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if !place.create => {
             refused(path, "it does not exist and create=false")
         }
@@ -83,6 +88,17 @@ fn make(place: &Place) -> Result<bool> {
         checked.map_err(|error| cannot("directory", folder, "written to")(error.into()))?;
     }
     let found = file.metadata().map_err(cannot("file", path, "inspected"))?;
+    let mut start = [0_u8; HEADER.len()];
+    // A file that a crash has left has zeros, and SQLite repairs it.
+    let read = file
+        .read(&mut start)
+        .map_err(cannot("file", path, "read"))?;
+    if start[..read].iter().any(|byte| *byte != 0) && start != *HEADER {
+        return Err(refused(
+            path,
+            "it is not a SQLite database; set another file",
+        ));
+    }
     Ok(found.len() == 0)
 }
 
@@ -115,14 +131,14 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
 }
 
 fn not_a_database(error: sqlx::Error) -> Error {
-    configuration("cannot use the file as a SQLite database; see the cause").with_source(error)
+    let message = "cannot use the file as a SQLite database; check the file, or set another one";
+    configuration(message).with_source(error)
 }
 
 fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         configuration(format!(
-            "{what} {path:?} cannot be {done} ({}): use a path that this user can write to",
-            error.kind()
+            "{what} {path:?} cannot be {done}; use a path that this user can write to"
         ))
         .with_source(error)
     }

@@ -4,6 +4,7 @@ mod file;
 mod filesystem;
 
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -121,9 +122,15 @@ impl SqlStore<Sqlite> {
             .synchronous(SqliteSynchronous::Full)
             .disable_statement_logging();
         let store = address.store(connect.clone(), 1)?;
-        file::prepare(place, &connect, &store.options.clock).await?;
+        let path = place.path.clone();
+        let is_new = file::prepare(place, &connect, &store.options.clock).await?;
         let call = store.call();
-        let _ = call.create_if_missing().await?;
+        if call.create_if_missing().await? {
+            let file = if is_new { "the new file" } else { "file" };
+            let change = format!("created table {} in {file} {path:?}", store.options.table);
+            let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);
+            created.push(change);
+        }
         call.check().await?;
         Ok(store.provider())
     }
@@ -136,12 +143,18 @@ impl Place {
         let path = path.split_once(':').map_or(path, |(_, rest)| rest);
         let path = path.strip_prefix("//").unwrap_or(path);
         let path = percent_decode_str(path).decode_utf8().map_err(|error| {
-            invalid("the path in the store's URL is not UTF-8").with_source(error)
+            invalid("the path in the store's URL is not UTF-8; use another path").with_source(error)
         })?;
-        if path.is_empty() || path.contains(":memory:") {
+        if path.is_empty() {
             return Err(invalid(
-                "an in-memory database is visible to one connection only and cannot be a lock: use \
-                 a file path, or the in-memory provider in tests",
+                "the store's URL has no file: write sqlite:FILE, like sqlite:/var/lib/app/locks.db",
+            ));
+        }
+        if path.contains(":memory:") {
+            return Err(invalid(
+                "an in-memory database cannot hold locks: it is visible to one connection only; \
+                 write sqlite:FILE, like sqlite:/var/lib/app/locks.db, or use MemoryProvider in \
+                 tests",
             ));
         }
         let busy_timeout = options.duration("busy_timeout")?.unwrap_or(BUSY_TIMEOUT);

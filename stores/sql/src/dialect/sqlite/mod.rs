@@ -128,20 +128,20 @@ fn probe(options: &Options) -> String {
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     let message = match class {
         Class::NotSent | Class::Refused => {
-            "cannot open the file as a SQLite database; see the cause"
+            "cannot open the file as a SQLite database; check the file, or set another one"
         }
         Class::Busy => {
             "another process kept the file locked longer than busy_timeout, or the disk is full; \
-             nothing was written: retry later, and look for long transactions on this file"
+             nothing was written; retry later, and look for long transactions on this file"
         }
         Class::ReadOnly | Class::Privilege => {
-            "this user cannot write the file or its directory: SQLite writes to both"
+            "this user cannot write the file or its directory; give this user write access to both"
         }
         Class::ReplyLost if writes => {
-            "the disk failed while the statement ran; it may have taken effect: retry with the \
+            "the disk failed while the statement ran; it may have taken effect; retry with the \
              same owner"
         }
-        Class::ReplyLost => "the disk failed while the file was read; nothing was written: retry",
+        Class::ReplyLost => "the disk failed while the file was read; nothing was written; retry",
         _ => return None,
     };
     let kind = match class {
