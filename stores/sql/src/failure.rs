@@ -60,6 +60,9 @@ pub(crate) enum Class {
     Other,
 }
 
+const UNRESOLVED: &str =
+    "cannot resolve the host name; nothing was written; check the host name in the URL, then retry";
+
 impl Failure {
     pub(crate) fn no_connection() -> Self {
         Self::new(Class::NotSent, "timed out waiting for a connection")
@@ -77,12 +80,31 @@ impl Failure {
     /// what a class means on this database, if that differs from its usual meaning.
     pub(crate) fn explained(self, special: Explain, table: &Table, writes: bool) -> Error {
         let plain = || (self.class.kind(writes), self.class.message(writes));
-        let (kind, message) = special(&self.class, writes).unwrap_or_else(plain);
+        let unresolved = self.is_unresolved().then_some((Unavailable, UNRESOLVED));
+        let special = unresolved.or_else(|| special(&self.class, writes));
+        let (kind, message) = special.unwrap_or_else(plain);
         let mut message = message.replace("{table}", &table.to_string());
         if let Class::Constraint(Some(name)) = &self.class {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
         }
         Error::new(kind, message).with_source(self.source)
+    }
+
+    /// Whether no connection was made because the host name has no address. The drivers keep the system's text.
+    fn is_unresolved(&self) -> bool {
+        if self.class != Class::NotSent {
+            return false;
+        }
+        let first: &(dyn std::error::Error + 'static) = &*self.source;
+        let mut cause = Some(first);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if text.contains("failed to lookup address") || text.contains("No such host is known") {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
     }
 
     /// Reclassifies a failure to open a session. A server that is busy or drops the connection can be tried again,
@@ -135,77 +157,78 @@ impl Class {
     fn message(&self, writes: bool) -> &'static str {
         match self {
             Self::NotSent => {
-                "cannot connect; nothing was written: check that the server is up and has \
+                "cannot connect; nothing was written; check that the server is up and has \
                  connections to spare, then retry"
             }
             Self::Refused => {
-                "the server rejected the connection: check user, password, database and TLS \
+                "the server rejected the connection; check user, password, database and TLS \
                  settings"
             }
             Self::ReplyLost if writes => {
                 "no reply (the connection broke, or the server stopped responding); the statement \
-                 may have taken effect: retry with the same owner"
+                 may have taken effect; retry with the same owner"
             }
             Self::ReplyLost => {
                 "no reply (the connection broke, or the server stopped responding); nothing was \
-                 written: retry"
+                 written; retry"
             }
             Self::Shape => {
-                "table {table} has changed since its columns were read: finish the change, then \
+                "table {table} has changed since its columns were read; finish the change, then \
                  retry"
             }
             Self::Contention => {
-                "repeated conflicts with other transactions on table {table}; nothing was written: \
+                "repeated conflicts with other transactions on table {table}; nothing was written; \
                  retry later, and look for long transactions on this table"
             }
             Self::Waited => {
                 "another transaction locked the record in table {table} for longer than the \
-                 server's lock timeout; nothing was written: retry later, and look for long \
+                 server's lock timeout; nothing was written; retry later, and look for long \
                  transactions on this table"
             }
             Self::Busy => {
                 "the server is unavailable (starting, stopping, busy or full); nothing was \
-                 written: retry later"
+                 written; retry later"
             }
             Self::ReadOnly => {
-                "the server rejects writes: it is a standby or read-only; nothing was written: \
+                "the server rejects writes (it is a standby or read-only); nothing was written; \
                  connect to the primary, or retry when it has been promoted"
             }
             Self::Privilege => {
-                "the database user lacks a privilege: it needs SELECT, INSERT and UPDATE on table \
+                "the database user lacks a privilege; grant it SELECT, INSERT and UPDATE on table \
                  {table}, and USAGE on its schema"
             }
             Self::TooLong => {
-                "a value is too long for its column in table {table}: shorten the lock's name"
+                "a value is too long for its column in table {table}; shorten the lock's name"
             }
             Self::OutOfRange => {
-                "the lease would end later than a column of table {table} can hold: shorten \
+                "the lease would end later than a column of table {table} can hold; shorten \
                  lock_at_most_for"
             }
             Self::Alphabet => {
-                "a value has characters that its column in table {table} cannot store: change the \
+                "a value has characters that its column in table {table} cannot store; change the \
                  lock's name, or the column's character set to utf8mb4"
             }
             Self::Session => {
-                "the session cannot be used for locks in table {table}, and nothing was done: its \
+                "the session cannot be used for locks in table {table}; nothing was written; its \
                  time_zone is neither UTC nor shared_session_zone (and a proxy, or a server older \
-                 than MySQL 8.0.17, cannot change it for one statement; or the server lacks a zone \
-                 of that name), autocommit is off, or its character set is not utf8mb4"
+                 than MySQL 8.0.17, cannot change it for one statement, or the server lacks a zone \
+                 of that name), autocommit is off, or its character set is not utf8mb4; correct \
+                 these settings of the session"
             }
             Self::Prepared => {
-                "the session does not keep its prepared statements, and nothing was written: if a \
+                "the session does not keep its prepared statements; nothing was written; if a \
                  proxy such as PgBouncer shares sessions between clients, set prepared=false"
             }
             Self::Duplicate | Self::Exists | Self::Held => {
-                "a unique key of table {table} other than the lock's rejected the record: drop \
+                "a unique key of table {table} other than the lock's rejected the record; drop \
                  that key"
             }
-            Self::Constraint(_) => "a constraint of table {table} refused the record: remove it",
+            Self::Constraint(_) => "a constraint of table {table} refused the record; remove it",
             Self::Foreign => {
                 "the record in table {table} holds a value that neither shedlock nor ShedLock \
-                 writes: check what wrote it"
+                 writes; check what wrote it"
             }
-            Self::Other => "the server refused a statement on table {table}; see the cause",
+            Self::Other => "the server refused a statement on table {table}",
         }
     }
 }

@@ -47,7 +47,8 @@ impl Remote for MySql {
         let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));
         address.settings.shared_session_zone = zone.transpose()?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
-        let connect = MySqlConnectOptions::from_url(&url).map_err(refused_by_driver)?;
+        let connect = MySqlConnectOptions::from_url(&url);
+        let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
         // For servers on which a statement cannot choose its zone.
         let zone = address.settings.zone().to_owned();
         Ok(connect.timezone(Some(zone)).disable_statement_logging())
@@ -76,6 +77,9 @@ impl Builder<MySql> {
     }
 }
 
+const SSL_MODES: &str = "ssl-mode in the URL: use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or \
+     VERIFY_IDENTITY";
+
 /// The options that sqlx reads from a URL of MySQL. The session's zone is not among them, because we choose it.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslca ssl-ca sslcert ssl-cert sslkey ssl-key charset collation \
      statement-cache-capacity socket";
@@ -93,7 +97,7 @@ impl Driver for MySql {
         let (host, is_socket) = (options.get_host(), options.get_socket().is_some());
         let mode = match options.get_ssl_mode() {
             MySqlSslMode::VerifyCa | MySqlSslMode::VerifyIdentity => return None,
-            mode => format!("ssl-mode is {mode:?}"),
+            mode => format!("ssl-mode={}", format!("{mode:?}").to_uppercase()),
         };
         let remedy = "ssl-mode=VERIFY_IDENTITY, with ssl-ca";
         by_sqlx::unverified(host, is_socket, &mode, remedy)

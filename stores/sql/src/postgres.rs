@@ -56,7 +56,8 @@ impl Remote for Postgres {
         let durable = address.options.flag("durable_unlock")?;
         set(&mut address.settings.durable_unlock, durable);
         let url = address.for_driver(DRIVER_OPTIONS)?;
-        let connect = PgConnectOptions::from_url(&url).map_err(refused_by_driver)?;
+        let connect = PgConnectOptions::from_url(&url);
+        let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
         let connect = connect.disable_statement_logging();
         if address.settings.prepared {
             return Ok(connect);
@@ -67,6 +68,9 @@ impl Remote for Postgres {
 }
 
 impl crate::url::Postgres for Postgres {}
+
+const SSL_MODES: &str =
+    "sslmode in the URL: use disable, allow, prefer, require, verify-ca or verify-full";
 
 /// The options that sqlx reads from a URL of PostgreSQL.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslrootcert ssl-root-cert ssl-ca sslcert ssl-cert sslkey ssl-key \
@@ -82,7 +86,7 @@ impl Driver for Postgres {
         let (host, is_socket) = (options.get_host(), options.get_socket().is_some());
         let mode = match options.get_ssl_mode() {
             PgSslMode::VerifyCa | PgSslMode::VerifyFull => return None,
-            mode => format!("sslmode is {mode:?}"),
+            mode => format!("sslmode={}", format!("{mode:?}").to_lowercase()),
         };
         let remedy = "sslmode=verify-full, with sslrootcert";
         by_sqlx::unverified(host, is_socket, &mode, remedy)

@@ -59,7 +59,8 @@ impl Remote for TokioPostgres {
                 "not a PostgreSQL URL: write postgres://user:password@host/database",
             ));
         }
-        let mut config: Config = url.as_str().parse().map_err(refused_by_driver)?;
+        let config = url.as_str().parse::<Config>();
+        let mut config = config.map_err(|error| refused_by_driver(error, "sslmode"))?;
         config
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));

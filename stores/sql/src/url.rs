@@ -135,10 +135,21 @@ impl Address {
     }
 }
 
-/// The error for an option that the driver accepts with a value that it rejects.
-pub(crate) fn refused_by_driver(error: impl Into<BoxError>) -> Error {
-    let message = "the driver rejects an option of the store's URL; see the cause";
-    invalid(message).with_source(error)
+/// The error for an option that the driver accepts with a value that it rejects. `tls` names the option that sqlx calls
+/// `ssl_mode`, with its values.
+pub(crate) fn refused_by_driver(error: impl Into<BoxError>, tls: &str) -> Error {
+    let error: BoxError = error.into();
+    // Each error repeats the text of its cause.
+    let mut cause: &(dyn std::error::Error + 'static) = &*error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    let reason = cause.to_string();
+    match reason.strip_suffix("`ssl_mode`") {
+        Some(start) => invalid(format!("{start}{tls}")),
+        None => invalid("the driver rejects an option of the store's URL; correct that option")
+            .with_source(reason),
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +181,17 @@ mod tests {
         assert_eq!(
             address.settings.defaults,
             shedlock_core::LockDefaults::new().lock_at_most_for(Duration::from_secs(600))
+        );
+    }
+
+    #[test]
+    fn a_value_that_the_driver_rejects_is_named_once() {
+        let inner = Error::new(ErrorKind::Internal, "unknown value \"x\" for `ssl_mode`");
+        let outer = Error::new(ErrorKind::Internal, "error with configuration").with_source(inner);
+        let error = refused_by_driver(outer, "sslmode in the URL: use disable");
+        assert_eq!(
+            error.to_string(),
+            "unknown value \"x\" for sslmode in the URL: use disable"
         );
     }
 

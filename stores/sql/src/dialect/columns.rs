@@ -77,8 +77,10 @@ impl<'a> Columns<'a> {
     fn get(&self, name: &str) -> Result<&'a Column> {
         self.find(name).ok_or_else(|| {
             configuration(format!(
-                "table {} has no column {name:?}: configure the column's name if it differs, or \
-                 create the table with `shedlock migrate`",
+                "table {} is not a lock table: it has no column {name:?}; if its columns have \
+                 other names, set them (name_column, lock_until_column, locked_at_column, \
+                 locked_by_column), otherwise set another table and create it with `shedlock \
+                 migrate`",
                 self.options.table
             ))
         })

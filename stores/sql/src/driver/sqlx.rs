@@ -157,6 +157,8 @@ mod tests {
             let warning = postgres(url).expect("it is not verified");
             assert!(warning.contains("sslmode=verify-full"), "{warning}");
         }
+        let warning = postgres("postgres://db/app?sslmode=require").expect("it is not verified");
+        assert!(warning.contains("(sslmode=require)"), "{warning}");
         for url in ["mysql://db/app", "mysql://[fd00::7]/app?ssl-mode=REQUIRED"] {
             let warning = mysql(url).expect("it is not verified");
             assert!(warning.contains("ssl-mode=VERIFY_IDENTITY"), "{warning}");
