@@ -258,6 +258,22 @@ async fn a_task_can_report_its_slot_itself() {
     is_open(&bench, 1).await;
 }
 
+/// As a shutdown does that gives tasks some time, and then drops them.
+#[tokio::test]
+async fn a_task_that_leaves_its_slot_open_and_is_then_dropped_made_no_attempt() {
+    let bench = bench();
+    let task = async {
+        current_lock().unwrap().leave_slot_open();
+        pending::<()>().await;
+    };
+    let executor = bench.executor.clone();
+    let run = tokio::spawn(async move { executor.execute(&config(), task).await });
+    bench.settle().await;
+    run.abort();
+    bench.settle().await;
+    is_open(&bench, 1).await;
+}
+
 /// The slot belongs to the outer task, which also decides how it ends.
 #[tokio::test]
 async fn an_inner_err_does_not_fail_the_slot_of_the_outer_task() {

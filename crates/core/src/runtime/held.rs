@@ -123,12 +123,17 @@ impl Held {
     }
 
     /// Returns how to give the lock back if nothing is known about the task except whether it
-    /// started.
+    /// started, and whether it said that a shutdown cuts it.
     pub(super) fn drop_request(&self) -> UnlockRequest {
-        if self.slot_word() == SlotWord::NotStarted as u8 {
-            UnlockRequest::new().with_slot_end(SlotEnd::NotStarted)
-        } else {
-            UnlockRequest::new()
+        let request = UnlockRequest::new();
+        match self.slot_word() {
+            word if word == SlotWord::NotStarted as u8 => {
+                request.with_slot_end(SlotEnd::NotStarted)
+            }
+            word if word == SlotWord::Cut as u8 && self.slot.is_some() => {
+                request.with_slot_end(SlotEnd::Cut)
+            }
+            _ => request,
         }
     }
 
@@ -136,12 +141,12 @@ impl Held {
     pub(crate) fn unlock_request(&self, finished: bool) -> UnlockRequest {
         let request = self.drop_request();
         let word = self.slot_word();
-        if self.slot.is_none() || word == SlotWord::NotStarted as u8 {
+        let is_decided = [SlotWord::NotStarted as u8, SlotWord::Cut as u8].contains(&word);
+        if self.slot.is_none() || is_decided {
             return request;
         }
         let failed = !finished || word == SlotWord::Failed as u8;
         match self.completion.retries() {
-            _ if word == SlotWord::Cut as u8 => request.with_slot_end(SlotEnd::Cut),
             Some(retries) if failed => {
                 let attempt = self.slot_attempt().unwrap_or(1);
                 self.tell_of_failure(attempt, retries);
