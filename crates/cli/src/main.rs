@@ -24,8 +24,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use args::{Cli, Command, SlotCommand};
-use clap::Parser;
+use args::{Command, SlotCommand};
 use exit::{Failure, INTERNAL};
 use terminal::Terminal;
 
@@ -36,7 +35,8 @@ fn main() -> ExitCode {
     }
     #[cfg(feature = "zookeeper-tls")]
     choose_crypto();
-    let cli = match Cli::try_parse() {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let cli = match args::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return Terminal::new(false).usage(&error),
     };

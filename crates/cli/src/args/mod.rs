@@ -2,7 +2,11 @@
 
 mod run;
 mod stores;
+mod values;
 
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use run::RunArgs;
@@ -22,6 +26,37 @@ pub(crate) struct Cli {
     pub(crate) voice: Voice,
 }
 
+/// Parses the command line, whose first item is the name of this program.
+pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(arguments).map_err(|error| with_variable(error, arguments))
+}
+
+/// An error in a value from the environment names the variable, not an option that the user did not
+/// type.
+fn with_variable(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    for (option, variable) in [
+        ("--lock-at-most-for", "SHEDLOCK_LOCK_AT_MOST_FOR"),
+        ("--lock-at-least-for", "SHEDLOCK_LOCK_AT_LEAST_FOR"),
+    ] {
+        let is_about_it = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(argument)) => argument.split(' ').next() == Some(option),
+            _ => false,
+        };
+        let is_typed = arguments
+            .iter()
+            .take_while(|argument| argument.as_os_str() != "--")
+            .filter_map(|argument| argument.to_str())
+            .any(|argument| argument.split('=').next() == Some(option));
+        if is_about_it && !is_typed {
+            error.insert(
+                ContextKind::InvalidArg,
+                ContextValue::String(variable.to_owned()),
+            );
+        }
+    }
+    error
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
@@ -35,10 +70,11 @@ pub(crate) enum Command {
 /// The verbosity on stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Voice {
-    /// Log more on stderr: -v events, -vv details, -vvv everything
+    /// Log more on stderr: -v what happens to the lock, -vv also SQL statements and debug messages,
+    /// -vvv everything
     #[arg(short, long, action = ArgAction::Count, global = true, display_order = 100)]
     pub(crate) verbose: u8,
-    /// Print only errors on stderr: a skip prints nothing
+    /// Print only errors on stderr
     #[arg(
         short,
         long,
@@ -64,8 +100,9 @@ pub(crate) struct StoreArgs {
 
 /// Show all locks of the store
 ///
-/// Prints one line per lock, sorted by name. A lock is held while its command runs, at-least while
-/// --lock-at-least-for keeps it after that, and free otherwise; a free lock shows its last owner.
+/// Prints one line per lock, sorted by name. STATE is `held` while the command runs (or its host has
+/// died and the lease has not ended yet), `at-least` while --lock-at-least-for or the pause after a
+/// failed slot keeps the lock after that, and `free` otherwise; a free lock shows its last owner.
 /// Times are in UTC, by the store's clock.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
@@ -93,10 +130,11 @@ pub(crate) struct ShowArgs {
 
 /// Free a lock by force, whoever holds it
 ///
-/// Use it if the holder is dead or hangs. A running holder is not stopped: it detects the loss when
-/// it extends its lease (--keep-alive) or releases the lock, and until then it may run at the same
-/// time as the next holder. `shedlock show NAME` shows the owner, its host and the time of
-/// acquisition.
+/// Use it if the holder is dead or hangs. A running holder is not stopped. With --keep-alive it
+/// detects the loss at its next extension and stops its command. Without, it notices the loss only
+/// when it releases the lock, and only if another owner has taken the lock by then. Until then it
+/// may run at the same time as the next holder. `shedlock show NAME` shows the owner, its host and
+/// the time of acquisition.
 ///
 /// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,
 /// on stdout; the exit code is 1 if there was nothing to free.
@@ -116,7 +154,9 @@ pub(crate) struct UnlockArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Repair the slots of a lock
+/// Correct which scheduled time (slot) a lock took last
+///
+/// A slot is a scheduled time of `shedlock run --schedule` or `--every`.
 #[derive(Debug, Args)]
 pub(crate) struct SlotArgs {
     #[command(subcommand)]
@@ -128,21 +168,25 @@ pub(crate) enum SlotCommand {
     Reset(ResetArgs),
 }
 
-/// Set the last slot that was taken
+/// Change the last slot taken
 ///
-/// A slot is skipped unless it is later than the last one taken. So one run on a host whose clock
-/// is ahead can block a job until that time. This command sets the last slot to the store's current
-/// time, and the next slot runs. With --to, it sets any time: an earlier one to run slots again, or
-/// a later one to leave some out. An open slot that must not be lost is given up.
+/// A slot is a scheduled time of `shedlock run --schedule` or `--every`. It is skipped unless it is
+/// later than the last one taken. So one run on a host whose clock is ahead can block a job until
+/// that time.
 ///
-/// Prints the previous value on stdout; the exit code is 1 if there was nothing to set. A running
-/// lease continues.
+/// Without --to, this sets a last slot that is ahead of the store's clock to the store's current
+/// time, and the next slot runs; a last slot in the past is left as it is. With --to, it sets any
+/// time: an earlier one to run slots again, or a later one to leave some out. A slot under
+/// --must-not-be-lost that is not yet done is given up.
+///
+/// Prints the new and the previous value on stdout (json: `last_slot` is the new value, `lock` the
+/// state before). The exit code is 1 if nothing was set. A running lease continues.
 #[derive(Debug, Args)]
 pub(crate) struct ResetArgs {
     /// The name of the lock
     pub(crate) name: String,
     /// The new last slot, like 2026-11-21T03:00:00Z: later slots can be taken
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) to: Option<jiff::Timestamp>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -150,16 +194,31 @@ pub(crate) struct ResetArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Prepare a store: create its table or bucket, or add missing columns to a table of ShedLock's
+/// Prepare a store: create its table or bucket, or add missing columns to a table of ShedLock for
+/// Java
 ///
-/// Prints the changes. Running it again changes nothing. The columns that it adds may stay empty,
-/// so ShedLock in Java keeps working with the table.
+/// Prints the changes. Running it again changes nothing. The added columns are nullable, so ShedLock
+/// for Java keeps working with the table.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+impl StoreArgs {
+    /// The option that selects the same store again, for commands that a message quotes. Without
+    /// the URL, which may contain a password.
+    pub(crate) fn option(&self) -> &'static str {
+        if self.local {
+            " --local"
+        } else if self.store.is_some() {
+            " --store …"
+        } else {
+            ""
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -186,12 +245,27 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split(' '))
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        super::parse(&arguments)
     }
 
     #[test]
     fn the_description_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// The parser reports the same error for a value from the environment, which a test cannot set.
+    #[test]
+    fn an_error_names_the_variable_that_the_value_came_from() {
+        let wrong = "shedlock run --name a --lock-at-most-for abc -- x";
+        let error = parse(wrong).unwrap_err().to_string();
+        assert!(error.contains("'--lock-at-most-for <DURATION>'"), "{error}");
+        let untyped: Vec<OsString> = ["shedlock", "run", "--", "--lock-at-most-for"]
+            .map(OsString::from)
+            .into();
+        let error = with_variable(parse(wrong).unwrap_err(), &untyped).to_string();
+        assert!(error.contains("'SHEDLOCK_LOCK_AT_MOST_FOR'"), "{error}");
+        assert!(!error.contains("--lock-at-most-for"), "{error}");
     }
 
     #[test]
@@ -209,7 +283,9 @@ mod tests {
     #[test]
     fn mistakes_are_refused_with_the_right_form() {
         let error = parse("shedlock run --name a --lock-at-most-for 10 -- x").unwrap_err();
-        assert!(error.to_string().contains("\"1h 30m\""), "{error}");
+        let said = "invalid value '10' for '--lock-at-most-for <DURATION>': write it with its unit";
+        assert!(error.to_string().contains(said), "{error}");
+        assert!(error.to_string().contains("1h30m"), "{error}");
         assert_eq!(error.exit_code(), 2);
         let error = parse("shedlock run --name a --lock-at-most-for 10m backup.sh").unwrap_err();
         assert!(error.to_string().contains("-- <COMMAND>..."), "{error}");
@@ -228,6 +304,8 @@ mod tests {
             let line = format!("shedlock run --name a --lock-at-most-for 10m {wrong} -- x");
             assert_eq!(parse(&line).unwrap_err().exit_code(), 2, "{wrong}");
         }
+        let error = parse("shedlock run --name a --lock-at-most-for -5m -- x").unwrap_err();
+        assert!(error.to_string().contains("negative"), "{error}");
         assert!(parse("shedlock list --local --store memory:").is_err());
         assert!(parse("shedlock -q -v list").is_err());
         assert!(parse("shedlock slot reset a --to yesterday").is_err());

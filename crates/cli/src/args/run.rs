@@ -5,44 +5,52 @@ use std::time::Duration;
 
 use clap::Args;
 use shedlock::scheduler::Schedule;
-use shedlock::{Error, ErrorKind, LockConfig, LockDefaults, Retries, parse_duration};
+use shedlock::{Error, LockConfig, LockDefaults, Retries};
 
-use super::StoreArgs;
+use super::{StoreArgs, values};
 
 const SCHEDULE: &str = "Schedule";
 
 /// Run a command if its lock is free
 ///
 /// Takes the lock, runs the command, releases the lock. If another owner holds the lock, the
-/// command is not run, a line on stderr shows the owner and the end of its lease, and the exit code
-/// is 0: the work is in progress, or was just done.
+/// command is not run, a line on stderr shows the owner and the end of its lease (not with
+/// --quiet), and the exit code is 0: the work is in progress, or was just done.
 ///
 /// The command never outlives its lease. Shortly before the lease ends (10 s, or a third of
 /// --lock-at-most-for if that is less) all processes of the command get SIGTERM, then SIGKILL. A
-/// second process, the watchdog, enforces this even if this one is killed. When the command ends,
+/// second process, the watchdog, enforces it even if this program is killed. When the command ends,
 /// its remaining background processes are stopped before the lock is released.
 ///
-/// This program has no timer: cron, systemd or Kubernetes starts it on each host. Give its schedule
-/// (--schedule or --every), and the command runs once for each scheduled time (slot), however late
-/// some hosts are.
+/// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT to this program are passed on to the command, and
+/// the lock is released when the command has ended. A command that ignores the signal is stopped
+/// only shortly before its lease ends, and with --keep-alive only when --max-run-time has passed.
+/// While this program waits for the lock, such a signal ends it, and the command is not started.
+///
+/// This program has no timer: cron, systemd or Kubernetes starts it on each host. Repeat the timer's
+/// schedule here (--schedule or --every), and the command runs once for each scheduled time (slot),
+/// however late some hosts are.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit codes:
   0    the command succeeded, or was skipped (see --skip-exit-code)
-  N    the command's own exit code; 128+N if signal N ended it
+  N    the command's own exit code; 128+N if signal N ended it, or ended this program before the
+       command was started
   2    the command line is wrong
   69   the store failed or was too slow; the command was not started
   70   the watchdog was killed, or shedlock failed; the command was stopped, or not started
   75   the lease was lost or about to end, or --max-run-time had passed; the command was stopped
-  76   no host runs the slot: all attempts at it failed, or the last slot taken is ahead of the
+       (a loss found only after the command has ended is a warning, and its own code counts)
+  76   no host will run the slot: all attempts at it failed, or the last slot taken is ahead of the
        clock; see `shedlock slot reset`
   126  the command cannot be run
-  127  the command was not found
+  127  the command, or its interpreter, was not found
 
 Environment of the command:
   SHEDLOCK_NAME           the name of the lock
   SHEDLOCK_OWNER          the lock's owner: host/process/random, as in `shedlock list`
-  SHEDLOCK_FENCING_TOKEN  a number that grows with every acquisition, for guarded writes
+  SHEDLOCK_FENCING_TOKEN  a number that grows with every acquisition, for guarded writes; not set
+                          if a table lacks the column for it, which `shedlock migrate` adds
   SHEDLOCK_LOCKED_UNTIL   when the lease ends, like 2026-11-21T03:00:00Z, if the store reports it;
                           with --keep-alive, the end of the first lease
   SHEDLOCK_SLOT           the scheduled time of the run, with --schedule or --every
@@ -60,15 +68,18 @@ pub(crate) struct RunArgs {
     /// The name of the lock: commands with the same name in the same store never overlap
     #[arg(short, long)]
     pub(crate) name: String,
-    /// The time limit of the command, like 10m or 1h 30m: it is stopped before this has passed
+    /// Required (here, in SHEDLOCK_LOCK_AT_MOST_FOR or in the store's URL): the time limit of the
+    /// command, like 10m or 1h30m
     ///
-    /// If this host dies, the lock stays taken until this has passed.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "SHEDLOCK_LOCK_AT_MOST_FOR", hide_env_values = true)]
+    /// The command is stopped before this has passed. If this host dies, the lock stays taken until
+    /// this has passed. In the store's URL, write ?lock_at_most_for=10m. A duration is a number with
+    /// its unit: d (24 hours), h, m, s or ms; not weeks, months or years.
+    #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true, env = "SHEDLOCK_LOCK_AT_MOST_FOR", hide_env_values = true)]
     pub(crate) lock_at_most_for: Option<Duration>,
     /// Keep the lock for at least this long, however quickly the command ends
     ///
     /// Set it longer than the clock skew between hosts, and shorter than the time between two runs.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, env = "SHEDLOCK_LOCK_AT_LEAST_FOR", hide_env_values = true)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true, env = "SHEDLOCK_LOCK_AT_LEAST_FOR", hide_env_values = true)]
     pub(crate) lock_at_least_for: Option<Duration>,
     /// Extend the lease while the command runs, after each third of it
     ///
@@ -81,19 +92,21 @@ pub(crate) struct RunArgs {
     ///
     /// It gets SIGTERM, then SIGKILL after a grace period of 10 s (or a third of --lock-at-most-for
     /// if that is less). For a command that may hang under --keep-alive.
-    #[arg(long, value_name = "DURATION", value_parser = run_time)]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) max_run_time: Option<Duration>,
     /// Wait up to this long for a held lock instead of skipping at once
     ///
-    /// Attempts are repeated, also while the store cannot be reached. A slot that was taken is not
-    /// waited for: it stays taken.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    /// Attempts are repeated, also while the store cannot be reached. A slot that another host has
+    /// taken is skipped at once, since it will never be free again.
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) lock_wait: Option<Duration>,
-    /// The cron expression of the timer that starts this: run once for each of its slots
+    /// The cron expression of the timer that starts this program: the command runs once for each of
+    /// its slots
     ///
     /// Five fields (minute, hour, day of month, month, day of week), or six with seconds first, as
-    /// in '0 */10 * * * *'; lists, ranges, steps, names, L, W and #. If one of the two day fields
-    /// begins with *, a day must match both, as in crond; otherwise either is enough. A start
+    /// in '0 */10 * * * *'; lists, ranges, steps, names, L, W and #; or @hourly, @daily, @weekly,
+    /// @monthly, @yearly or @annually. If one of the two day fields begins with *, a day must match
+    /// both, as in crond; otherwise either is enough. A start
     /// belongs to the newest slot, however late it is. The store grants each slot to one host. The
     /// others skip it, even long after its command has ended, and a late run does not block the
     /// next slot, so you need not guess a --lock-at-least-for.
@@ -104,17 +117,19 @@ pub(crate) struct RunArgs {
         group = "by"
     )]
     pub(crate) schedule: Option<String>,
-    /// The period of the timer that starts this, like 10m: slots at whole periods since 1970-01-01
-    /// 00:00 UTC
+    /// The period of the timer that starts this program, like 10m: the command runs once for each
+    /// slot, and slots are at whole periods since 1970-01-01 00:00 UTC
     #[arg(
         long,
         value_name = "DURATION",
-        value_parser = parse_duration,
+        value_parser = values::duration,
+        allow_hyphen_values = true,
         help_heading = SCHEDULE,
         group = "by"
     )]
     pub(crate) every: Option<Duration>,
-    /// The time zone of --schedule, like Asia/Seoul [default: UTC]
+    /// The time zone of --schedule, like Asia/Seoul: the zone that the timer uses (crond: the host's
+    /// local time) [default: UTC]
     #[arg(
         long,
         value_name = "ZONE",
@@ -123,8 +138,8 @@ pub(crate) struct RunArgs {
         conflicts_with = "every"
     )]
     pub(crate) zone: Option<String>,
-    /// How far this host's clock may lag behind the timer that starts this [default: 5s, or a tenth
-    /// of the time between two slots if that is less]
+    /// How far this host's clock may lag behind the timer that starts this program [default: 5s, or
+    /// a tenth of the time between two slots if that is less]
     ///
     /// If this host's clock shows 23:59:58 when the midnight run starts, the run must not get the
     /// previous slot. So a start gets the next slot if that is at most this far ahead, and nearer
@@ -133,7 +148,8 @@ pub(crate) struct RunArgs {
     #[arg(
         long,
         value_name = "DURATION",
-        value_parser = parse_duration,
+        value_parser = values::duration,
+        allow_hyphen_values = true,
         help_heading = SCHEDULE,
         requires = "by"
     )]
@@ -142,31 +158,33 @@ pub(crate) struct RunArgs {
     ///
     /// Without it, a slot is used up when it is taken, whatever the result. With it, a slot whose
     /// command fails is retried after a pause (--retry-backoff), up to --max-attempts times. If
-    /// this host dies, the next start on any host runs the open slot before its own; a start that
-    /// waits with --lock-wait does so as soon as the lease has ended. A run that is stopped by a
+    /// this host dies, the next start on any host runs the unfinished slot before its own; a start
+    /// that waits with --lock-wait does so as soon as the lease has ended. A run that is stopped by a
     /// signal to this program (SIGTERM, Ctrl-C) does not count as an attempt. Slots run in order. A
     /// command that succeeded may run again if its host died before recording that: it must be
     /// idempotent.
     ///
-    /// A slot for which no host started this is not run: not while all hosts were down, nor while
-    /// no host had this line in its crontab. The next start takes its own slot. The library's
-    /// scheduler runs such slots, too.
+    /// A slot for which no host started this program (all hosts were down, or none had this line in
+    /// its crontab) is not run later: the next start takes its own slot. (The scheduler of the Rust
+    /// library runs such slots, too.)
     #[arg(long, help_heading = SCHEDULE, requires = "by")]
     pub(crate) must_not_be_lost: bool,
     /// How many times to try a slot before it is given up [default: 5]
     ///
     /// Counted over all hosts, so set the same on each.
-    #[arg(long, value_name = "N", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = values::attempts, allow_hyphen_values = true)]
     pub(crate) max_attempts: Option<u32>,
     /// The pause after the first failure; it doubles after each further failure [default: 10s]
     ///
     /// At most ten minutes, or this value if that is longer. The lock stays taken during the pause.
-    #[arg(long, value_name = "DURATION", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) retry_backoff: Option<Duration>,
     /// The exit code when the command is skipped, for callers that must distinguish it [default: 0]
     #[arg(
         long,
         value_name = "CODE",
+        value_parser = values::exit_code,
+        allow_hyphen_values = true,
         default_value_t = 0,
         hide_default_value = true
     )]
@@ -233,13 +251,4 @@ impl RunArgs {
         }
         self.every.map(Schedule::every).transpose()
     }
-}
-
-fn run_time(text: &str) -> Result<Duration, Error> {
-    let duration = parse_duration(text)?;
-    if duration.is_zero() {
-        let zero = "must be longer than zero";
-        return Err(Error::new(ErrorKind::InvalidInput, zero));
-    }
-    Ok(duration)
 }

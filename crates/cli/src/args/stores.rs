@@ -41,8 +41,9 @@ pub(super) fn long_help() -> String {
          Supported schemes: {}.\n\n\
          The default is the variable SHEDLOCK_STORE, otherwise this user's SQLite file on this \
          host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
-         other hosts do not share. Put a URL with a password into the variable: any user on the \
-         host can read a command line.",
+         other hosts do not share. A SQLite file that does not exist is created, with its folder. \
+         Put a URL with a password into the variable: any user on the host can read a command \
+         line.",
         help(),
         schemes.join(", ")
     )

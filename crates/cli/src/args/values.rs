@@ -1,0 +1,112 @@
+//! Values of options, and what is wrong with them. The parser of the command line adds the option and
+//! the value to the message.
+
+use std::time::Duration;
+
+use shedlock::parse_duration;
+
+/// A duration, which may be zero.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|_| {
+        let fault = if is_negative(text) {
+            "it must not be negative; "
+        } else if is_too_long(text) {
+            "it is too long, at most 7304484d is possible; "
+        } else {
+            ""
+        };
+        format!("{fault}write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M")
+    })
+}
+
+/// A duration that is not zero.
+pub(super) fn duration_above_zero(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.is_zero() {
+        return Err("it must be longer than zero".to_owned());
+    }
+    Ok(duration)
+}
+
+fn is_negative(text: &str) -> bool {
+    let positive = text.trim_start().strip_prefix('-').unwrap_or_default();
+    positive.starts_with(|char: char| char.is_ascii_digit() || char == 'P')
+}
+
+/// Whether a duration that cannot be parsed has the right form and a very large number.
+fn is_too_long(text: &str) -> bool {
+    const UNITS: [&str; 5] = ["d", "h", "m", "s", "ms"];
+    const MANY_DIGITS: usize = 7;
+    let mut rest = text.trim();
+    let mut is_large = false;
+    while !rest.is_empty() {
+        let after_number = rest.trim_start_matches(|char: char| char.is_ascii_digit());
+        let digits = rest.len() - after_number.len();
+        let after_unit = after_number.trim_start_matches(|char: char| char.is_ascii_alphabetic());
+        let unit = &after_number[..after_number.len() - after_unit.len()];
+        if digits == 0 || !UNITS.contains(&unit) {
+            return false;
+        }
+        is_large |= digits >= MANY_DIGITS;
+        rest = after_unit.trim_start();
+    }
+    is_large
+}
+
+/// A number of attempts.
+pub(super) fn attempts(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("write a number from 1".to_owned()),
+    }
+}
+
+/// An exit code.
+pub(super) fn exit_code(text: &str) -> Result<u8, String> {
+    text.parse::<u8>()
+        .map_err(|_| "write a number from 0 to 255".to_owned())
+}
+
+/// An instant.
+pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
+    text.parse::<jiff::Timestamp>()
+        .map_err(|_| "write a time with its zone, like 2026-11-21T03:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_gets_the_advice_that_fits() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        for text in ["10", "abc", "1M", "", "99999999"] {
+            let said = duration(text).unwrap_err();
+            assert!(said.starts_with("write it with its unit"), "{text}: {said}");
+        }
+        for text in ["100000000d", "1d 99999999999999999999h"] {
+            let said = duration(text).unwrap_err();
+            assert!(said.starts_with("it is too long"), "{text}: {said}");
+        }
+        let said = duration("-5m").unwrap_err();
+        assert!(said.starts_with("it must not be negative"), "{said}");
+        let said = duration("--keep-alive").unwrap_err();
+        assert!(said.starts_with("write it with its unit"), "{said}");
+        assert!(duration_above_zero("0s").is_err());
+        for text in ["0", "x", "-1", "4294967296"] {
+            assert_eq!(attempts(text), Err("write a number from 1".to_owned()));
+        }
+        assert_eq!(attempts("3"), Ok(3));
+        for text in ["256", "no", "-1"] {
+            let said = exit_code(text).unwrap_err();
+            assert_eq!(said, "write a number from 0 to 255");
+        }
+        assert_eq!(exit_code("75"), Ok(75));
+        for text in ["yesterday", "2026-11-21", "2026-11-21T03:00:00"] {
+            let said = time(text).unwrap_err();
+            assert!(said.contains("2026-11-21T03:00:00Z"), "{said}");
+        }
+        assert!(time("2026-11-21T03:00:00+09:00").is_ok());
+    }
+}
