@@ -28,9 +28,10 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
     terminal.print(&text)?;
     if lock.is_none() {
         terminal.error(&format!(
-            "no lock {:?} in this {} store; run `shedlock list` to see all",
+            "no lock {:?} in {}; to see all, run `shedlock list{}`",
             name.as_str(),
-            store.provider().store()
+            store.place(),
+            args.store.option()
         ));
         return Ok(ExitCode::from(ABSENT));
     }

@@ -1,4 +1,4 @@
-//! `shedlock slot`: repairing the slots of a lock.
+//! `shedlock slot`: correcting the slots of a lock.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use shedlock::{LockName, ResetSlotRequest, Slot, SlotReset};
 use crate::args::ResetArgs;
 use crate::exit::{ABSENT, Failure};
 use crate::output;
-use crate::store::Store;
+use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
 
 /// Sets the last slot that was taken, and prints its previous value.
@@ -26,9 +26,15 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
         SlotReset::NotAhead(lock) => (
             Some(lock),
             None,
-            Some("it is not ahead of the store's clock; use --to to set any other time"),
+            Some(
+                "it is not ahead of the store's clock; to set it anyway, give a time with --to"
+                    .to_owned(),
+            ),
         ),
-        _ => (None, None, Some("no slot was ever taken")),
+        _ => match provider.inspect(&name).await? {
+            Some(_) => (None, None, Some("no slot was ever taken".to_owned())),
+            None => (None, None, Some(no_such_lock(&args.store))),
+        },
     };
     let text = output::slot_reset(provider.store(), lock.as_ref(), now, args.output.format);
     terminal.print(&text)?;

@@ -22,6 +22,11 @@ impl Terminal {
         Self { is_quiet }
     }
 
+    /// Whether notices are left out.
+    pub(crate) const fn is_quiet(self) -> bool {
+        self.is_quiet
+    }
+
     /// The requested result. A reader that has gone away (`| head`) is not an error.
     pub(crate) fn print(self, text: &str) -> Result<(), Failure> {
         self.result(text)
@@ -67,13 +72,20 @@ impl Terminal {
 
     /// Sends the libraries' log to stderr too: warnings, or more with each `-v`.
     pub(crate) fn listen_to_logs(self, verbosity: u8) {
+        // Why a lock is waited for or skipped. This program prints that itself.
+        const SKIPS: &str = "shedlock_core::runtime::wait";
         let levels = match (self.is_quiet, verbosity) {
-            (true, _) => Targets::new().with_default(LevelFilter::ERROR),
-            (false, 0) => Targets::new().with_default(LevelFilter::WARN),
+            (true, _) => Targets::new()
+                .with_default(LevelFilter::ERROR)
+                .with_target(SKIPS, LevelFilter::OFF),
+            (false, 0) => Targets::new()
+                .with_default(LevelFilter::WARN)
+                .with_target(SKIPS, LevelFilter::OFF),
             // Events of the lock, but not every statement that is sent for it.
             (false, 1) => Targets::new()
                 .with_default(LevelFilter::INFO)
-                .with_target("shedlock_core", LevelFilter::DEBUG),
+                .with_target("shedlock_core", LevelFilter::DEBUG)
+                .with_target(SKIPS, LevelFilter::OFF),
             (false, 2) => Targets::new().with_default(LevelFilter::DEBUG),
             (false, _) => Targets::new().with_default(LevelFilter::TRACE),
         };

@@ -7,7 +7,7 @@ use shedlock::{ForceUnlockRequest, ForcedUnlock, LockName, LockState};
 use crate::args::UnlockArgs;
 use crate::exit::{ABSENT, Failure};
 use crate::output;
-use crate::store::Store;
+use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
 
 /// Frees the lock, and prints its previous state and who freed it.
@@ -37,7 +37,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
             let why = format!("its owner is {owner:?}");
             (Some(lock), false, Some(why))
         }
-        _ if seen.is_none() => (None, false, Some("there is no such lock".to_owned())),
+        _ if seen.is_none() => (None, false, Some(no_such_lock(&args.store))),
         _ => (seen, false, Some("it is not held".to_owned())),
     };
     let text = output::unlock(

@@ -66,9 +66,28 @@ pub(crate) fn instant(instant: SystemTime) -> Option<String> {
 }
 
 /// RFC 3339 in UTC to the second.
-fn second(instant: SystemTime) -> String {
+pub(crate) fn second(instant: SystemTime) -> String {
     let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(Unit::Second));
     rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
+}
+
+/// An owner on one line. Another program may have written anything, and a terminal obeys control
+/// characters.
+pub(crate) fn visible(owner: &str) -> String {
+    let visible = |char: char| match char {
+        char if char.is_control() => char.escape_default().to_string(),
+        char => char.to_string(),
+    };
+    owner.chars().map(visible).collect()
+}
+
+/// A name as a word of a shell's command line.
+pub(crate) fn shell_word(name: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:@".contains(char);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
 }
 
 /// The state as a word of the JSON format.
@@ -78,5 +97,22 @@ fn state(state: LockState) -> &'static str {
         LockState::AtLeast => "at-least",
         LockState::Free => "free",
         _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_word_for_a_shell() {
+        for (name, word) in [
+            ("payroll", "payroll"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            assert_eq!(shell_word(name), word);
+        }
     }
 }

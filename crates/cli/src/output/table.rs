@@ -35,8 +35,12 @@ pub(super) fn locks(locks: &[LockRecord]) -> String {
 pub(super) fn lock(lock: &LockRecord) -> String {
     let mut table = plain();
     let state = match lock.state {
-        LockState::Held => "held: its task runs, or its host died".to_owned(),
-        LockState::AtLeast => "at-least: unlocked, but kept by lock_at_least_for".to_owned(),
+        LockState::Held => "held: its holder is running, or its host has died".to_owned(),
+        LockState::AtLeast => {
+            "at-least: unlocked, but kept by --lock-at-least-for or by the pause \
+                               after a failed slot (--retry-backoff)"
+                .to_owned()
+        }
         LockState::Free => "free: can be taken".to_owned(),
         other => super::state(other).to_owned(),
     };
@@ -78,8 +82,17 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
     let (Some(lock), Some(freed_by)) = (lock, freed_by) else {
         return String::new();
     };
+    // The host cannot contain an '@'.
+    let freed_by = match freed_by.rsplit_once('@') {
+        Some((user, host)) => format!("{user} on host {host}"),
+        None => freed_by.to_owned(),
+    };
+    let was = match lock.state {
+        LockState::AtLeast => "kept after its last run by",
+        _ => "held by",
+    };
     format!(
-        "{}: freed by {freed_by}; it was held by {} until {}\n",
+        "{}: freed by {freed_by}; it was {was} {} until {}\n",
         lock.name.as_str(),
         or_none(owner(lock)),
         or_none(lock.locked_until.map(super::second)),
@@ -108,13 +121,8 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         .collect()
 }
 
-/// The owner on one line. Another program may have written anything, and a terminal obeys control characters.
 fn owner(lock: &LockRecord) -> Option<String> {
-    let visible = |char: char| match char {
-        char if char.is_control() => char.escape_default().to_string(),
-        char => char.to_string(),
-    };
-    Some(lock.owner.as_ref()?.chars().map(visible).collect())
+    lock.owner.as_deref().map(super::visible)
 }
 
 /// The last slot, and whether it is still open.
@@ -220,6 +228,22 @@ mod tests {
         assert_eq!(
             slot_reset(Some(&open), Some(now)),
             format!("payroll: the last slot is 2027-01-15T07:59:30Z; it was {said}")
+        );
+    }
+
+    #[test]
+    fn a_freed_lock_is_printed_with_its_previous_state() {
+        let mut lock = held();
+        assert_eq!(
+            unlock(Some(&lock), Some("uid 0@vm")),
+            "payroll: freed by uid 0 on host vm; it was held by web-3/1/ff until \
+             2027-01-15T08:10:00Z\n"
+        );
+        lock.state = LockState::AtLeast;
+        assert_eq!(
+            unlock(Some(&lock), Some("bob@vm")),
+            "payroll: freed by bob on host vm; it was kept after its last run by web-3/1/ff until \
+             2027-01-15T08:10:00Z\n"
         );
     }
 

@@ -46,8 +46,17 @@ impl LocalStore {
         Ok(Arc::new(open_sqlite(&self.file).await?))
     }
 
+    /// Where the locks are, for a message.
+    pub(super) fn place(&self) -> String {
+        format!("sqlite:{}", self.file.display())
+    }
+
     /// Warns that this lock does not exclude other hosts, once for this user on this host.
     pub(super) fn tell_once(&self, terminal: Terminal) {
+        // Only a notice that was printed counts.
+        if terminal.is_quiet() {
+            return;
+        }
         // Hosts may share the home folder, so each of them has its own marker.
         let host = rustix::system::uname();
         let host: String = host.nodename().to_string_lossy().replace(

@@ -6,45 +6,92 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use shedlock::__stores::{STORES, StoreEntry};
-use shedlock::LockProvider;
+use shedlock::{Error, ErrorKind, LockProvider};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
+use crate::redact::redact;
 use crate::terminal::Terminal;
 use local::LocalStore;
 
 /// A connected store.
 #[derive(Clone, Debug)]
-pub(crate) struct Store(Arc<dyn LockProvider>);
+pub(crate) struct Store {
+    provider: Arc<dyn LockProvider>,
+    place: String,
+}
 
 /// Where the user keeps the locks.
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
-    Url(String),
-    Local { is_meant: bool },
+    /// A URL, and the option or variable that it came from.
+    Url {
+        url: String,
+        from: &'static str,
+    },
+    Local {
+        is_meant: bool,
+    },
 }
 
 impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
     /// one, which is created if it does not exist.
     pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
-        let provider = match Choice::make(args, |name| std::env::var_os(name))? {
-            Choice::Url(url) => shedlock::connect(&url).await?,
+        Ok(match Choice::make(args, |name| std::env::var_os(name))? {
+            Choice::Url { url, from } => {
+                let connected = shedlock::connect(&url).await;
+                Self {
+                    provider: connected.map_err(|error| refused(error, from))?,
+                    place: place_of(&url),
+                }
+            }
             Choice::Local { is_meant } => {
                 let local = LocalStore::prepare(|name| std::env::var_os(name))?;
                 let provider = local.open().await?;
                 if !is_meant {
                     local.tell_once(terminal);
                 }
-                provider
+                Self {
+                    provider,
+                    place: local.place(),
+                }
             }
-        };
-        Ok(Self(provider))
+        })
     }
 
     pub(crate) fn provider(&self) -> &Arc<dyn LockProvider> {
-        &self.0
+        &self.provider
     }
+
+    /// Where the locks are, for a message: without the password and the options of a URL.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+}
+
+/// Why a command about one lock did nothing.
+pub(crate) fn no_such_lock(args: &StoreArgs) -> String {
+    format!(
+        "there is no such lock; to see all, run `shedlock list{}`",
+        args.option()
+    )
+}
+
+/// A URL that is wrong is named with the option or variable that it came from.
+fn refused(error: Error, from: &str) -> Failure {
+    let is_wrong = error.kind() == ErrorKind::InvalidInput;
+    let failure = Failure::from(error);
+    if is_wrong {
+        Failure::usage(format!("{from}: {}", failure.message()))
+    } else {
+        failure
+    }
+}
+
+fn place_of(url: &str) -> String {
+    let clean = redact(url);
+    clean.split('?').next().unwrap_or_default().to_owned()
 }
 
 impl Choice {
@@ -74,7 +121,7 @@ impl Choice {
         Ok(Self::Local { is_meant: false })
     }
 
-    fn url(url: &str, from: &str) -> Result<Self, Failure> {
+    fn url(url: &str, from: &'static str) -> Result<Self, Failure> {
         // An empty value is probably a variable that was never set. Continuing with the local store
         // would run the command on every host.
         if url.trim().is_empty() {
@@ -99,7 +146,10 @@ impl Choice {
                  {name}`, for example with `cargo install shedlock-cli --features {name}`"
             )));
         }
-        Ok(Self::Url(url.to_owned()))
+        Ok(Self::Url {
+            url: url.to_owned(),
+            from,
+        })
     }
 }
 
@@ -135,17 +185,29 @@ mod tests {
     #[test]
     fn the_argument_wins_over_the_variable_over_the_local_store() {
         let variables = [("SHEDLOCK_STORE", "postgres://b")];
-        let url = |url: &str| Choice::Url(url.to_owned());
+        let url = |url: &str, from| Choice::Url {
+            url: url.to_owned(),
+            from,
+        };
         let chosen = choose(Some("postgres://a"), false, &variables);
-        assert_eq!(chosen.unwrap(), url("postgres://a"));
-        assert_eq!(
-            choose(None, false, &variables).unwrap(),
-            url("postgres://b")
-        );
+        assert_eq!(chosen.unwrap(), url("postgres://a", "--store"));
+        let chosen = choose(None, false, &variables);
+        assert_eq!(chosen.unwrap(), url("postgres://b", "SHEDLOCK_STORE"));
         let chosen = choose(None, true, &variables);
         assert_eq!(chosen.unwrap(), Choice::Local { is_meant: true });
         let chosen = choose(None, false, &[]);
         assert_eq!(chosen.unwrap(), Choice::Local { is_meant: false });
+    }
+
+    #[test]
+    fn the_place_of_a_store_has_no_options() {
+        for (url, place) in [
+            ("sqlite:/var/lib/x.db", "sqlite:/var/lib/x.db"),
+            ("postgres://h/d?user=u&password=geheim", "postgres://h/d"),
+            ("postgres://u:ge?heim@h/d", "postgres://u:***@h/d"),
+        ] {
+            assert_eq!(place_of(url), place);
+        }
     }
 
     #[test]

@@ -40,6 +40,17 @@ fn without_a_store_it_works_and_prints_once_that_it_is_local() {
 }
 
 #[test]
+fn a_notice_that_was_not_printed_does_not_count() {
+    let sandbox = Sandbox::new();
+    let quiet = done(sandbox.bare(&["-q"]).args(RUN));
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    let first = done(&mut sandbox.bare(&RUN));
+    assert!(first.stderr.contains("this host only"), "{}", first.stderr);
+    let second = done(&mut sandbox.bare(&RUN));
+    assert_eq!((second.code, second.stderr.as_str()), (0, ""));
+}
+
+#[test]
 fn the_local_store_can_be_created_concurrently() {
     let sandbox = Sandbox::new();
     let runs: Vec<_> = (0..8)
