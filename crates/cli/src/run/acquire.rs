@@ -13,7 +13,7 @@ use shedlock::{
 use super::events::Events;
 use super::signals::{Signals, asks_to_end};
 use crate::args::RunArgs;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::store::Store;
 use crate::terminal::Terminal;
 
@@ -87,12 +87,12 @@ async fn ask(
     asked: &OnceLock<Executor>,
 ) -> Result<Acquired, Failure> {
     let wait_until = SystemClock.now() + lock.get_lock_wait();
-    let store = open(args, wait_until, terminal).await?;
+    let store = open(args, lock.get_lock_wait(), wait_until, terminal).await?;
     let provider = store.provider();
     if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {
         return Err(Failure::usage(
             "--lock-at-most-for is not set: set it longer than the command can take, like 10m or \
-             1h 30m; the command is stopped before this time has passed, and if this host dies, \
+             1h30m; the command is stopped before this time has passed, and if this host dies, \
              the lock becomes free then",
         ));
     }
@@ -128,8 +128,8 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
         return;
     }
     terminal.notice(&format!(
-        "{name}: the store did not reply to an attempt; waiting up to {} s to withdraw it, because \
-         it may still take the lock",
+        "{name}: the store did not reply to an attempt in time; waiting up to {} s to withdraw the \
+         attempt, because it may still take the lock",
         LIMIT.as_secs()
     ));
     tokio::select! {
@@ -142,18 +142,40 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
 }
 
 /// Connects to the store. Retries if it cannot be reached and the lock is waited for.
-async fn open(args: &RunArgs, wait_until: Moment, terminal: Terminal) -> Result<Store, Failure> {
+async fn open(
+    args: &RunArgs,
+    wait: Duration,
+    wait_until: Moment,
+    terminal: Terminal,
+) -> Result<Store, Failure> {
     const PAUSE: Duration = Duration::from_secs(1);
+    let mut printed = String::new();
     loop {
         let failure = match Store::open(&args.store, terminal).await {
             Ok(store) => return Ok(store),
             Err(failure) => failure,
         };
         let now = SystemClock.now();
-        if !failure.may_pass() || now >= wait_until {
+        if !failure.may_pass() || wait.is_zero() {
             return Err(failure);
         }
-        tracing::debug!("reconnecting: {}", failure.message());
+        if now >= wait_until {
+            // Between two attempts at a slot, another wait applies.
+            let option = if args.lock_wait == Some(wait) {
+                " (--lock-wait)"
+            } else {
+                ""
+            };
+            let why = failure.message();
+            return Err(Failure::new(
+                exit::STORE,
+                format!("{why}; gave up after {wait:?}{option}"),
+            ));
+        }
+        if printed != failure.message() {
+            failure.message().clone_into(&mut printed);
+            terminal.notice(&format!("{}: waiting: {printed}", args.name));
+        }
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
     }
 }

@@ -1,10 +1,12 @@
 //! Events of the lock that occur while other code waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use shedlock::{Event, Listener, LostReason};
+use shedlock::{Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
 
+use super::slot;
 use crate::terminal::Terminal;
 
 /// Receives events of the lock: before it is acquired, whether it is waited for; afterwards,
@@ -13,7 +15,8 @@ use crate::terminal::Terminal;
 pub(super) struct Events {
     terminal: Terminal,
     is_waiting: AtomicBool,
-    has_waited: AtomicBool,
+    /// Why the lock is waited for, and which owner has it, as printed last.
+    printed: Mutex<Option<(SkipReason, Option<String>)>>,
     is_lost: AtomicBool,
     lease_changed: Notify,
 }
@@ -23,7 +26,7 @@ impl Events {
         Self {
             terminal,
             is_waiting: AtomicBool::new(false),
-            has_waited: AtomicBool::new(false),
+            printed: Mutex::new(None),
             is_lost: AtomicBool::new(false),
             lease_changed: Notify::new(),
         }
@@ -39,6 +42,19 @@ impl Events {
         self.lease_changed.notified().await;
     }
 
+    /// Whether the reason or the owner has changed since this was last printed. An owner that extends
+    /// its lease, or an attempt that lost a race, prints nothing.
+    fn is_news(&self, skip: &Skip) -> bool {
+        let now = Some((skip.reason, skip.owner.clone()));
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_race = skip.reason == SkipReason::Contended && printed.is_some();
+        if is_race || *printed == now {
+            return false;
+        }
+        *printed = now;
+        true
+    }
+
     /// Whether the store reports that the lease is no longer ours.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
@@ -50,9 +66,9 @@ impl Listener for Events {
         match event {
             Event::Waiting { request, skip, .. } => {
                 self.is_waiting.store(true, Ordering::Relaxed);
-                if !self.has_waited.swap(true, Ordering::Relaxed) {
-                    let name = request.name().as_str();
-                    self.terminal.notice(&format!("{name}: waiting: {skip}"));
+                if self.is_news(skip) {
+                    let (name, why) = (request.name().as_str(), slot::why(skip, None));
+                    self.terminal.notice(&format!("{name}: waiting: {why}"));
                 }
             }
             Event::Attempt { .. } => self.is_waiting.store(false, Ordering::Relaxed),
@@ -66,5 +82,24 @@ impl Listener for Events {
             Event::Extended { .. } => self.lease_changed.notify_one(),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_is_news_only_when_the_reason_or_the_owner_changes() {
+        let events = Events::new(Terminal::new(true));
+        let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
+        assert!(events.is_news(&held));
+        assert!(!events.is_news(&held));
+        let extended = held.clone().with_until(std::time::UNIX_EPOCH);
+        assert!(!events.is_news(&extended));
+        assert!(!events.is_news(&Skip::new(SkipReason::Contended)));
+        assert!(!events.is_news(&held));
+        assert!(events.is_news(&held.clone().with_owner("h/2/ff")));
+        assert!(events.is_news(&Skip::new(SkipReason::BackingOff)));
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Job<'a> {
     program: &'a Path,
     events: &'a Events,
     signals: &'a mut Signals,
-    is_asked_to_end: bool,
+    asked_to_end: Option<Signal>,
 }
 
 impl<'a> Job<'a> {
@@ -41,13 +41,13 @@ impl<'a> Job<'a> {
             program,
             events,
             signals,
-            is_asked_to_end: false,
+            asked_to_end: None,
         }
     }
 
-    /// Whether a signal has asked this process, and so the command, to end.
-    pub(super) fn is_asked_to_end(&self) -> bool {
-        self.is_asked_to_end
+    /// The first signal that has asked this process, and so the command, to end.
+    pub(super) fn asked_to_end(&self) -> Option<Signal> {
+        self.asked_to_end
     }
 
     /// Runs the command until it and all processes that it started have ended.
@@ -78,7 +78,9 @@ impl<'a> Job<'a> {
                 },
                 // Signals that arrive before the command has started wait for it.
                 signal = self.signals.next(), if is_running => {
-                    self.is_asked_to_end |= asks_to_end(signal);
+                    if self.asked_to_end.is_none() && asks_to_end(signal) {
+                        self.asked_to_end = Some(signal);
+                    }
                     match signal {
                         Signal::CONT => foreground.continued(),
                         Signal::TSTP => foreground.asked_to_stop(),
@@ -119,7 +121,7 @@ impl<'a> Job<'a> {
     }
 
     fn not_started(&self, why: &NotStarted) -> Failure {
-        let program = self.program.display();
+        let program = self.program.to_string_lossy();
         match why {
             NotStarted::TooLate => self.too_late(),
             NotStarted::Unguarded(number) => unguarded(&number.map_or_else(
@@ -132,7 +134,16 @@ impl<'a> Job<'a> {
                     io::ErrorKind::NotFound => exit::NOT_FOUND,
                     _ => exit::NOT_EXECUTABLE,
                 };
-                Failure::new(code, format!("cannot run {program}: {error}"))
+                if code == exit::NOT_FOUND && self.program.exists() {
+                    return Failure::new(
+                        code,
+                        format!(
+                            "cannot run {program:?}: its interpreter was not found (the program \
+                             of a script's #! line, or the loader of a binary)"
+                        ),
+                    );
+                }
+                Failure::new(code, format!("cannot run {program:?}: {error}"))
             }
         }
     }

@@ -13,13 +13,15 @@ mod until_done;
 
 use std::process::ExitCode;
 
-use shedlock::{Skip, SkipReason, Slot};
+use rustix::process::Signal;
+use shedlock::{Skip, Slot};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
 use runner::{Runner, Turn};
+use signals::name_of;
 use until_done::until_done;
 
 /// Runs the command if its lock is free. The exit code is the command's, or gives the reason why it
@@ -33,7 +35,7 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
             let turn = runner.turn(slot, args.lock_wait.unwrap_or_default());
             match turn.await? {
                 Turn::Skipped(skip) => skipped(args, slot, &skip, terminal),
-                Turn::Interrupted(signal) => code_of_signal(signal.as_raw()),
+                Turn::Interrupted(signal) => interrupted(args, signal, false, terminal),
                 Turn::Ran(ran) => ran.code,
             }
         }
@@ -41,13 +43,21 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
     Ok(ExitCode::from(code))
 }
 
+/// Reports that a signal ended this program before it had the lock.
+fn interrupted(args: &RunArgs, signal: Signal, has_run: bool, terminal: Terminal) -> u8 {
+    let again = if has_run { " again" } else { "" };
+    terminal.error(&format!(
+        "{}: stopped by {} before it had the lock; the command was not started{again}",
+        args.name,
+        name_of(signal)
+    ));
+    code_of_signal(signal.as_raw())
+}
+
 /// Reports that the command is not run, and why.
 fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
-    if matches!(
-        skip.reason,
-        SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
-    ) {
-        // No one runs it, and the log reports that.
+    if let Some(why) = slot::not_run(&args.name, args.store.option(), slot, skip) {
+        terminal.error(&why);
         return exit::GIVEN_UP;
     }
     terminal.notice(&slot::skipped(&args.name, slot, skip));
@@ -55,19 +65,26 @@ fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) 
 }
 
 /// Reports what the exit code alone does not show.
-fn explain(ended: &Ended, args: &RunArgs, terminal: Terminal) {
+fn explain(ended: &Ended, asked_to_end: Option<Signal>, args: &RunArgs, terminal: Terminal) {
     let name = &args.name;
+    let ignored = asked_to_end.map_or_else(String::new, |signal| {
+        let signal = name_of(signal);
+        format!("it did not end after {signal} to this program, and ")
+    });
     match ended.stopped {
         Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
-            "{name}: the command was stopped: its lease could not be extended in time; check that \
-             the store is reachable"
+            "{name}: the command was stopped: {ignored}its lease could not be extended in time; \
+             check that the store is reachable"
+        )),
+        Some(StopReason::Deadline) if asked_to_end.is_some() => terminal.error(&format!(
+            "{name}: the command was stopped: {ignored}its lease was about to end"
         )),
         Some(StopReason::Deadline) => terminal.error(&format!(
             "{name}: the command was stopped: its lease was about to end; raise --lock-at-most-for \
              if the command needs longer, or extend the lease with --keep-alive"
         )),
         Some(StopReason::RanTooLong) => terminal.error(&format!(
-            "{name}: the command was stopped: it ran longer than --max-run-time"
+            "{name}: the command was stopped: {ignored}it ran longer than --max-run-time"
         )),
         Some(StopReason::LeaseLost) => terminal.error(&format!(
             "{name}: the command was stopped: its lease was lost (the lock was freed by force, or \
@@ -116,8 +133,6 @@ fn code_of_signal(signal: i32) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use rustix::process::Signal;
-
     use super::*;
 
     fn ended(status: Option<Status>, stopped: Option<StopReason>) -> Ended {

@@ -55,6 +55,15 @@ impl<'a> Runner<'a> {
         slot: Option<Slot>,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
+        if let (Some(least), Some(most)) = (args.lock_at_least_for, args.lock_at_most_for)
+            && least > most
+        {
+            return Err(Failure::usage(format!(
+                "{}: --lock-at-least-for ({least:?}) is longer than --lock-at-most-for ({most:?}): \
+                 lower the first or raise the second",
+                args.name
+            )));
+        }
         lock(args, slot, Duration::ZERO).validate()?;
         args.defaults().validate()?;
         let program = program::find(&args.command[0])?;
@@ -86,18 +95,18 @@ impl<'a> Runner<'a> {
         let attempt = held.slot_attempt();
         let mut job = Job::new(self.args, &self.program, &events, &mut self.signals);
         let ended = job.run(&held).await;
-        let is_asked_to_end = job.is_asked_to_end();
-        self.release(held, &ended, is_asked_to_end).await;
+        let asked_to_end = job.asked_to_end();
+        self.release(held, &ended, asked_to_end.is_some()).await;
         tokio::select! {
             () = settle(&executor, &self.args.name, self.terminal) => {}
             () = told_to_end(&mut self.signals) => {}
         }
         let ended = ended?;
-        explain(&ended, self.args, self.terminal);
+        explain(&ended, asked_to_end, self.args, self.terminal);
         Ok(Turn::Ran(Ran {
             code: code_of(&ended),
             attempt,
-            is_asked_to_end,
+            is_asked_to_end: asked_to_end.is_some(),
         }))
     }
 
@@ -113,7 +122,7 @@ impl<'a> Runner<'a> {
         let until = held
             .locked_until()
             .and_then(output::instant)
-            .unwrap_or_else(|| "lock_at_most_for has passed".to_owned());
+            .unwrap_or_else(|| "--lock-at-most-for has passed".to_owned());
         let give_up = SystemClock.now() + PATIENCE;
         let unlock = async {
             match ended.as_ref().map(code_of) {

@@ -51,6 +51,17 @@ impl Signals {
     }
 }
 
+/// The name of a signal that requests the end of a program.
+pub(super) fn name_of(signal: Signal) -> &'static str {
+    match signal {
+        Signal::TERM => "SIGTERM",
+        Signal::INT => "SIGINT",
+        Signal::HUP => "SIGHUP",
+        Signal::QUIT => "SIGQUIT",
+        _ => "a signal",
+    }
+}
+
 /// Whether this signal requests the end of a program.
 pub(super) fn asks_to_end(signal: Signal) -> bool {
     matches!(

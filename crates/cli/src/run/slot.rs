@@ -4,6 +4,7 @@ use shedlock::{Clock, Completion, LockConfig, Skip, SkipReason, Slot, SystemCloc
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
+use crate::output::{instant, shell_word, visible};
 
 /// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
 pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
@@ -38,13 +39,68 @@ pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockCo
     }
 }
 
+/// Why no host will run the slot unless an operator acts, if that is so. The command that they need
+/// has this option for its store.
+pub(super) fn not_run(name: &str, option: &str, slot: Option<Slot>, skip: &Skip) -> Option<String> {
+    let word = shell_word(name);
+    match (skip.reason, slot) {
+        (SkipReason::SlotGivenUp, Some(slot)) => {
+            let before = slot.just_before();
+            Some(format!(
+                "{name}: not run: slot {slot} was given up: all its attempts failed; to try it \
+                 again, run `shedlock slot reset {word} --to {before}{option}`, then start this \
+                 command again before its next slot"
+            ))
+        }
+        (SkipReason::SlotGivenUp, None) => Some(format!("{name}: not run: {skip}")),
+        (SkipReason::LastSlotAhead, _) => {
+            let last = skip
+                .last_slot
+                .map_or_else(String::new, |last| format!(", {last},"));
+            Some(format!(
+                "{name}: not run: the last slot taken{last} is ahead of the clock; check this \
+                 host's clock, then run `shedlock slot reset {word}{option}`"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Why the lock was not acquired, in the words of the command line. In a message about this slot.
+pub(super) fn why(skip: &Skip, slot: Option<Slot>) -> String {
+    let owner = skip.owner.as_deref().map(visible);
+    let instant = skip.until.and_then(instant);
+    let until = instant
+        .as_ref()
+        .map_or_else(String::new, |instant| format!(" until {instant}"));
+    match (skip.reason, owner) {
+        (SkipReason::Held, Some(owner)) => format!("held by {owner}{until}"),
+        (SkipReason::Held, None) => format!("held by another owner{until}"),
+        // By --lock-at-least-for, or for the pause after a failed slot.
+        (SkipReason::AtLeast, Some(owner)) => format!("kept after its last run by {owner}{until}"),
+        (SkipReason::AtLeast, None) => format!("kept after its last run{until}"),
+        (SkipReason::BackingOff, _) => {
+            let failed = match skip.last_slot {
+                Some(last) if slot != Some(last) => format!("an attempt at slot {last} failed"),
+                _ => "an attempt at it failed".to_owned(),
+            };
+            match instant {
+                Some(instant) => format!("{failed}; the next one is at {instant} at the earliest"),
+                None => failed,
+            }
+        }
+        _ => skip.to_string(),
+    }
+}
+
 /// Why the command is not run.
 pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
+    let why = why(skip, slot);
     let Some(slot) = slot else {
-        return format!("{name}: skipped: {skip}");
+        return format!("{name}: skipped: {why}");
     };
     if skip.reason != SkipReason::SlotTaken {
-        return format!("{name}: skipped slot {slot}: {skip}");
+        return format!("{name}: skipped slot {slot}: {why}");
     }
     match skip.last_slot {
         Some(last) if last != slot => {
@@ -81,5 +137,44 @@ mod tests {
             "a: skipped slot 2027-01-15T08:00:00Z: held by h/1/ff"
         );
         assert_eq!(skipped("a", None, &held), "a: skipped: held by h/1/ff");
+        let kept = Skip::new(SkipReason::AtLeast)
+            .with_owner("h/1/ff")
+            .with_until(slot(5).instant());
+        assert_eq!(
+            skipped("a", None, &kept),
+            "a: skipped: kept after its last run by h/1/ff until 2027-01-15T08:00:05Z"
+        );
+        let failed = Skip::new(SkipReason::BackingOff)
+            .with_last_slot(slot(0))
+            .with_until(slot(5).instant());
+        assert_eq!(
+            said(failed.clone()),
+            "a: skipped slot 2027-01-15T08:00:00Z: an attempt at it failed; the next one is at \
+             2027-01-15T08:00:05Z at the earliest"
+        );
+        assert_eq!(
+            why(&failed, None),
+            "an attempt at slot 2027-01-15T08:00:00Z failed; the next one is at \
+             2027-01-15T08:00:05Z at the earliest"
+        );
+    }
+
+    #[test]
+    fn a_slot_that_no_host_will_run_comes_with_the_whole_command() {
+        let given_up = Skip::new(SkipReason::SlotGivenUp);
+        assert_eq!(
+            not_run("a b", " --local", Some(slot(0)), &given_up).unwrap(),
+            "a b: not run: slot 2027-01-15T08:00:00Z was given up: all its attempts failed; to try \
+             it again, run `shedlock slot reset 'a b' --to 2027-01-15T07:59:59.999999Z --local`, \
+             then start this command again before its next slot"
+        );
+        let ahead = Skip::new(SkipReason::LastSlotAhead).with_last_slot(slot(60));
+        assert_eq!(
+            not_run("a", "", Some(slot(0)), &ahead).unwrap(),
+            "a: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the clock; check \
+             this host's clock, then run `shedlock slot reset a`"
+        );
+        let held = Skip::new(SkipReason::Held);
+        assert_eq!(not_run("a", "", Some(slot(0)), &held), None);
     }
 }

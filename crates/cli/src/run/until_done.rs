@@ -5,8 +5,9 @@ use std::time::Duration;
 use shedlock::{SkipReason, Slot};
 
 use super::runner::{Runner, Turn};
-use super::{code_of_signal, skipped};
+use super::{interrupted, skipped};
 use crate::exit::Failure;
+use crate::output::shell_word;
 
 /// More slots and attempts than one start can meet: each turn but the last belongs to a slot on
 /// which this or another host has made progress.
@@ -23,9 +24,10 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
     let retries = args.retries();
     let patience = args.lock_wait.unwrap_or_default();
     let (mut slot, mut wait) = (wanted, Duration::ZERO);
+    let mut has_run = false;
     for _ in 1..MOST_TURNS {
         match runner.turn(Some(slot), wait).await? {
-            Turn::Interrupted(signal) => return Ok(code_of_signal(signal.as_raw())),
+            Turn::Interrupted(signal) => return Ok(interrupted(args, signal, has_run, terminal)),
             Turn::Skipped(skip) => match (skip.reason, skip.last_slot) {
                 // No host runs it now, so we run it.
                 (SkipReason::SlotPending, Some(open)) if open < slot => {
@@ -33,6 +35,10 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                 }
                 // Done, or given up, on another host.
                 (SkipReason::SlotTaken | SkipReason::SlotGivenUp, _) if slot != wanted => {
+                    if skip.reason == SkipReason::SlotGivenUp {
+                        // Reported. The exit code is that of the wanted slot.
+                        skipped(args, Some(slot), &skip, terminal);
+                    }
                     (slot, wait) = (wanted, Duration::ZERO);
                 }
                 (
@@ -44,6 +50,7 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                 _ => wait = patience,
             },
             Turn::Ran(ran) => {
+                has_run = true;
                 let attempt = ran.attempt.unwrap_or(1);
                 let is_over = ran.code == 0 || attempt >= retries.get_max_attempts();
                 if ran.is_asked_to_end || (is_over && slot == wanted) {
@@ -60,9 +67,12 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
     Err(Failure::new(
         crate::exit::STORE,
         format!(
-            "{}: slot {wanted} was not run: earlier slots are still open; start the command again, \
-             or give them up with `shedlock slot reset --to`",
-            args.name
+            "{}: slot {wanted} was not run: earlier slots are not finished; start this command \
+             again, or give them up with `shedlock slot reset {} --to {}{}`",
+            args.name,
+            shell_word(&args.name),
+            wanted.just_before(),
+            args.store.option()
         ),
     ))
 }

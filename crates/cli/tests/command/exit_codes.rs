@@ -81,7 +81,7 @@ fn at_least_keeps_the_lock_after_the_command() {
     assert_eq!(sandbox.lock("a")["state"], "at-least");
     let skipped = done(&mut sandbox.shedlock(&arguments));
     assert_eq!(skipped.code, 0);
-    let said = "shedlock: a: skipped: kept by lock_at_least_for of ";
+    let said = "shedlock: a: skipped: kept after its last run by ";
     assert!(skipped.stderr.starts_with(said), "{}", skipped.stderr);
 }
 
@@ -174,6 +174,38 @@ fn wrong_command_lines_give_2_and_start_nothing() {
 }
 
 #[test]
+fn a_wrong_value_names_the_option_or_variable_that_it_came_from() {
+    let sandbox = Sandbox::new();
+    let run = ["run", "-n", "a", "--", "touch", "x"];
+    let wrong = done(
+        sandbox
+            .shedlock(&run)
+            .env("SHEDLOCK_LOCK_AT_MOST_FOR", "abc"),
+    );
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    let said = "invalid value 'abc' for 'SHEDLOCK_LOCK_AT_MOST_FOR': write it with its unit";
+    assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
+
+    let options = ["--lock-at-least-for", "2m"];
+    let wrong = done(&mut sandbox.run_with("a", "1m", &options, "touch x"));
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    let said = "shedlock: a: --lock-at-least-for (120s) is longer than --lock-at-most-for (60s)";
+    assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
+
+    let wrong = done(
+        sandbox
+            .bare(&["list"])
+            .env("SHEDLOCK_STORE", "oracle://h/d"),
+    );
+    let said = "shedlock: SHEDLOCK_STORE: unknown URL scheme";
+    assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
+    let wrong = done(&mut sandbox.bare(&["list", "--store", "oracle://h/d"]));
+    let said = "shedlock: --store: unknown URL scheme";
+    assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
+    assert!(!sandbox.path("x").exists());
+}
+
+#[test]
 fn a_command_that_cannot_be_run_gives_what_shells_give_and_takes_no_lock() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("plain"), "echo hi").unwrap();
@@ -239,6 +271,8 @@ fn a_command_whose_interpreter_is_missing_is_not_found() {
     ];
     let done = done(&mut sandbox.shedlock(&arguments));
     assert_eq!(done.code, 127, "{}", done.stderr);
+    let said = "script\": its interpreter was not found";
+    assert!(done.stderr.contains(said), "{}", done.stderr);
     assert_eq!(sandbox.lock("a")["state"], "free");
 }
 

@@ -54,8 +54,12 @@ fn the_last_failure_is_the_answer_and_the_slot_is_given_up() {
     let options = [&options[..], &[&["--lock-wait", "20s"]]].concat();
     let skipped = done(&mut run(&sandbox, "60s", &options, "echo ran"));
     assert_eq!((skipped.code, skipped.stdout.as_str()), (76, ""));
+    let lines = skipped.stderr.lines();
+    let said: Vec<&str> = lines.filter(|line| line.contains("given up")).collect();
+    assert_eq!(said.len(), 1, "{}", skipped.stderr);
     assert!(
-        skipped.stderr.contains("given up") && skipped.stderr.contains("slot reset --to"),
+        said[0].starts_with("shedlock: a: not run: slot ")
+            && said[0].contains("`shedlock slot reset a --to "),
         "{}",
         skipped.stderr
     );
@@ -132,7 +136,7 @@ fn a_poisoned_slot_is_reset() {
         let silenced = done(&mut run(&sandbox, "60s", options, "echo ran"));
         assert_eq!((silenced.code, silenced.stdout.as_str()), (76, ""));
         assert!(
-            silenced.stderr.contains("`shedlock slot reset`"),
+            silenced.stderr.contains("`shedlock slot reset a`"),
             "{}",
             silenced.stderr
         );
@@ -169,5 +173,9 @@ fn a_poisoned_slot_is_reset() {
 
     let absent = reset(&["b"]);
     assert_eq!((absent.code, absent.stdout.as_str()), (1, ""));
-    assert!(absent.stderr.contains("ever taken"), "{}", absent.stderr);
+    assert!(absent.stderr.contains("no such lock"), "{}", absent.stderr);
+    assert_eq!(done(&mut sandbox.run("c", "60s", "true")).code, 0);
+    let without = reset(&["c"]);
+    assert_eq!((without.code, without.stdout.as_str()), (1, ""));
+    assert!(without.stderr.contains("ever taken"), "{}", without.stderr);
 }

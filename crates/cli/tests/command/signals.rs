@@ -68,6 +68,20 @@ fn a_command_that_handles_term_decides_the_exit_code() {
 }
 
 #[test]
+fn a_command_that_ignores_term_is_stopped_when_its_lease_ends_and_the_signal_is_named() {
+    let sandbox = Sandbox::new();
+    let script = "trap '' TERM; echo x > up; while :; do sleep 0.05; done";
+    let child = sandbox.run("a", "3s", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    signal(child.id(), Signal::TERM);
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    let said = "shedlock: a: the command was stopped: it did not end after SIGTERM to this \
+                program, and its lease was about to end\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+}
+
+#[test]
 fn a_signal_in_the_first_instant_is_not_lost() {
     let sandbox = Sandbox::new();
     for millis in 0..25 {
