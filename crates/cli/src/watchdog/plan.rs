@@ -151,6 +151,11 @@ impl Supervision {
         }
     }
 
+    /// When the lease ends for us.
+    pub(crate) fn lease_ends_at(&self) -> Moment {
+        self.plan.ends_at()
+    }
+
     /// Why the job was sent TERM, if it was.
     pub(crate) fn stopped_for(&self) -> Option<StopReason> {
         match self.phase {

@@ -47,6 +47,15 @@ pub(crate) struct Start {
     pub(crate) plan: Plan,
 }
 
+impl Start {
+    /// The name of the lock, which the command gets as a variable.
+    pub(crate) fn lock_name(&self) -> String {
+        let mut variables = self.environment.iter();
+        let name = variables.find(|(variable, _)| variable == "SHEDLOCK_NAME");
+        name.and_then(|(_, name)| name.clone()).unwrap_or_default()
+    }
+}
+
 /// The messages from the watchdog to `run`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
+use shedlock::{Clock, Moment, SystemClock};
 
 use super::job::{Change, Job};
 use super::plan::{Step, StopReason, Supervision};
@@ -21,18 +22,23 @@ use super::timer::Timer;
 use super::{ORPHANS_ARE_ADOPTED, adopt_orphans};
 use crate::signals::{Ignored, never_stop_for_terminal};
 use crate::terminal::Terminal;
-use crate::{clock, exit};
+use crate::{clock, exit, output};
 
 /// Runs the watchdog until its job is gone. Its standard input is the socket.
 pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     match try_serve() {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(StopReason::HolderGone)) => {
-            // Only now that nothing is left to guard: a terminal or pipe may block forever.
-            terminal.error("`shedlock run` was killed; the watchdog stopped its command");
+        Ok(Some(stopped)) => {
+            if stopped.reason == StopReason::HolderGone {
+                // Only now that nothing is left to guard: a terminal or pipe may block forever.
+                terminal.error(&format!(
+                    "{}: `shedlock run` was killed; the watchdog stopped its command; the lock \
+                     stays taken until about {}",
+                    stopped.lock, stopped.taken_until
+                ));
+            }
             ExitCode::from(exit::LOST)
         }
-        Ok(Some(_)) => ExitCode::from(exit::LOST),
         Err(error) => {
             terminal.error(&format!("the watchdog failed: {error}"));
             ExitCode::from(exit::INTERNAL)
@@ -40,7 +46,16 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     }
 }
 
-fn try_serve() -> io::Result<Option<StopReason>> {
+/// A job that was stopped.
+struct Stopped {
+    reason: StopReason,
+    /// The name of its lock.
+    lock: String,
+    /// When the lease ends, by this host's clock.
+    taken_until: String,
+}
+
+fn try_serve() -> io::Result<Option<Stopped>> {
     let mut line = Line::of_stdin()?;
     let Prepared {
         start,
@@ -69,6 +84,7 @@ fn try_serve() -> io::Result<Option<StopReason>> {
             return line.flush().map(|()| None);
         }
     };
+    let lock = start.lock_name();
     line.send(&Report::Started {
         pid: job.leader().as_raw_pid(),
     })?;
@@ -79,7 +95,22 @@ fn try_serve() -> io::Result<Option<StopReason>> {
         changed,
         timer,
     };
-    watch.until_gone()
+    let reason = watch.until_gone()?;
+    Ok(reason.map(|reason| Stopped {
+        reason,
+        lock,
+        taken_until: on_the_calendar(watch.supervision.lease_ends_at()),
+    }))
+}
+
+/// A moment on the shared clock as a date and time.
+fn on_the_calendar(moment: Moment) -> String {
+    let left = moment.saturating_since(clock::now());
+    let instant = SystemClock.system_time().checked_add(left);
+    instant.map_or_else(
+        || "--lock-at-most-for has passed".to_owned(),
+        output::second,
+    )
 }
 
 /// Everything that a command needs before it starts.

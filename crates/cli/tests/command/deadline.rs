@@ -58,7 +58,10 @@ fn kill_9_of_run_stops_the_whole_job_at_once() {
     assert!(now() - killed < Duration::from_secs(2));
     let lock = sandbox.lock("a");
     assert_eq!(lock["state"], "held", "no process could unlock it: {lock}");
-    child.wait().unwrap();
+    let ended = end(child);
+    let said = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command; the lock \
+                stays taken until about 20";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
 }
 
 #[test]
