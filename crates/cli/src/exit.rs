@@ -48,6 +48,17 @@ impl Failure {
         Self::new(USAGE, message)
     }
 
+    /// The same before the command of this lock has started: a failure of the store says so.
+    pub(crate) fn not_started(self, name: &str) -> Self {
+        if self.code != STORE {
+            return self;
+        }
+        Self {
+            message: format!("{name}: the command was not started: {}", self.message),
+            ..self
+        }
+    }
+
     /// Whether a retry may succeed later without any change by the user.
     pub(crate) fn may_pass(&self) -> bool {
         self.may_pass

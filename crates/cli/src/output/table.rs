@@ -37,9 +37,9 @@ pub(super) fn lock(lock: &LockRecord) -> String {
     let state = match lock.state {
         LockState::Held => "held: its holder is running, or its host has died".to_owned(),
         LockState::AtLeast => {
-            "at-least: unlocked, but kept by --lock-at-least-for or by the pause \
-                               after a failed slot (--retry-backoff)"
-                .to_owned()
+            let kept = "unlocked, but kept by --lock-at-least-for or by the pause after a failed \
+                        slot (--retry-backoff)";
+            format!("{}: {kept}", super::state(lock.state))
         }
         LockState::Free => "free: can be taken".to_owned(),
         other => super::state(other).to_owned(),

@@ -41,7 +41,9 @@ pub(super) async fn acquire(
     let mut asking = Box::pin(ask(args, lock, events, terminal, &asked));
     let interrupted = tokio::select! {
         biased;
-        answer = &mut asking => return answer,
+        answer = &mut asking => {
+            return answer.map_err(|failure| failure.not_started(&args.name));
+        }
         signal = first_to_end(signals) => signal,
     };
     if events.is_waiting() {

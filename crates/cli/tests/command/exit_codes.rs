@@ -294,6 +294,8 @@ fn a_store_that_fails_gives_69_and_nothing_is_started() {
     let done = done(&mut sandbox.bare(&arguments));
     assert_eq!(done.code, 69, "{}", done.stderr);
     assert!(!done.stderr.contains("geheim"), "{}", done.stderr);
+    let said = "shedlock: a: the command was not started: postgres";
+    assert!(done.stderr.starts_with(said), "{}", done.stderr);
     assert!(!sandbox.path("x").exists());
 }
 
