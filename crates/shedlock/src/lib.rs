@@ -111,8 +111,9 @@
 //! If the reply to an attempt is lost on the network, the executor sends the request again under the same
 //! owner (the ID of this acquisition), so a broken connection does not leave a lock taken. But the first
 //! request may still be in flight. It may arrive later and take the lock, or its slot, although no task
-//! runs under it. The store refuses such a request once [`Executor::store_timeout`] (10 s) has passed
-//! since it was sent, and the executor then gives back whatever it has taken. If the store answers the
+//! runs under it. The store refuses the request if it arrives more than [`Executor::store_timeout`] (10 s)
+//! after it was sent. Once that time has passed, the executor gives back whatever the request took by
+//! arriving earlier. If the store answers the
 //! repeated request, all this takes about two timeouts (20 s) at most. If the store stays unavailable, or
 //! the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is then used up
 //! without a run, unless it [must not be lost](_documentation::not_lost). A short-lived program should
