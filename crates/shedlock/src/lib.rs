@@ -68,7 +68,8 @@
 //!   matter: see [Jobs that must not be lost](_documentation::not_lost).)
 //! - a mutex to wait on, or one for short critical sections at a high rate;
 //! - a leader election for the lifetime of the process. A lock with
-//!   [`keep_alive`](LockConfig::keep_alive) comes close, but acquire it separately for each task;
+//!   [`keep_alive`](LockConfig::keep_alive) comes close, but do not hold one lock for everything: acquire
+//!   one for each task;
 //! - a guarantee of *exactly once*. A task that is killed halfway has run in part, so its work must be
 //!   idempotent. With a [fencing token](#fencing-tokens), the receiver of the writes of a paused run
 //!   can refuse those that arrive late.
@@ -108,16 +109,16 @@
 //! The attribute maps these to the function's return type; see [`scheduler_lock`]. If that type cannot carry
 //! an error, as with `()`, a store failure and a lost lease are only logged, at error level.
 //!
-//! If the reply to an attempt is lost on the network, the executor sends the request again under the same
-//! owner (the ID of this acquisition), so a broken connection does not leave a lock taken. But the first
-//! request may still be in flight. It may arrive later and take the lock, or its slot, although no task
-//! runs under it. The store refuses the request if it arrives more than [`Executor::store_timeout`] (10 s)
-//! after it was sent. Once that time has passed, the executor gives back whatever the request took by
-//! arriving earlier. If the store answers the
-//! repeated request, all this takes about two timeouts (20 s) at most. If the store stays unavailable, or
-//! the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is then used up
-//! without a run, unless it [must not be lost](_documentation::not_lost). A short-lived program should
-//! await [`Executor::settled`] before it exits; `shedlock run` does.
+//! If the reply to an attempt is lost on the network, the executor sends the request again under
+//! the same owner (the ID of this acquisition), so a broken connection does not leave a lock taken.
+//! But the first request may still be in flight. It may arrive later and take the lock, and with it
+//! the slot, although no task runs under that lock. The store refuses the request if it arrives
+//! more than [`Executor::store_timeout`] (10 s) after it was sent. Once that time has passed, the
+//! executor gives back whatever the request took by arriving earlier. If the store answers the
+//! repeated request, all this takes about two timeouts (20 s) at most. If the store stays
+//! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its
+//! slot is then used up without a run, unless it [must not be lost](_documentation::not_lost). A
+//! short-lived program should await [`Executor::settled`] before it exits; `shedlock run` does.
 //!
 //! The lock is released when the task ends, fails, panics or is dropped. If the future is dropped before it
 //! completes, the release happens in the background, on the async runtime in which it was dropped. If it is
@@ -173,10 +174,11 @@
 //!
 //! # Slots
 //!
-//! `lock_at_least_for` is a guess at how late a replica may be. A [`Slot`] needs no guess: it is the
-//! nominal instant of the tick that a run belongs to, and every replica computes the same one, however
-//! late it wakes. The store grants each slot of a name to one acquisition only. (It grants a slot again
-//! only if no task ran for it, or if it [must not be lost](_documentation::not_lost) and is not done.)
+//! `lock_at_least_for` is a guess at how late a replica may be. A [`Slot`] needs no guess: it is
+//! the nominal instant of the tick that a run belongs to, and every replica computes the same one,
+//! however late it wakes. The store grants each slot of a name to one acquisition only. (It grants
+//! a slot again only if the slot was given back because no task ran for it, or if it [must not be
+//! lost](_documentation::not_lost) and is not done.)
 //!
 //! ```
 //! use shedlock::{Executor, LockConfig, MemoryProvider, SkipReason, Slot};
