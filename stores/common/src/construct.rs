@@ -3,6 +3,7 @@
 use shedlock_core::ErrorKind;
 
 use crate::errors::Result;
+use crate::url::Host;
 use crate::{Store, StoreProvider, Versioned, VersionedStore};
 
 /// A store that a builder makes from a client that the user has: [`StoreProvider::builder`].
@@ -80,8 +81,11 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
         let provider = S::from_url(url).await.map_err(|error| {
             let error = error.of_url(url).with_store(S::NAME);
             match &address {
-                Some(address) => error.with_address(address),
-                None => error,
+                // In a URL that cannot be read, a password may stand where a host should.
+                Some(address) if error.kind() != ErrorKind::InvalidInput => {
+                    error.with_address(address)
+                }
+                _ => error,
             }
         });
         let provider = provider?.at(address);
@@ -105,7 +109,8 @@ fn address(url: &str) -> Option<String> {
         .rsplit_once('@')
         .map_or(authority, |(_, hosts)| hosts);
     let address = format!("{hosts}{}", path.trim_end_matches('/'));
-    let is_shown = !hosts.is_empty() && !address.contains(char::is_control);
+    let are_hosts = hosts.split(',').all(|host| Host::parse(host).is_some());
+    let is_shown = are_hosts && !address.contains(char::is_control);
     is_shown.then_some(address)
 }
 
@@ -130,6 +135,7 @@ mod tests {
             ("postgres://app:se?cret@db/app", None),
             ("postgres://app:se#cret@db/app", None),
             ("postgres:///app", None),
+            ("etcd://u:secret", None),
             ("sqlite:locks.db", None),
         ] {
             assert_eq!(address(url).as_deref(), shown, "{url}");

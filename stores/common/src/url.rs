@@ -154,7 +154,7 @@ fn some(text: String) -> Option<String> {
 }
 
 impl Host {
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, rest) = match text.strip_prefix('[') {
             Some(text) => text.split_once(']')?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
