@@ -8,7 +8,11 @@ use std::net::IpAddr;
 /// For providers.
 pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>, remedy: &str) {
     if let Some(host) = first_remote(hosts) {
-        tracing::warn!(store, host, "the server is not verified by TLS: {remedy}");
+        tracing::warn!(
+            store,
+            host,
+            "the server is not verified by TLS (to verify it, {remedy})"
+        );
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn unverified(host: &str, is_socket: bool, mode: &str, remedy: &str) 
     }
     Some(format!(
         "connections to {host} do not verify the server ({mode}): an attacker on the network can \
-         impersonate it; set {remedy} for a certificate authority of your own"
+         impersonate it (to verify it, set {remedy} for your own certificate authority)"
     ))
 }
 
