@@ -1,7 +1,7 @@
 //! Conversion of failures into errors that say what to do.
 
 use std::error::Error as StdError;
-use std::iter;
+use std::{fmt, iter};
 
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Fault::{Broken, NotSent, Refused};
@@ -64,10 +64,27 @@ impl Failure {
     }
 
     fn with(self, source: etcd_client::Error) -> Self {
-        let error = self.error.with_source(source);
+        let error = self.error.with_source(Reason(source));
         Self { error, ..self }
     }
 }
+
+/// The client's error as a source. Its own text is a dump of its fields; this one has only the reason.
+#[derive(Debug)]
+struct Reason(etcd_client::Error);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (causes(&self.0).last(), status(&self.0)) {
+            (Some(cause), _) => fmt::Display::fmt(cause, f),
+            (None, Some(status)) if !status.message().is_empty() => f.write_str(status.message()),
+            (None, Some(status)) => fmt::Display::fmt(&status.code(), f),
+            (None, None) => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl StdError for Reason {}
 
 fn status(error: &etcd_client::Error) -> Option<&Status> {
     match error {
@@ -188,6 +205,22 @@ mod tests {
     fn said(code: Code, message: &str, lost: ErrorKind) -> (Fault, ErrorKind) {
         let failure = Failure::of(Status::new(code, message).into(), lost);
         (failure.fault, failure.error.kind())
+    }
+
+    #[test]
+    fn a_reason_is_not_a_dump() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let status = Status::from_error(Box::new(ConnectError(Box::new(refused))));
+        let failure = Failure::of(status.into(), OutcomeUnknown);
+        assert_eq!(
+            format!("{:#}", failure.error),
+            "cannot connect: connection refused; nothing was written; check that the servers are \
+             up, then retry"
+        );
+        let status = Status::new(Code::PermissionDenied, "etcdserver: permission denied");
+        let failure = Failure::of(status.into(), OutcomeUnknown);
+        let reason = failure.error.source().map(ToString::to_string);
+        assert_eq!(reason.as_deref(), Some("etcdserver: permission denied"));
     }
 
     #[test]
