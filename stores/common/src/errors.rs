@@ -79,7 +79,10 @@ pub fn untrusted(failure: &(dyn StdError + 'static)) -> Option<Error> {
 /// has another cause. It searches the text of each cause, as [`untrusted`] does.
 pub fn unresolved(failure: &(dyn StdError + 'static)) -> Option<Error> {
     has_cause(failure, &["failed to lookup address", "dns error"]).then(|| {
-        unavailable("cannot resolve the host; nothing was written; check the host name in the URL")
+        unavailable(
+            "cannot resolve the host name; nothing was written; check the host name in the URL, \
+             then retry",
+        )
     })
 }
 

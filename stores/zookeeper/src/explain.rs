@@ -50,16 +50,22 @@ pub(crate) fn refused(error: ClientError) -> Error {
     match error {
         ClientError::AuthFailed | ClientError::BadArguments(_) => explain(error, Unavailable),
         error => unresolved(&error)
-            .unwrap_or_else(unreachable_server)
+            .unwrap_or_else(|| unreachable_ensemble(""))
             .with_source(error),
     }
 }
 
+/// Returns the error for an ensemble none of whose servers could be connected to. The client does not report why.
 pub(crate) fn unreachable_server() -> Error {
-    unavailable(
-        "cannot reach any server of the ensemble; nothing was written; check that it is up, \
-         that it has a quorum, and that the address is right",
-    )
+    unreachable_ensemble(": each server refused or closed the connection, or did not reply")
+}
+
+fn unreachable_ensemble(why: &str) -> Error {
+    unavailable(format!(
+        "cannot reach any server of the ensemble{why}; nothing was written; check that it is up, \
+         that it has a quorum, and that the address is right (with zookeepers://, the certificates \
+         too)"
+    ))
 }
 
 /// Whether the request was refused unprocessed, so that it can be sent again over a new session.

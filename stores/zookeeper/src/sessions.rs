@@ -1,10 +1,11 @@
 //! Connections to the ensemble: the user's own client, or our own sessions.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, SystemClock, within};
-use shedlock_store::{Call, Connect, Result, Shared, invalid, unanswered, unavailable};
+use shedlock_store::{Call, Connect, Result, Shared, invalid, unanswered, unavailable, unresolved};
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
 use crate::explain::{explain, is_answered, is_refused_unseen, refused, unreachable_server};
@@ -90,6 +91,9 @@ impl Connect for Origin {
                 chroot,
             } => {
                 let client = Connector::clone(connector).connect(servers).await;
+                if let Err(ClientError::NoHosts) = client {
+                    return Err(no_hosts(servers).await);
+                }
                 let client = client.map_err(refused)?.chroot(chroot.clone());
                 let client = client.map_err(|_| {
                     invalid(
@@ -109,6 +113,31 @@ impl Connect for Origin {
     fn is_usable(session: &Session) -> bool {
         is_connected(session.client.state())
     }
+}
+
+/// Returns the error for servers none of which could be connected to. The client does not report whether their host
+/// names can be resolved.
+async fn no_hosts(servers: &str) -> Error {
+    let Some(error) = lookup_failure(servers).await else {
+        return unreachable_server();
+    };
+    match unresolved(&error) {
+        Some(explained) => explained.with_source(error),
+        None => unreachable_server(),
+    }
+}
+
+/// Returns why none of the host names can be resolved, or none if one of them can.
+async fn lookup_failure(servers: &str) -> Option<io::Error> {
+    let mut failure = None;
+    for server in servers.split(',') {
+        let address = server.split_once("://").map_or(server, |(_, rest)| rest);
+        match tokio::net::lookup_host(address).await {
+            Ok(_) => return None,
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure
 }
 
 /// Waits until the user's client is connected. It reconnects by itself, to any server that it finds.
@@ -133,4 +162,22 @@ fn is_connected(state: SessionState) -> bool {
         state,
         SessionState::SyncConnected | SessionState::ConnectedReadOnly
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_host_name_that_does_not_resolve_is_reported() {
+        let error = no_hosts("tcp://no-such-host.invalid:2181").await;
+        assert!(error.message().contains("the host name"), "{error}");
+        for servers in [
+            "tcp://127.0.0.1:1",
+            "tcp://no-such-host.invalid:2181,tcp://127.0.0.1:1",
+        ] {
+            let error = no_hosts(servers).await;
+            assert!(error.message().contains("refused or closed"), "{error}");
+        }
+    }
 }
