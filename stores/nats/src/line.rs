@@ -1,5 +1,6 @@
 //! The connection: the user's own client, or our own, which is discarded when it no longer responds.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -111,7 +112,8 @@ impl Connect for Origin {
     }
 
     fn late() -> Error {
-        explain::unreachable_server()
+        let timeout = io::Error::from(io::ErrorKind::TimedOut);
+        explain::unreachable_server().with_source(timeout)
     }
 
     fn is_usable(connected: &Connected) -> bool {
