@@ -43,7 +43,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
         }
         Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
             "cannot reach a primary; nothing was written; check that the servers are up and that \
-             the URL has their host names, then retry",
+             the hosts in the URL are right, then retry",
         ),
         Kind::ConnectionPoolCleared { .. } => unavailable(
             "the server's connections were closed before the call was sent; nothing was written; \
@@ -107,6 +107,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0.kind {
             Kind::ServerSelection { message, .. } => f.write_str(&unreachable_servers(message))?,
+            Kind::DnsResolve { message, .. } => f.write_str(&without_query(message))?,
             kind => f.write_str(without_dump(&kind.to_string()))?,
         }
         match self.0.source() {
@@ -133,8 +134,23 @@ fn without_dump(text: &str) -> &str {
     text.strip_prefix("I/O error: ").unwrap_or(text)
 }
 
+/// The reason in the text of a failed DNS lookup, without the fields of the query. A text in another form is returned
+/// as it is.
+fn without_query(message: &str) -> String {
+    let why = message.strip_prefix("DNS error: ").unwrap_or(message);
+    let missing = || {
+        let query = why.strip_prefix("no records found for Query { name: Name(\"")?;
+        let (name, query) = query.split_once("\")")?;
+        let (_, kind) = query.split_once("query_type: ")?;
+        let (kind, _) = kind.split_once(',')?;
+        let name = name.trim_end_matches('.');
+        Some(format!("no {kind} record for {name}"))
+    };
+    missing().unwrap_or_else(|| why.to_owned())
+}
+
 /// The reason in the text of a failed server selection: what each server's connection failed with, or the server's
-/// type. A text in another form is returned as it is.
+/// type, which is unknown while the server has not replied. A text in another form is returned as it is.
 fn unreachable_servers(message: &str) -> String {
     let Some((why, topology)) = message.split_once(". Topology: ") else {
         return message.to_owned();
@@ -157,6 +173,7 @@ fn unreachable_servers(message: &str) -> String {
                 }
                 None => {
                     let kind = state.split([',', ' ']).nth(1).unwrap_or_default();
+                    let kind = if kind == "Unknown" { "no reply" } else { kind };
                     format!("{address}: {kind}")
                 }
             }
@@ -248,6 +265,9 @@ mod tests {
         Connection refused (os error 111), labels: {\"RetryableError\"}, source: None, server \
         response: None } ] }";
 
+    const SILENT: &str = "Server selection timeout: No available servers. Topology: \
+        { Type: Unknown, Servers: [ { Address: 127.0.0.1:1, Type: Unknown } ] }";
+
     const NO_PRIMARY: &str = "Server selection timeout: None of the available servers suitable for \
         criteria Primary. Topology: { Type: ReplicaSetNoPrimary, Servers: [ { Address: a:1, Type: \
         RsSecondary, Max Wire Version: 25 }, { Address: b:2, Type: Unknown, Compatiblity Error: too \
@@ -259,12 +279,24 @@ mod tests {
             unreachable_servers(REFUSED),
             "127.0.0.1:1: Connection refused (os error 111)"
         );
+        assert_eq!(unreachable_servers(SILENT), "127.0.0.1:1: no reply");
         assert_eq!(
             unreachable_servers(NO_PRIMARY),
             "None of the available servers suitable for criteria Primary (a:1: RsSecondary, b:2: \
              too old)"
         );
         assert_eq!(unreachable_servers("no such host"), "no such host");
+    }
+
+    #[test]
+    fn a_failed_dns_lookup_is_reported_without_a_dump() {
+        let message = "DNS error: no records found for Query { name: \
+            Name(\"_mongodb._tcp.no-such-host.invalid.\"), query_type: SRV, query_class: IN }";
+        assert_eq!(
+            without_query(message),
+            "no SRV record for _mongodb._tcp.no-such-host.invalid"
+        );
+        assert_eq!(without_query("DNS error: timed out"), "timed out");
     }
 
     #[test]
