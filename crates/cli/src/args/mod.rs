@@ -172,7 +172,7 @@ pub(crate) enum SlotCommand {
 ///
 /// A slot is a scheduled time of `shedlock run --schedule` or `--every`. It is skipped unless it is
 /// later than the last one taken. So one run on a host whose clock is ahead can block a job until
-/// that time.
+/// the slot that it took has passed.
 ///
 /// Without --to, this sets a last slot that is ahead of the store's clock to the store's current
 /// time, and the next slot runs; a last slot in the past is left as it is. With --to, it sets any

@@ -41,7 +41,8 @@ Exit codes:
   70   the watchdog was killed, or shedlock failed; the command was stopped, or not started
   75   the lease was lost or about to end, or --max-run-time had passed; the command was stopped
        (a loss found only after the command has ended is a warning, and its own code counts)
-  76   no host will run the slot: all attempts at it failed, or the last slot taken is ahead of the
+  76   no host will run the slot: all attempts at it had failed before this start (the start whose
+       last attempt fails exits with the command's own code), or the last slot taken is ahead of the
        clock; see `shedlock slot reset`
   126  the command cannot be run
   127  the command, or its interpreter, was not found
@@ -156,13 +157,13 @@ pub(crate) struct RunArgs {
     pub(crate) slot_tolerance: Option<Duration>,
     /// Run a slot until its command succeeds: again after a failure, a lost lease or a dead host
     ///
-    /// Without it, a slot is used up when it is taken, whatever the result. With it, a slot whose
-    /// command fails is retried after a pause (--retry-backoff), up to --max-attempts times. If
-    /// this host dies, the next start on any host runs the unfinished slot before its own; a start
-    /// that waits with --lock-wait does so as soon as the lease has ended. A run that is stopped by a
-    /// signal to this program (SIGTERM, Ctrl-C) does not count as an attempt. Slots run in order. A
-    /// command that succeeded may run again if its host died before recording that: it must be
-    /// idempotent.
+    /// Without it, a slot is used up when it is taken, whatever the result. With it, this program
+    /// waits after a failure (--retry-backoff) and tries the slot again, up to --max-attempts
+    /// attempts in all, counting the first. If this host dies, the next start on any host runs the
+    /// unfinished slot before its own; a start that waits with --lock-wait does so as soon as the
+    /// lease has ended. A run that is stopped by a signal to this program (SIGTERM, Ctrl-C) does not
+    /// count as an attempt. Slots run in order. A command that succeeded may run again if its host
+    /// died before recording that: it must be idempotent.
     ///
     /// A slot for which no host started this program (all hosts were down, or none had this line in
     /// its crontab) is not run later: the next start takes its own slot. (The scheduler of the Rust
