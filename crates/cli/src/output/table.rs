@@ -129,7 +129,8 @@ fn owner(lock: &LockRecord) -> Option<String> {
 fn slot(lock: &LockRecord) -> Option<String> {
     let slot = lock.last_slot?;
     Some(match lock.slot_attempts {
-        Some(attempts) => format!("{slot} (not done, attempt {attempts})"),
+        Some(1) => format!("{slot} (not done, 1 attempt)"),
+        Some(attempts) => format!("{slot} (not done, {attempts} attempts)"),
         None => slot.to_string(),
     })
 }
@@ -215,8 +216,12 @@ mod tests {
         open.last_slot = Some(Slot::at(at).unwrap());
         open.last_slot_done = Some(Slot::at(at - Duration::from_secs(60)).unwrap());
         assert!(locks(&[open.clone()]).contains(" 2027-01-15T08:00:00Z\n"));
+        for (attempts, said) in [(0, "(not done, 0 attempts)"), (1, "(not done, 1 attempt)")] {
+            open.slot_attempts = Some(attempts);
+            assert!(locks(&[open.clone()]).contains(said), "{said}");
+        }
         open.slot_attempts = Some(2);
-        let said = "2027-01-15T08:00:00Z (not done, attempt 2)\n";
+        let said = "2027-01-15T08:00:00Z (not done, 2 attempts)\n";
         assert!(locks(&[open.clone()]).contains(said));
         let text = lock(&open);
         assert!(text.contains(said), "{text}");
