@@ -57,7 +57,7 @@ fn is_too_long(text: &str) -> bool {
 pub(super) fn attempts(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err("write a number from 1".to_owned()),
+        _ => Err("write a number of 1 or more".to_owned()),
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         assert!(said.starts_with("write it with its unit"), "{said}");
         assert!(duration_above_zero("0s").is_err());
         for text in ["0", "x", "-1", "4294967296"] {
-            assert_eq!(attempts(text), Err("write a number from 1".to_owned()));
+            assert_eq!(attempts(text), Err("write a number of 1 or more".to_owned()));
         }
         assert_eq!(attempts("3"), Ok(3));
         for text in ["256", "no", "-1"] {

@@ -72,7 +72,7 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         None => (part, None),
     };
     if step.is_some_and(|step| !is_number(step) || step.bytes().all(|digit| digit == b'0')) {
-        return format!("the step in the {name} {part:?} must be a number from 1");
+        return format!("the step in the {name} {part:?} must be 1 or more");
     }
     let ends: Vec<&str> = range.split('-').collect();
     if ends.contains(&"") && !range.is_empty() {
@@ -84,6 +84,13 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         }
         if is_number(end) {
             return format!("{name} {end} is not in {numbers}");
+        }
+        if let Some((day, week)) = end.split_once('#')
+            && is_number(week)
+            && is_read(day, nth, parser)
+            && is_read(&format!("{day}#2"), nth, parser)
+        {
+            return format!("in {end:?}, the number after # must be 1-5, like {day}#2");
         }
         return not_one(end);
     }

@@ -175,7 +175,7 @@ fn what_cannot_be_read_is_refused() {
         ),
         (
             "*/0 * * * *",
-            ": the step in the minute \"*/0\" must be a number from 1",
+            ": the step in the minute \"*/0\" must be 1 or more",
         ),
         (
             "5/10 * * * *",
@@ -187,7 +187,17 @@ fn what_cannot_be_read_is_refused() {
             ": \"FOO\" is not a month; use 1-12 or JAN-DEC",
         ),
         ("0 x * * *", ": \"x\" is not an hour; use 0-23"),
-        ("0 0 * * MON#6", ": \"MON#6\" is not a day of week; use 0-7"),
+        ("0 0 * * MON#x", ": \"MON#x\" is not a day of week; use 0-7"),
+        ("0 0 * * 8#2", ": \"8#2\" is not a day of week; use 0-7"),
+        ("0 0 5#6 * *", ": \"5#6\" is not a day of month; use 1-31"),
+        (
+            "0 0 * * MON#6",
+            ": in \"MON#6\", the number after # must be 1-5, like MON#2",
+        ),
+        (
+            "0 0 * * 5#0",
+            ": in \"5#0\", the number after # must be 1-5, like 5#2",
+        ),
     ] {
         let message = message(expression);
         assert!(message.contains(says), "{expression:?}: {message}");
