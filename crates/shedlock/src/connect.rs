@@ -1,5 +1,6 @@
 //! Reads the parts of a URL that do not depend on the store.
 
+use crate::stores::STORES;
 use crate::{Error, ErrorKind, MemoryProvider};
 
 /// Returns the scheme in lower case, and the text after its colon.
@@ -16,11 +17,27 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
         // not appear in a message.
         is_word && (rest.starts_with("//") || matches!(scheme.as_str(), "sqlite" | "memory"))
     });
-    split.ok_or_else(|| {
-        invalid(
-            "the store's URL has no scheme: write it like \"postgres://user@host/database\" or \
-             \"sqlite:locks.db\"",
-        )
+    split.ok_or_else(|| without_slashes(url).unwrap_or_else(without_scheme))
+}
+
+fn without_scheme() -> Error {
+    invalid(
+        "the store's URL has no scheme: write it like \"postgres://user@host/database\" or \
+         \"sqlite:locks.db\"",
+    )
+}
+
+/// Returns the error for the scheme of a store that lacks its slashes. It repeats that word alone.
+fn without_slashes(url: &str) -> Option<Error> {
+    let (word, _) = url.split_once(':')?;
+    STORES.iter().find_map(|entry| {
+        let mut schemes = entry.schemes.iter();
+        let scheme = schemes.find(|scheme| word.eq_ignore_ascii_case(scheme))?;
+        let (_, authority) = entry.example.split_once("://")?;
+        let host = authority.rsplit('@').next()?;
+        Some(invalid(format!(
+            "the store's URL lacks \"//\" after \"{scheme}:\": write it like \"{scheme}://{host}\""
+        )))
     })
 }
 

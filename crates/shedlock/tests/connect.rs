@@ -73,6 +73,26 @@ async fn a_text_without_a_scheme_is_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_scheme_without_its_slashes_is_named() {
+    for (url, like) in [
+        (
+            "postgres:/hunter2",
+            "write it like \"postgres://host/database\"",
+        ),
+        (
+            "postgres:hunter2@db",
+            "write it like \"postgres://host/database\"",
+        ),
+        ("REDISS:hunter2", "write it like \"rediss://host/0\""),
+        ("consul:", "write it like \"consul://host\""),
+    ] {
+        let message = refusal(url).await;
+        assert!(message.contains("lacks \"//\" after"), "{url}: {message}");
+        assert!(message.ends_with(like), "{url}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn a_feature_that_is_off_is_named() {
     for entry in STORES.iter().filter(|entry| !entry.is_built_in) {
         let (feature, _) = entry.features[0];

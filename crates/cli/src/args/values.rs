@@ -95,7 +95,10 @@ mod tests {
         assert!(said.starts_with("write it with its unit"), "{said}");
         assert!(duration_above_zero("0s").is_err());
         for text in ["0", "x", "-1", "4294967296"] {
-            assert_eq!(attempts(text), Err("write a number of 1 or more".to_owned()));
+            assert_eq!(
+                attempts(text),
+                Err("write a number of 1 or more".to_owned())
+            );
         }
         assert_eq!(attempts("3"), Ok(3));
         for text in ["256", "no", "-1"] {
