@@ -8,14 +8,16 @@ use shedlock::parse_duration;
 /// A duration, which may be zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|_| {
-        let fault = if is_negative(text) {
-            "it must not be negative; "
+        let message = if text.trim().is_empty() {
+            "it is empty: set a duration, like 10m, or unset it"
+        } else if is_negative(text) {
+            "it must not be negative"
         } else if is_too_long(text) {
-            "it is too long, at most 7304484d is possible; "
+            "it is too long, at most 7304484d is possible"
         } else {
-            ""
+            "write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M"
         };
-        format!("{fault}write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M")
+        message.to_owned()
     })
 }
 
@@ -81,16 +83,30 @@ mod tests {
     fn a_wrong_value_gets_the_advice_that_fits() {
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
         assert_eq!(duration("0s"), Ok(Duration::ZERO));
-        for text in ["10", "abc", "1M", "", "99999999"] {
+        for text in ["10", "abc", "1M", "99999999"] {
             let said = duration(text).unwrap_err();
             assert!(said.starts_with("write it with its unit"), "{text}: {said}");
         }
         for text in ["100000000d", "1d 99999999999999999999h"] {
             let said = duration(text).unwrap_err();
-            assert!(said.starts_with("it is too long"), "{text}: {said}");
+            assert_eq!(
+                said, "it is too long, at most 7304484d is possible",
+                "{text}"
+            );
         }
-        let said = duration("-5m").unwrap_err();
-        assert!(said.starts_with("it must not be negative"), "{said}");
+        for text in ["-5m", "-10"] {
+            assert!(
+                duration(text)
+                    .unwrap_err()
+                    .starts_with("it must not be negative"),
+                "{text}"
+            );
+        }
+        assert_eq!(duration("-5m").unwrap_err(), "it must not be negative");
+        for text in ["", " "] {
+            let said = duration(text).unwrap_err();
+            assert!(said.starts_with("it is empty: set a duration"), "{said}");
+        }
         let said = duration("--keep-alive").unwrap_err();
         assert!(said.starts_with("write it with its unit"), "{said}");
         assert!(duration_above_zero("0s").is_err());

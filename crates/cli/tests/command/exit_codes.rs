@@ -186,6 +186,11 @@ fn a_wrong_value_names_the_option_or_variable_that_it_came_from() {
     let said = "invalid value 'abc' for 'SHEDLOCK_LOCK_AT_MOST_FOR': write it with its unit";
     assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
 
+    let wrong = done(sandbox.shedlock(&run).env("SHEDLOCK_LOCK_AT_MOST_FOR", ""));
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    let said = "'SHEDLOCK_LOCK_AT_MOST_FOR': it is empty: set a duration, like 10m, or unset it";
+    assert!(wrong.stderr.contains(said), "{}", wrong.stderr);
+
     let options = ["--lock-at-least-for", "2m"];
     let wrong = done(&mut sandbox.run_with("a", "1m", &options, "touch x"));
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
