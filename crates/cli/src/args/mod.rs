@@ -6,10 +6,14 @@ mod values;
 
 use std::ffi::OsString;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use run::RunArgs;
+
+/// Options that a variable can set, and the variable.
+pub(crate) const AT_MOST: (&str, &str) = ("--lock-at-most-for", "SHEDLOCK_LOCK_AT_MOST_FOR");
+pub(crate) const AT_LEAST: (&str, &str) = ("--lock-at-least-for", "SHEDLOCK_LOCK_AT_LEAST_FOR");
 
 /// Run a command once, however many hosts start it, under a shared lock.
 #[derive(Debug, Parser)]
@@ -28,26 +32,55 @@ pub(crate) struct Cli {
 
 /// Parses the command line, whose first item is the name of this program.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(arguments).map_err(|error| with_variable(error, arguments))
+    Cli::try_parse_from(arguments)
+        .map_err(|error| with_dashes(with_variable(error, arguments), arguments))
+}
+
+/// A command of `run` without the `--` before it gets a tip.
+fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let mut words = arguments.iter().skip(1);
+    let is_run = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"))
+        == Some(&OsString::from("run"));
+    let has_dashes = arguments.iter().any(|argument| argument == "--");
+    if error.kind() != ErrorKind::UnknownArgument || !is_run || has_dashes {
+        return error;
+    }
+    let tip = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => {
+            format!("write the command after `--`, like: shedlock run --name NAME -- {word}")
+        }
+        _ => return error,
+    };
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
+    error
+}
+
+/// The name by which the user set this value: the option, or the variable if the option was not
+/// typed.
+pub(crate) fn origin(
+    (option, variable): (&'static str, &'static str),
+    arguments: &[OsString],
+) -> &'static str {
+    let is_typed = arguments
+        .iter()
+        .take_while(|argument| argument.as_os_str() != "--")
+        .filter_map(|argument| argument.to_str())
+        .any(|argument| argument.split('=').next() == Some(option));
+    if is_typed { option } else { variable }
 }
 
 /// An error in a value from the environment names the variable, not an option that the user did not
 /// type.
 fn with_variable(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    for (option, variable) in [
-        ("--lock-at-most-for", "SHEDLOCK_LOCK_AT_MOST_FOR"),
-        ("--lock-at-least-for", "SHEDLOCK_LOCK_AT_LEAST_FOR"),
-    ] {
+    for (option, variable) in [AT_MOST, AT_LEAST] {
         let is_about_it = match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(argument)) => argument.split(' ').next() == Some(option),
             _ => false,
         };
-        let is_typed = arguments
-            .iter()
-            .take_while(|argument| argument.as_os_str() != "--")
-            .filter_map(|argument| argument.to_str())
-            .any(|argument| argument.split('=').next() == Some(option));
-        if is_about_it && !is_typed {
+        if is_about_it && origin((option, variable), arguments) == variable {
             error.insert(
                 ContextKind::InvalidArg,
                 ContextValue::String(variable.to_owned()),
@@ -289,6 +322,16 @@ mod tests {
         assert_eq!(error.exit_code(), 2);
         let error = parse("shedlock run --name a --lock-at-most-for 10m backup.sh").unwrap_err();
         assert!(error.to_string().contains("-- <COMMAND>..."), "{error}");
+        let tip = "write the command after `--`, like: shedlock run --name NAME -- backup.sh";
+        assert!(error.to_string().contains(tip), "{error}");
+        for other in [
+            "run --name a --lock-for 10m -- x",
+            "run --name a b -- x",
+            "list a",
+        ] {
+            let error = parse(&format!("shedlock {other}")).unwrap_err();
+            assert!(!error.to_string().contains("write the command"), "{error}");
+        }
         assert!(parse("shedlock run --lock-at-most-for 10m -- x").is_err());
         for wrong in [
             "--zone UTC",

@@ -3,7 +3,7 @@
 mod json;
 mod table;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
 use shedlock::{LockRecord, LockState, Migration, Slot};
@@ -71,6 +71,30 @@ pub(crate) fn second(instant: SystemTime) -> String {
     rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
 }
 
+/// A duration as it is written in an option, like `1h30m`.
+pub(crate) fn duration(duration: Duration) -> String {
+    const UNITS: [(&str, u128); 5] = [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+        ("ms", 1),
+    ];
+    let mut rest = duration.as_millis();
+    let mut text = String::new();
+    for (unit, millis) in UNITS {
+        if rest >= millis {
+            text.push_str(&format!("{}{unit}", rest / millis));
+            rest %= millis;
+        }
+    }
+    if text.is_empty() {
+        // Shorter than every unit.
+        text = format!("{duration:?}");
+    }
+    text
+}
+
 /// An owner on one line. Another program may have written anything, and a terminal obeys control
 /// characters.
 pub(crate) fn visible(owner: &str) -> String {
@@ -103,6 +127,19 @@ fn state(state: LockState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_written_as_in_an_option() {
+        for (millis, text) in [
+            (60_000, "1m"),
+            (5_400_000, "1h30m"),
+            (90_061_001, "1d1h1m1s1ms"),
+            (1_500, "1s500ms"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(millis)), text);
+        }
+        assert_eq!(duration(Duration::from_micros(5)), "5µs");
+    }
 
     #[test]
     fn a_name_is_one_word_for_a_shell() {

@@ -14,7 +14,7 @@ use super::events::Events;
 use super::job::Job;
 use super::signals::{Signals, asks_to_end};
 use super::{code_of, explain, program, slot};
-use crate::args::RunArgs;
+use crate::args::{AT_LEAST, AT_MOST, RunArgs, origin};
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::terminal::Terminal;
@@ -58,10 +58,14 @@ impl<'a> Runner<'a> {
         if let (Some(least), Some(most)) = (args.lock_at_least_for, args.lock_at_most_for)
             && least > most
         {
+            let arguments: Vec<_> = std::env::args_os().collect();
             return Err(Failure::usage(format!(
-                "{}: --lock-at-least-for ({least:?}) is longer than --lock-at-most-for ({most:?}): \
-                 lower the first or raise the second",
-                args.name
+                "{}: {} ({}) is longer than {} ({}): lower the first or raise the second",
+                args.name,
+                origin(AT_LEAST, &arguments),
+                output::duration(least),
+                origin(AT_MOST, &arguments),
+                output::duration(most),
             )));
         }
         lock(args, slot, Duration::ZERO).validate()?;

@@ -194,7 +194,13 @@ fn a_wrong_value_names_the_option_or_variable_that_it_came_from() {
     let options = ["--lock-at-least-for", "2m"];
     let wrong = done(&mut sandbox.run_with("a", "1m", &options, "touch x"));
     assert_eq!(wrong.code, 2, "{}", wrong.stderr);
-    let said = "shedlock: a: --lock-at-least-for (120s) is longer than --lock-at-most-for (60s)";
+    let said = "shedlock: a: --lock-at-least-for (2m) is longer than --lock-at-most-for (1m)";
+    assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
+    let mut run_with_variable = sandbox.run_with("a", "1m", &[], "touch x");
+    let wrong = done(run_with_variable.env("SHEDLOCK_LOCK_AT_LEAST_FOR", "20m"));
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    let said =
+        "shedlock: a: SHEDLOCK_LOCK_AT_LEAST_FOR (20m) is longer than --lock-at-most-for (1m)";
     assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
 
     let wrong = done(
