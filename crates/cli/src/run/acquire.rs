@@ -161,13 +161,13 @@ async fn open(
         if !failure.may_pass() || wait.is_zero() {
             return Err(failure);
         }
+        // Between two attempts at a slot, another wait applies.
+        let option = if args.lock_wait == Some(wait) {
+            " (--lock-wait)"
+        } else {
+            ""
+        };
         if now >= wait_until {
-            // Between two attempts at a slot, another wait applies.
-            let option = if args.lock_wait == Some(wait) {
-                " (--lock-wait)"
-            } else {
-                ""
-            };
             let why = failure.message();
             return Err(Failure::new(
                 exit::STORE,
@@ -176,7 +176,12 @@ async fn open(
         }
         if printed != failure.message() {
             failure.message().clone_into(&mut printed);
-            terminal.notice(&format!("{}: waiting: {printed}", args.name));
+            // This program retries, not its user.
+            let why = printed.strip_suffix(", then retry").unwrap_or(&printed);
+            terminal.notice(&format!(
+                "{}: waiting, and retrying until {wait:?} have passed{option}: {why}",
+                args.name
+            ));
         }
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
     }

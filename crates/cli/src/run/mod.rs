@@ -43,14 +43,16 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
     Ok(ExitCode::from(code))
 }
 
-/// Reports that a signal ended this program before it had the lock.
+/// Reports that a signal ended this program before it had the lock, or between two attempts.
 fn interrupted(args: &RunArgs, signal: Signal, has_run: bool, terminal: Terminal) -> u8 {
-    let again = if has_run { " again" } else { "" };
-    terminal.error(&format!(
-        "{}: stopped by {} before it had the lock; the command was not started{again}",
-        args.name,
-        name_of(signal)
-    ));
+    // During the pause after a failed attempt the lock is kept by this process.
+    let when = if has_run {
+        "before the next attempt; the command was not started again"
+    } else {
+        "before it had the lock; the command was not started"
+    };
+    let signal_name = name_of(signal);
+    terminal.error(&format!("{}: stopped by {signal_name} {when}", args.name));
     code_of_signal(signal.as_raw())
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Clock, HeldLock, LockConfig, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
+    Clock, HeldLock, LockConfig, LockName, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
 };
 
 use super::acquire::{Acquired, acquire, settle};
@@ -55,6 +55,8 @@ impl<'a> Runner<'a> {
         slot: Option<Slot>,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
+        LockName::new(&args.name)
+            .map_err(|error| Failure::usage(format!("--name: {}", error.message())))?;
         if let (Some(least), Some(most)) = (args.lock_at_least_for, args.lock_at_most_for)
             && least > most
         {

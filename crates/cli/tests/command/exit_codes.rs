@@ -203,6 +203,21 @@ fn a_wrong_value_names_the_option_or_variable_that_it_came_from() {
         "shedlock: a: SHEDLOCK_LOCK_AT_LEAST_FOR (20m) is longer than --lock-at-most-for (1m)";
     assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
 
+    for (name, said) in [
+        (
+            "",
+            "shedlock: --name: the lock's name is empty or blank: set one\n",
+        ),
+        (
+            "a\nb",
+            "shedlock: --name: lock name \"a\\nb\" contains the control character '\\n'",
+        ),
+    ] {
+        let wrong = done(&mut sandbox.run(name, "1m", "touch x"));
+        assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+        assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
+    }
+
     let wrong = done(
         sandbox
             .bare(&["list"])
