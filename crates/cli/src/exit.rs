@@ -48,13 +48,17 @@ impl Failure {
         Self::new(USAGE, message)
     }
 
-    /// The same before the command of this lock has started: a failure of the store says so.
+    /// The same before the command of this lock has started: a failure of the store says so. It
+    /// names the lock once, and the option as it is written on the command line.
     pub(crate) fn not_started(self, name: &str) -> Self {
         if self.code != STORE {
             return self;
         }
+        let lock = format!("lock {name:?} in ");
+        let why = self.message.strip_prefix(&lock).unwrap_or(&self.message);
+        let why = why.replace("raise lock_at_most_for", "raise --lock-at-most-for");
         Self {
-            message: format!("{name}: the command was not started: {}", self.message),
+            message: format!("{name}: the command was not started: {why}"),
             ..self
         }
     }
@@ -85,5 +89,24 @@ impl From<Error> for Failure {
             may_pass: error.is_retryable(),
             ..Self::new(code, format!("{error:#}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_before_the_start_names_the_lock_once_and_the_option() {
+        let late = Error::new(ErrorKind::Unavailable, "too late: raise lock_at_most_for")
+            .with_lock("a\"b")
+            .with_store("sqlite");
+        assert_eq!(
+            Failure::from(late).not_started("a\"b").message(),
+            "a\"b: the command was not started: sqlite: too late: raise --lock-at-most-for"
+        );
+        let wrong = Error::new(ErrorKind::InvalidInput, "wrong").with_lock("a");
+        let message = "lock \"a\": wrong";
+        assert_eq!(Failure::from(wrong).not_started("a").message(), message);
     }
 }

@@ -331,7 +331,8 @@ fn a_lease_that_is_used_up_before_the_command_starts_gives_69() {
     assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
     let done = done(&mut sandbox.run("a", "1ms", "echo x > started"));
     assert_eq!(done.code, 69, "{}", done.stderr);
-    assert!(done.stderr.contains("lock_at_most_for") || done.stderr.contains("--lock-at-most-for"));
+    let advice = "raise --lock-at-most-for";
+    assert!(done.stderr.contains(advice), "{}", done.stderr);
     assert!(!sandbox.path("started").exists());
 }
 

@@ -44,6 +44,24 @@ fn five_terms_in_a_row_do_not_give_the_slot_up() {
     is_open(&sandbox, &NOT_LOST);
 }
 
+#[test]
+fn a_term_in_the_pause_after_a_failure_is_reported_as_such() {
+    let sandbox = Sandbox::new();
+    let options = [&NOT_LOST[..3], &["--retry-backoff", "1m"]].concat();
+    let script = "echo x >> started; exit 3";
+    let pausing = run(&sandbox, &options, script).spawn().unwrap();
+    sandbox.await_lines("started", 1);
+    eventually("the pause", || sandbox.lock("a")["state"] == "at-least");
+    pause(Duration::from_millis(500));
+    signal(pausing.id(), Signal::TERM);
+    let ended = end(pausing);
+    assert_eq!(ended.code, 143, "{}", ended.stderr);
+    let said = "shedlock: a: stopped by SIGTERM before the next attempt; the command was not \
+                started again\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+    assert_eq!(sandbox.read("started"), "x\n");
+}
+
 /// SQLite does not answer while another process writes. The lock is granted after the TERM.
 #[test]
 fn a_term_while_the_lock_is_asked_for_leaves_the_slot_open() {
