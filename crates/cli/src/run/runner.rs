@@ -18,7 +18,7 @@ use crate::args::{AT_LEAST, AT_MOST, RunArgs, origin};
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::terminal::Terminal;
-use crate::watchdog::Ended;
+use crate::watchdog::{Ended, StopReason};
 
 /// What all turns of one `run` share.
 pub(super) struct Runner<'a> {
@@ -152,6 +152,13 @@ impl<'a> Runner<'a> {
         let why = match released {
             Some(Release::Failed(error)) => format!("{error:#}"),
             None => format!("lock {:?}: the store did not reply", name.as_str()),
+            Some(Release::Lost) if ended.as_ref().is_ok_and(is_uncut) => {
+                self.terminal.notice(&format!(
+                    "{name}: the lease was lost before the command ended; another run may have \
+                     overlapped it"
+                ));
+                return;
+            }
             // The loss is reported with the reason for which the command was stopped.
             Some(_) => return,
         };
@@ -167,6 +174,11 @@ fn lock(args: &RunArgs, slot: Option<Slot>, wait: Duration) -> LockConfig {
         Some(slot) => slot::claimed_by(lock, slot, args),
         None => lock,
     }
+}
+
+/// Whether the command ended by itself, so that nothing has reported a loss of its lease yet.
+fn is_uncut(ended: &Ended) -> bool {
+    matches!(ended.stopped, None | Some(StopReason::LeftBehind))
 }
 
 async fn told_to_end(signals: &mut Signals) {
