@@ -161,9 +161,9 @@ pub(crate) struct RunArgs {
     /// waits after a failure (--retry-backoff) and tries the slot again, up to --max-attempts
     /// attempts in all, counting the first. If this host dies, the next start on any host runs the
     /// unfinished slot before its own; a start that waits with --lock-wait does so as soon as the
-    /// lease has ended. A run that is stopped by a signal to this program (SIGTERM, Ctrl-C) does not
-    /// count as an attempt. Slots run in order. A command that succeeded may run again if its host
-    /// died before recording that: it must be idempotent.
+    /// lease has ended. A run that is stopped by a signal to this program (SIGTERM, Ctrl-C) does
+    /// not count as an attempt. Slots run in order. A command that succeeded may run again if its
+    /// host died before recording that: it must be idempotent.
     ///
     /// A slot for which no host started this program (all hosts were down, or none had this line in
     /// its crontab) is not run later: the next start takes its own slot. (The scheduler of the Rust

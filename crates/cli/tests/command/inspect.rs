@@ -175,7 +175,7 @@ fn unlock_frees_by_force_and_prints_the_former_holder() {
     let ended = end(holder);
     let said = "shedlock: a: the lease was lost before the command ended; another run may have \
                 overlapped it\n";
-    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
     assert_eq!(sandbox.lock("a")["locked_until"], lock["locked_until"]);
     let absent = done(&mut sandbox.shedlock(&["unlock", "--force", "b"]));
     assert_eq!(absent.code, 1);
