@@ -50,7 +50,13 @@ fn kept(name: &str) -> PathBuf {
 }
 
 fn cargo() -> Command {
-    let mut command = Command::new(env!("CARGO"));
+    in_checkout(env!("CARGO"))
+}
+
+/// A program in the checkout, without the variables that cargo has set for this test: some build scripts run again
+/// when they change.
+fn in_checkout(program: &str) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars() {
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(name);
@@ -198,9 +204,9 @@ fn the_command_runs_as_shown_and_the_second_one_is_skipped() {
     };
     let home = tempfile::tempdir().unwrap();
     let paste = || {
-        let mut shell = Command::new("sh");
-        shell.args(["-euc", lines]).current_dir(root());
+        let mut shell = in_checkout("sh");
         shell
+            .args(["-euc", lines])
             .env("HOME", home.path())
             .env_remove("XDG_STATE_HOME")
             .env_remove("SHEDLOCK_STORE");
@@ -212,6 +218,8 @@ fn the_command_runs_as_shown_and_the_second_one_is_skipped() {
         }
         shell
     };
+    // So that the second one does not wait for cargo until the first one has ended.
+    succeed(cargo().args(["build", "--quiet", "--package", "shedlock-cli"]));
     let mut terminals = [(); 2].map(|()| Terminal::start(&mut paste()));
     let (sender, receiver) = mpsc::channel();
     for terminal in &mut terminals {
