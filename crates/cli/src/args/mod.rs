@@ -187,7 +187,7 @@ pub(crate) struct UnlockArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Correct which scheduled time (slot) a lock took last
+/// Correct the record of the last scheduled time (slot) taken under a lock
 ///
 /// A slot is a scheduled time of `shedlock run --schedule` or `--every`.
 #[derive(Debug, Args)]
@@ -209,8 +209,9 @@ pub(crate) enum SlotCommand {
 ///
 /// Without --to, this sets a last slot that is ahead of the store's clock to the store's current
 /// time, and the next slot runs; a last slot in the past is left as it is. With --to, it sets any
-/// time: an earlier one to run slots again, or a later one to leave some out. A slot under
-/// --must-not-be-lost that is not yet done is given up.
+/// time: an earlier one so that slots can be taken again (`shedlock run` takes only the newest one,
+/// the library's scheduler all of them under must_not_be_lost), or a later one to leave some out.
+/// A slot under --must-not-be-lost that is not yet done is given up.
 ///
 /// Prints the new and the previous value on stdout (json: `last_slot` is the new value, `lock` the
 /// state before). The exit code is 1 if nothing was set. A running lease continues.

@@ -98,7 +98,8 @@ pub(crate) struct RunArgs {
     /// Wait up to this long for a held lock instead of skipping at once
     ///
     /// Attempts are repeated, also while the store cannot be reached. A slot that another host has
-    /// taken is skipped at once, since it will never be free again.
+    /// taken is skipped at once, since it will never be free again; under --must-not-be-lost, only
+    /// once it is done or given up.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) lock_wait: Option<Duration>,
     /// The cron expression of the timer that starts this program: the command runs once for each of

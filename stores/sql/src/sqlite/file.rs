@@ -96,7 +96,7 @@ fn make(place: &Place) -> Result<bool> {
     if start[..read].iter().any(|byte| *byte != 0) && start != *HEADER {
         return Err(refused(
             path,
-            "it is not a SQLite database; set another file",
+            "it is not a SQLite database; name another file in the store's URL",
         ));
     }
     Ok(found.len() == 0)
