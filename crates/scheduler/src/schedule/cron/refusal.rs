@@ -85,11 +85,12 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         if is_number(end) {
             return format!("{name} {end} is not in {numbers}");
         }
-        if let Some((day, week)) = end.split_once('#')
-            && is_number(week)
-            && is_read(day, nth, parser)
-            && is_read(&format!("{day}#2"), nth, parser)
-        {
+        let is_wrong_week = |(day, week): &(&str, &str)| {
+            is_number(week)
+                && is_read(day, nth, parser)
+                && is_read(&format!("{day}#2"), nth, parser)
+        };
+        if let Some((day, _)) = end.split_once('#').filter(is_wrong_week) {
             return format!("in {end:?}, the number after # must be 1-5, like {day}#2");
         }
         return not_one(end);
