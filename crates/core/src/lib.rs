@@ -56,6 +56,7 @@ pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
 pub use duration::{LockDuration, parse_duration};
+// For the messages of the other crates.
 pub use error::{Error, ErrorKind};
 pub use executor::Executor;
 pub use held_lock::HeldLock;
@@ -82,6 +83,8 @@ pub use scope::{
 pub use slot::Slot;
 pub use slot_state::SlotState;
 pub use store_clock::{BoundedAttempt, StoreClock};
+#[doc(hidden)]
+pub use text::duration as format_duration;
 pub use unverified::{is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};

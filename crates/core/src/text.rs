@@ -26,7 +26,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Formats a duration as `1h 30m` or `500ms`, the form that [`crate::parse_duration`] reads.
-pub(crate) fn duration(duration: Duration) -> String {
+pub fn duration(duration: Duration) -> String {
     const UNITS: [(&str, u128); 7] = [
         ("d", 86_400_000_000_000),
         ("h", 3_600_000_000_000),

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use shedlock_documentation::root;
 
 /// A Markdown file: its links, and the anchors of its headings.
 #[derive(Default)]
@@ -17,10 +18,7 @@ struct Page {
 
 #[test]
 fn every_link_leads_to_a_file_and_to_a_heading_in_it() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .unwrap();
+    let root = root();
     let mut pages = BTreeMap::new();
     collect(root, &mut pages);
     assert!(pages.len() > 50, "only {} Markdown files", pages.len());

@@ -11,6 +11,7 @@ use std::thread;
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use rustix::process::{Pid, Signal, kill_process_group};
+use shedlock_documentation::root;
 
 /// The fenced blocks of README: the language, and the text.
 fn blocks() -> Vec<(String, String)> {
@@ -35,11 +36,6 @@ fn blocks() -> Vec<(String, String)> {
 fn blocks_in(language: &str) -> Vec<String> {
     let blocks = blocks().into_iter().filter(|(of, _)| of == language);
     blocks.map(|(_, text)| text).collect()
-}
-
-fn root() -> &'static Path {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    root.unwrap()
 }
 
 /// A folder that is kept between runs, so that what is built in it is built once.

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use shedlock_documentation::root;
 
 /// Files that may contain a word, with the reason.
 const EXCEPTIONS: [(&str, &str, &str); 1] = [(
@@ -38,11 +38,6 @@ fn ruled_out() -> Vec<String> {
         }
     }
     words
-}
-
-fn root() -> &'static Path {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    root.unwrap()
 }
 
 /// All files that git keeps, or would keep.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Error, ErrorKind, format_duration};
 
 use super::LONGEST;
 
@@ -18,7 +18,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 impl Grid {
     pub(super) fn new(period: Duration) -> Result<Self, Error> {
         let refused = |why: &str| {
-            let message = format!("cannot run every {}: {why}", written(period));
+            let message = format!("cannot run every {}: {why}", format_duration(period));
             Err(Error::new(ErrorKind::InvalidInput, message))
         };
         if period < SHORTEST {
@@ -52,32 +52,6 @@ impl Grid {
 
     pub(super) fn first_after(&self, now: i64) -> Option<i64> {
         self.newest_at(now)?.checked_add(self.period)
-    }
-}
-
-/// Formats a duration as people write it: `0s`, `1h 30m`, `1us`.
-fn written(duration: Duration) -> String {
-    const UNITS: [(&str, u128); 7] = [
-        ("d", 86_400_000_000_000),
-        ("h", 3_600_000_000_000),
-        ("m", 60_000_000_000),
-        ("s", 1_000_000_000),
-        ("ms", 1_000_000),
-        ("us", 1_000),
-        ("ns", 1),
-    ];
-    let mut rest = duration.as_nanos();
-    let mut parts = Vec::new();
-    for (unit, nanos) in UNITS {
-        if rest >= nanos {
-            parts.push(format!("{}{unit}", rest / nanos));
-            rest %= nanos;
-        }
-    }
-    if parts.is_empty() {
-        "0s".to_owned()
-    } else {
-        parts.join(" ")
     }
 }
 
