@@ -245,6 +245,26 @@ async fn an_attempt_on_a_held_lock_waits_for_no_writer_and_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_behind_another_one_can_be_retried() {
+    let (_folder, path) = folder();
+    let options = "connect_timeout=50ms&busy_timeout=2s";
+    let provider = connect(&path, options).await.unwrap();
+    let mut writer = open(&path).await;
+    run(&mut writer, "BEGIN IMMEDIATE").await;
+    let requests = [request("first"), request("second")];
+    let (first, second) = tokio::join!(
+        provider.attempt(&requests[0]),
+        provider.attempt(&requests[1])
+    );
+    for error in [first.unwrap_err(), second.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+        assert!(error.to_string().contains("retry later"), "{error}");
+    }
+    run(&mut writer, "ROLLBACK").await;
+    free(&provider, &take(&provider, "second").await).await;
+}
+
+#[tokio::test]
 async fn a_record_of_another_kind_is_reported_never_compared() {
     let (_folder, path) = folder();
     let mut connection = open(&path).await;

@@ -127,7 +127,12 @@ fn probe(options: &Options) -> String {
 
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     let message = match class {
-        Class::NotSent | Class::Refused => {
+        Class::NotSent => {
+            "cannot get a connection to the file in time: another process keeps the file locked, \
+             or other calls of this process are waiting for it; nothing was written; retry later, \
+             and look for long transactions on this file"
+        }
+        Class::Refused => {
             "cannot open the file as a SQLite database; check the file, or set another one"
         }
         Class::Busy => {
@@ -146,7 +151,7 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     };
     let kind = match class {
         Class::ReplyLost if writes => ErrorKind::OutcomeUnknown,
-        Class::Busy | Class::ReplyLost => ErrorKind::Unavailable,
+        Class::NotSent | Class::Busy | Class::ReplyLost => ErrorKind::Unavailable,
         _ => ErrorKind::Configuration,
     };
     Some((kind, message))
