@@ -148,6 +148,7 @@ impl StoreProfile {
             ("law13", round_trips),
             ("extend", yes(capabilities.extend)),
             ("list", yes(capabilities.list)),
+            ("pause", yes(capabilities.pause)),
             (
                 "longest",
                 longest_lock(capabilities.longest_lock_at_most_for),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use crate::text;
-use crate::{Lease, LockRecord, Slot};
+use crate::{Lease, LockRecord, Pause, Slot};
 
 /// The result of an attempt at a lock. A provider grants a [`Lease`], and
 /// [`Executor::lock`](crate::Executor::lock) returns a [`HeldLock`](crate::HeldLock).
@@ -35,11 +35,12 @@ impl<L> Attempt<L> {
 pub struct Skip {
     /// The reason.
     pub reason: SkipReason,
-    /// The owner in the record: our form (`host/process/random`) or ShedLock's host.
+    /// The owner in the record: our form (`host/process/random`), ShedLock's host, or a
+    /// [`Pause`].
     pub owner: Option<String>,
     /// The latest time at which the lock becomes free, by the provider's clock.
     pub until: Option<SystemTime>,
-    /// The last slot that was taken.
+    /// The last slot that was taken, or the end of a pause that covers later ones.
     pub last_slot: Option<Slot>,
 }
 
@@ -49,6 +50,8 @@ pub struct Skip {
 pub enum SkipReason {
     /// Another owner's lease runs.
     Held,
+    /// An operator has paused the lock. [`Skip::owner`] is the [`Pause`].
+    Paused,
     /// The last lease was unlocked, and its `lock_at_least_for` still runs.
     AtLeast,
     /// This slot, or a later one, was taken before.
@@ -107,6 +110,10 @@ impl fmt::Display for Skip {
             SkipReason::Held => {
                 write!(f, "held by {}", owner.as_deref().unwrap_or("another owner"))?
             }
+            SkipReason::Paused => match self.owner.as_deref().and_then(Pause::parse) {
+                Some(pause) => write!(f, "paused {pause}")?,
+                None => f.write_str("paused")?,
+            },
             SkipReason::AtLeast => {
                 f.write_str("kept by lock_at_least_for")?;
                 if let Some(owner) = owner {
@@ -194,6 +201,9 @@ pub enum ForcedUnlock {
     NotHeld,
     /// The record names another owner than the expected one. Nothing was changed.
     OwnerDiffers(LockRecord),
+    /// The lock is paused. Nothing was changed: [`resume`](crate::LockProvider::resume) ends a
+    /// pause.
+    Paused(LockRecord),
 }
 
 /// The result of a reset of the last slot.

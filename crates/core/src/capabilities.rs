@@ -34,6 +34,8 @@ pub struct Capabilities {
     pub names_holder: bool,
     /// Whether all locks can be listed.
     pub list: bool,
+    /// Whether an operator can pause locks.
+    pub pause: bool,
     /// How much later than requested the lock may become free: the time resolution of the store.
     pub granularity: Duration,
     /// The longest `lock_at_most_for` that the store can express.
@@ -103,6 +105,7 @@ impl Capabilities {
             extend: true,
             names_holder: true,
             list: true,
+            pause: true,
             granularity: Duration::ZERO,
             longest_lock_at_most_for: Duration::MAX,
             longest_call: Duration::from_secs(10),

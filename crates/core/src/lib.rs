@@ -27,6 +27,7 @@ mod metrics_listener;
 mod name;
 mod outcome;
 mod owner;
+mod pause;
 mod provider;
 mod record;
 mod request;
@@ -69,6 +70,7 @@ pub use metrics_listener::MetricsListener;
 pub use name::LockName;
 pub use outcome::Outcome;
 pub use owner::Owner;
+pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};
 pub use provider::LockProvider;
 pub use record::{LockRecord, LockState, listed};
 pub use request::{

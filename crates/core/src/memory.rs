@@ -11,8 +11,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
-    LockName, LockProvider, LockRecord, Migration, Owner, ProviderIdentity, ResetSlotRequest, Skip,
-    Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
+    LockName, LockProvider, LockRecord, LockState, Migration, Owner, PauseRequest, Paused,
+    ProviderIdentity, ResetSlotRequest, ResumeRequest, Resumed, Skip, Slot, SlotEnd, SlotReset,
+    SlotState, Unlock, UnlockRequest,
 };
 
 /// Implements the whole contract over a map in memory.
@@ -161,7 +162,7 @@ impl MemoryProvider {
             is_released: false,
             locked_at: now,
             locked_until,
-            fencing_token: Some(micros(now).max(stored_token.map_or(0, |token| token + 1))),
+            fencing_token: Some(next_token(stored_token, now)),
             slots: before
                 .map(|record| record.slots)
                 .unwrap_or_default()
@@ -236,6 +237,9 @@ impl MemoryProvider {
             return ForcedUnlock::NotHeld;
         }
         let before = record.as_record(request.name(), now);
+        if before.state == LockState::Paused {
+            return ForcedUnlock::Paused(before);
+        }
         if request
             .expected_owner()
             .is_some_and(|expected| before.owner.as_deref() != Some(expected))
@@ -267,6 +271,56 @@ impl MemoryProvider {
             before,
             last_slot: to,
         })
+    }
+
+    fn try_pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let locked_until = after(now, request.duration(now, LONGEST)?)?;
+        let found = records.get(request.name());
+        let before = found.map(|record| record.as_record(request.name(), now));
+        match &before {
+            Some(record) if record.pause().is_some_and(|pause| request.is_pause(&pause)) => {
+                let until = record.locked_until.unwrap_or(locked_until);
+                return Ok(Paused::done(before, until));
+            }
+            Some(record) if record.state == LockState::Held && !request.is_replacing_holder() => {
+                return Ok(Paused::Held(record.clone()));
+            }
+            _ => {}
+        }
+        let token = found.and_then(|record| record.fencing_token);
+        let slots = found.map(|record| record.slots).unwrap_or_default();
+        let record = Record {
+            owner: request.owner().into(),
+            is_released: false,
+            locked_at: now,
+            locked_until,
+            fencing_token: Some(next_token(token, now)),
+            slots: slots.paused_until(Slot::at(locked_until)?),
+        };
+        records.insert(request.name().clone(), record);
+        Ok(Paused::done(before, locked_until))
+    }
+
+    fn try_resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let Some(record) = records.get_mut(request.name()) else {
+            return Ok(Resumed::NotPaused(None));
+        };
+        let before = record.as_record(request.name(), now);
+        if before.state != LockState::Paused {
+            return Ok(Resumed::NotPaused(Some(before)));
+        }
+        record.is_released = true;
+        record.locked_until = now;
+        record.slots = if request.is_catching_up() {
+            record.slots.caught_up()
+        } else {
+            record.slots.paused_until(Slot::at(now)?)
+        };
+        Ok(Resumed::Resumed(before))
     }
 
     fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
@@ -362,6 +416,10 @@ fn check_longest(lock_at_most_for: Duration) -> Result<(), Error> {
         ErrorKind::InvalidInput,
         "lock_at_most_for is longer than a hundred years",
     ))
+}
+
+fn next_token(stored: Option<u64>, now: SystemTime) -> u64 {
+    micros(now).max(stored.map_or(0, |token| token + 1))
 }
 
 fn slot_ahead(slot: Slot, now: SystemTime) -> Error {
@@ -461,6 +519,14 @@ impl LockProvider for MemoryProvider {
         request: &'a ResetSlotRequest,
     ) -> BoxFuture<'a, Result<SlotReset, Error>> {
         Box::pin(async move { self.try_reset_slot(request).map_err(|e| self.context(e)) })
+    }
+
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(async move { self.try_pause(request).map_err(|e| self.context(e)) })
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(async move { self.try_resume(request).map_err(|e| self.context(e)) })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -45,15 +45,15 @@ impl Owner {
     /// Creates a new owner with a given random part.
     pub(crate) fn drawn(prefix: Option<&str>, chance: u64) -> Result<Self, Error> {
         let Some(prefix) = prefix else {
-            return Ok(Self::after(format_args!(""), chance));
+            return Ok(Self::of_host(format_args!(""), chance));
         };
         check_prefix(prefix)?;
-        Ok(Self::after(format_args!("{prefix}:"), chance))
+        Ok(Self::of_host(format_args!("{prefix}:"), chance))
     }
 
     /// Appends host, process and random part to the prefix. Assembled on the stack, since every
     /// attempt creates an owner.
-    fn after(prefix: fmt::Arguments<'_>, chance: u64) -> Self {
+    pub(crate) fn of_host(prefix: fmt::Arguments<'_>, chance: u64) -> Self {
         let mut text = [0; Self::MAX_LEN];
         let mut rest = &mut text[..];
         // Neither number is cached. A process that forks must not share its parent's identity, and

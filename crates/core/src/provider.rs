@@ -5,7 +5,8 @@ use std::fmt;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest, Resumed,
+    SlotReset, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
@@ -89,7 +90,7 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         request: &'a ListRequest,
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>>;
 
-    /// Frees a lock, whoever holds it. For operators.
+    /// Frees a lock, whoever holds it, unless it is paused. For operators.
     fn force_unlock<'a>(
         &'a self,
         request: &'a ForceUnlockRequest,
@@ -103,13 +104,24 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         request: &'a ResetSlotRequest,
     ) -> BoxFuture<'a, Result<SlotReset, Error>> {
         Box::pin(async move {
-            Err(Error::new(
-                ErrorKind::Unsupported,
-                "this store does not support setting the last slot of a lock",
-            )
-            .with_lock(request.name().as_str())
-            .with_store(self.store()))
+            let what = "setting the last slot of a lock";
+            Err(unsupported(what, request.name(), self.store()))
         })
+    }
+
+    /// Pauses a lock: an operator holds it until it is resumed or until the pause ends. For
+    /// operators.
+    ///
+    /// The owner in the record becomes [`PauseRequest::owner`], by a write that takes effect only
+    /// if the record has not changed since it was read. If the call is repeated after a lost reply,
+    /// it returns the pause that it finds.
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(async move { Err(unsupported(PAUSES, request.name(), self.store())) })
+    }
+
+    /// Ends the pause of a lock. For operators.
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(async move { Err(unsupported(PAUSES, request.name(), self.store())) })
     }
 
     /// Checks that the store is reachable and set up as this provider needs it. Afterwards
@@ -148,4 +160,13 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
             )
         })
     }
+}
+
+const PAUSES: &str = "pausing locks";
+
+fn unsupported(what: &str, name: &LockName, store: &str) -> Error {
+    let message = format!("this store does not support {what}");
+    Error::new(ErrorKind::Unsupported, message)
+        .with_lock(name.as_str())
+        .with_store(store)
 }

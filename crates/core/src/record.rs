@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::{Error, ErrorKind, LockName, Owner, Skip, SkipReason, Slot, SlotState};
+use crate::{Error, ErrorKind, LockName, Owner, Pause, Skip, SkipReason, Slot, SlotState};
 
 /// A lock as its record shows it, whether it is ours or ShedLock's.
 ///
@@ -16,7 +16,8 @@ pub struct LockRecord {
     /// The state of the lock according to the record.
     pub state: LockState,
     /// The owner in the record, without the mark that an unlock adds: our form
-    /// (`host/process/random`) or ShedLock's host. If the lock is free, this is the last owner.
+    /// (`host/process/random`), ShedLock's host, or a [`Pause`]. If the lock is free, this is the
+    /// last owner.
     pub owner: Option<String>,
     /// When the lock was last acquired, by the provider's clock.
     pub locked_at: Option<SystemTime>,
@@ -27,8 +28,9 @@ pub struct LockRecord {
     /// The last slot that was taken. If that slot was given back because its task never started,
     /// this is the instant just before it.
     pub last_slot: Option<Slot>,
-    /// The last slot that a run marked as done. If it is earlier than
-    /// [`last_slot`](Self::last_slot), the run of `last_slot` is in progress, failed, or died.
+    /// The last slot that counts as done, because a run marked it so or a pause covers it. If it is
+    /// earlier than [`last_slot`](Self::last_slot), the run of `last_slot` is in progress, failed,
+    /// or died. If it is later, slots up to it were covered by a pause, whose end it is.
     pub last_slot_done: Option<Slot>,
     /// How many attempts were made at [`last_slot`](Self::last_slot), if it must not be lost and is
     /// not done yet. Runs that never started, and runs that a shutdown interrupted, do not count.
@@ -61,6 +63,8 @@ pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Opt
 pub enum LockState {
     /// A lease runs.
     Held,
+    /// An operator has paused the lock; see [`LockRecord::pause`].
+    Paused,
     /// Unlocked, but `lock_at_least_for` keeps it taken.
     AtLeast,
     /// Any owner may take it.
@@ -91,6 +95,7 @@ impl LockRecord {
         let state = match (is_locked, released) {
             (false, _) => LockState::Free,
             (true, true) => LockState::AtLeast,
+            (true, false) if Pause::parse(stored_owner).is_some() => LockState::Paused,
             (true, false) => LockState::Held,
         };
         let mut record = Self::new(name, state);
@@ -107,26 +112,39 @@ impl LockRecord {
         self
     }
 
+    /// Returns the slots of the record.
+    pub fn slots(&self) -> SlotState {
+        SlotState::new(self.last_slot, self.last_slot_done, self.slot_attempts)
+    }
+
+    /// Returns who has paused the lock, if it is paused.
+    pub fn pause(&self) -> Option<Pause<'_>> {
+        let owner = self.owner.as_deref()?;
+        Pause::parse(owner).filter(|_| self.state == LockState::Paused)
+    }
+
     /// Returns the skip for an attempt that this record blocks. For a free lock, the skip reports
     /// that another attempt must have competed.
     pub fn as_skip(&self) -> Skip {
         let mut skip = Skip::new(match self.state {
             LockState::Held => SkipReason::Held,
+            LockState::Paused => SkipReason::Paused,
             LockState::AtLeast if self.slot_attempts.is_some() => SkipReason::BackingOff,
             LockState::AtLeast => SkipReason::AtLeast,
             LockState::Free => SkipReason::Contended,
         });
         skip.owner.clone_from(&self.owner);
         skip.until = self.locked_until;
-        skip.last_slot = self.last_slot;
+        skip.last_slot = self.slots().reached();
         skip
     }
 
     /// Returns the skip with this reason ([`SlotState::refusal`]). For providers.
     pub fn as_skip_for(&self, reason: SkipReason) -> Skip {
-        Skip {
-            reason,
-            ..self.as_skip()
+        let mut skip = self.as_skip();
+        if reason == SkipReason::SlotTaken {
+            skip.last_slot = self.last_slot.max(self.last_slot_done);
         }
+        Skip { reason, ..skip }
     }
 }

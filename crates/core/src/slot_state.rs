@@ -11,7 +11,9 @@ use crate::{AttemptRequest, Completion, LockState, SkipReason, Slot, SlotEnd};
 pub struct SlotState {
     /// The last slot that was taken, or the instant just before a slot that was given back.
     pub last: Option<Slot>,
-    /// The last slot that a run marked as done.
+    /// The last slot that counts as done: a run marked it so, or a pause ended at this instant.
+    /// After a pause it is later than `last`. Slots up to it count as taken, except `last` while
+    /// that must still be done.
     pub done: Option<Slot>,
     /// How many attempts were made at `last`, while it must still be done; 0 if none of them
     /// counts.
@@ -34,7 +36,8 @@ impl SlotState {
     /// `shedlock_at` is when the record was last acquired, if ShedLock acquired it, and `lock` is
     /// the state of the lock. A takeover, which waits for the lock to be free, is not refused here
     /// while the lock is taken: it is reported like any held lock. A slot whose attempts are used
-    /// up is reported as given up once its last attempt no longer holds the lock.
+    /// up is reported as given up once its last attempt no longer holds the lock. While the lock is
+    /// paused no slot is refused: the pause is the reason to report.
     pub fn refusal(
         &self,
         request: &AttemptRequest,
@@ -42,7 +45,14 @@ impl SlotState {
         lock: LockState,
     ) -> Option<SkipReason> {
         let slot = request.slot()?;
+        if lock == LockState::Paused {
+            return None;
+        }
         if shedlock_at.is_some_and(|at| at >= slot.instant()) {
+            return Some(SkipReason::SlotTaken);
+        }
+        let must_be_done = self.attempts.is_some() && self.last == Some(slot);
+        if !must_be_done && self.done.is_some_and(|done| slot <= done) {
             return Some(SkipReason::SlotTaken);
         }
         let last = self.last?;
@@ -63,7 +73,9 @@ impl SlotState {
         // A run of ShedLock at or after the open slot counts as its completion.
         let pending =
             self.attempts.is_some_and(is_open) && shedlock_at.is_none_or(|at| at < last.instant());
-        let gap = request.previous_slot().is_some_and(|before| last < before);
+        let gap = request
+            .previous_slot()
+            .is_some_and(|before| self.last.max(self.done) < Some(before));
         (pending || gap).then_some(SkipReason::SlotPending)
     }
 
@@ -116,17 +128,46 @@ impl SlotState {
     pub fn done(self, slot: Slot) -> Self {
         Self {
             last: self.last,
-            done: Some(slot),
+            done: self.done.max(Some(slot)),
             attempts: None,
         }
     }
 
-    /// Returns the state after an operator has set the last slot.
+    /// Returns the state after an operator has set the last slot: slots after it can be taken.
     pub fn reset(self, to: Slot) -> Self {
         Self {
             last: Some(to),
-            done: self.done,
+            done: self.done.min(Some(to)),
             attempts: None,
+        }
+    }
+
+    /// Returns the state after a pause that ends, or has ended, at this instant: slots up to it
+    /// count as taken, except a slot that must still be done.
+    ///
+    /// A pause writes it when it begins, because nothing is written when it ends by itself.
+    pub fn paused_until(self, end: Slot) -> Self {
+        Self {
+            done: Some(end),
+            ..self
+        }
+    }
+
+    /// Returns the state after the end of a pause whose slots are to run: those after the last one
+    /// taken can be taken.
+    pub fn caught_up(self) -> Self {
+        Self {
+            done: self.done.min(self.last),
+            ..self
+        }
+    }
+
+    /// Returns the slot up to which all slots are taken or done, or the open one that comes next.
+    pub fn reached(&self) -> Option<Slot> {
+        if self.attempts.is_some() {
+            self.last
+        } else {
+            self.last.max(self.done)
         }
     }
 }

@@ -37,7 +37,7 @@ pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};
 pub use slots::{check_slot, refusal, slot_ahead};
-pub use store::{Changed, End, Ended, Seen, Store};
+pub use store::{Change, Changed, End, Ended, LeaseChange, Seen, Store};
 pub use time::TimeMode;
 #[cfg(feature = "crypto-choice")]
 pub use tls::check_crypto_choice;

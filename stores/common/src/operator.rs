@@ -1,22 +1,35 @@
 //! The manual operations of an operator, built on a read and a conditional write.
 
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Error, ForceUnlockRequest, ForcedUnlock, LockState, ResetSlotRequest, Slot, SlotReset,
-    SlotState,
+    AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, LockRecord, LockState, Owner,
+    PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SlotState,
 };
 
+use crate::cas::after;
 use crate::errors::{Result, unavailable, unknown};
-use crate::store::{Changed, Store};
+use crate::limits::HUNDRED_YEARS;
+use crate::store::{Change, Changed, LeaseChange, Seen, Store};
 
 /// How many rounds a call makes before it returns an error. A round is lost only if another client
 /// won it.
 pub const ROUNDS: usize = 4;
 
+/// How long a lock whose record is created for a pause is held before the pause replaces it.
+const CREATION: Duration = Duration::from_secs(5);
+
 /// Returns the error for a call that lost every one of its [`ROUNDS`].
 pub fn contended() -> Error {
     unavailable("other clients kept changing the lock before it could be written: retry")
+}
+
+/// Returns the error for a change whose reply was lost and whose record has changed since. The same
+/// request must not hit the current holder, who may have taken the lock since.
+fn overtaken(what: &str) -> Error {
+    unknown(format!(
+        "the reply to {what} was lost, and the lock has changed since: inspect it before you retry"
+    ))
 }
 
 pub(crate) async fn force_unlock<S: Store>(
@@ -30,21 +43,21 @@ pub(crate) async fn force_unlock<S: Store>(
         let Some(seen) = seen.filter(|seen| seen.record.state != LockState::Free) else {
             return Ok(ForcedUnlock::NotHeld);
         };
+        if seen.record.state == LockState::Paused {
+            return Ok(ForcedUnlock::Paused(seen.record));
+        }
         let differs = |expected| seen.record.owner.as_deref() != Some(expected);
         if request.expected_owner().is_some_and(differs) {
             return Ok(ForcedUnlock::OwnerDiffers(seen.record));
         }
-        match store.free(name, &seen).await? {
+        let freed = Change {
+            lease: LeaseChange::End,
+            slots: None,
+        };
+        match store.change(name, &seen, &freed).await? {
             Changed::Done => return Ok(ForcedUnlock::Freed(seen.record)),
             Changed::Raced => {}
-            // The same request must not force out the current holder, who may have taken the lock
-            // since.
-            Changed::Overtaken => {
-                return Err(unknown(
-                    "the reply to a forced unlock was lost, and the lock has changed since: \
-                     inspect it before you retry",
-                ));
-            }
+            Changed::Overtaken => return Err(overtaken("a forced unlock")),
         }
     }
     Err(contended())
@@ -60,20 +73,118 @@ pub(crate) async fn reset_slot<S: Store>(
         let Some(seen) = store.look(name).await? else {
             return Ok(SlotReset::NoSlot);
         };
-        let record = &seen.record;
-        let Some(last) = record.last_slot else {
+        let Some(last) = seen.record.last_slot else {
             return Ok(SlotReset::NoSlot);
         };
-        let now = record.read_at.unwrap_or(UNIX_EPOCH);
+        let now = now(store, &seen);
         let to = match request.slot() {
             Some(slot) => slot,
             None if last.instant() <= now => return Ok(SlotReset::NotAhead(seen.record)),
             None => Slot::at(now)?,
         };
-        let slots = SlotState::new(Some(last), record.last_slot_done, record.slot_attempts);
-        if store.set_slots(name, &seen, slots.reset(to)).await? == Changed::Done {
+        let reset = Change {
+            lease: LeaseChange::Keep,
+            slots: Some(seen.record.slots().reset(to)),
+        };
+        if store.change(name, &seen, &reset).await? == Changed::Done {
             return Ok(SlotReset::reset(seen.record, to));
         }
     }
     Err(contended())
+}
+
+pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result<Paused> {
+    let name = request.name();
+    store.check_name(name)?;
+    let owner = request.owner();
+    let mut created: Option<Owner> = None;
+    for _ in 0..ROUNDS {
+        let Some(seen) = store.look(name).await? else {
+            // An ordinary attempt creates the record, and the pause replaces it.
+            let creation = AttemptRequest::new(name.clone(), Owner::generate(), CREATION);
+            let _ = store.attempt(&creation).await?;
+            created = Some(creation.owner().clone());
+            continue;
+        };
+        let record = &seen.record;
+        let now = now(store, &seen);
+        let longest = store.capabilities().longest_lock_at_most_for;
+        let longest = longest.min(HUNDRED_YEARS);
+        let lasts = request.duration(now, longest)?;
+        let until = after(now, lasts)?;
+        let is_created = |owner: &Owner| record.owner.as_deref() == Some(owner.as_str());
+        let is_created = created.as_ref().is_some_and(is_created);
+        if record.pause().is_some_and(|pause| request.is_pause(&pause)) {
+            let until = record.locked_until.unwrap_or(until);
+            return Ok(Paused::done(None, until));
+        }
+        let is_held = record.state == LockState::Held && !is_created;
+        if is_held && !request.is_replacing_holder() {
+            return Ok(Paused::Held(seen.record));
+        }
+        let pause = Change {
+            lease: LeaseChange::Take {
+                owner: &owner,
+                lasts,
+            },
+            slots: paused_until(store, record, Slot::at(until)?),
+        };
+        match store.change(name, &seen, &pause).await? {
+            Changed::Done => {
+                let before = (!is_created).then_some(seen.record);
+                return Ok(Paused::done(before, until));
+            }
+            Changed::Raced => {}
+            Changed::Overtaken => return Err(overtaken("a pause")),
+        }
+    }
+    Err(contended())
+}
+
+pub(crate) async fn resume<S: Store>(store: &S, request: &ResumeRequest) -> Result<Resumed> {
+    let name = request.name();
+    store.check_name(name)?;
+    for _ in 0..ROUNDS {
+        let seen = match store.look(name).await? {
+            Some(seen) if seen.record.state == LockState::Paused => seen,
+            other => return Ok(Resumed::NotPaused(other.map(|seen| seen.record))),
+        };
+        let record = &seen.record;
+        let slots = match record.locked_at {
+            _ if !request.is_catching_up() => {
+                paused_until(store, record, Slot::at(now(store, &seen))?)
+            }
+            _ if store.capabilities().completion => Some(record.slots().caught_up()),
+            Some(began) => paused_until(store, record, Slot::at(began)?.just_before()),
+            None => None,
+        };
+        let resumed = Change {
+            lease: LeaseChange::End,
+            slots,
+        };
+        match store.change(name, &seen, &resumed).await? {
+            Changed::Done => return Ok(Resumed::Resumed(seen.record)),
+            Changed::Raced => {}
+            Changed::Overtaken => return Err(overtaken("a resumption")),
+        }
+    }
+    Err(contended())
+}
+
+/// The slots of a lock whose pause ends at this instant. A store without marks of done slots keeps the last slot taken
+/// instead.
+fn paused_until<S: Store>(store: &S, record: &LockRecord, end: Slot) -> Option<SlotState> {
+    let capabilities = store.capabilities();
+    if capabilities.completion {
+        Some(record.slots().paused_until(end))
+    } else {
+        let slots = SlotState::new(Some(end), None, None);
+        capabilities.slots.then_some(slots)
+    }
+}
+
+/// The time at which a record was read, by the clock that judges its lease.
+fn now<S: Store>(store: &S, seen: &Seen<S::Version>) -> SystemTime {
+    let read_at = seen.record.read_at;
+    read_at.unwrap_or_else(|| store.clock().system_time())
 }

@@ -9,8 +9,8 @@ use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
-    LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
-    answered_within,
+    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
+    Resumed, SlotReset, Unlock, UnlockRequest, answered_within,
 };
 
 use crate::operator;
@@ -170,6 +170,16 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn reset_slot<'a>(&'a self, request: &'a ResetSlotRequest) -> BoxFuture<'a, Result<SlotReset>> {
         let reset = operator::reset_slot(&*self.store, request);
         Box::pin(self.call(request.name(), OutcomeUnknown, reset))
+    }
+
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused>> {
+        let pause = operator::pause(&*self.store, request);
+        Box::pin(self.call(request.name(), OutcomeUnknown, pause))
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed>> {
+        let resumption = operator::resume(&*self.store, request);
+        Box::pin(self.call(request.name(), OutcomeUnknown, resumption))
     }
 
     fn check(&self) -> BoxFuture<'_, Result<()>> {

@@ -2,9 +2,7 @@
 
 use std::time::SystemTime;
 
-use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, LockRecord, LockState, Skip, Slot, SlotState,
-};
+use shedlock_core::{AttemptRequest, Error, ErrorKind, LockRecord, LockState, Skip, Slot};
 
 use crate::errors::Result;
 
@@ -17,12 +15,7 @@ pub fn refusal(
     record: &LockRecord,
     shedlock_at: Option<SystemTime>,
 ) -> Option<Skip> {
-    let slots = SlotState::new(
-        record.last_slot,
-        record.last_slot_done,
-        record.slot_attempts,
-    );
-    match slots.refusal(request, shedlock_at, record.state) {
+    match record.slots().refusal(request, shedlock_at, record.state) {
         Some(reason) => Some(record.as_skip_for(reason)),
         None if record.state == LockState::Free => None,
         None => Some(record.as_skip()),

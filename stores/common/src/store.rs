@@ -23,15 +23,14 @@ pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
 /// - [`check_name`](Self::check_name) and [`check_duration`](Self::check_duration) have already accepted names and
 ///   durations.
 /// - [`end`](Self::end) is both an unlock and, unless [`withdraw`](Self::withdraw) is overridden, a withdrawal.
-/// - Forced unlocks and slot resets are implemented once, on [`look`](Self::look) and two conditional writes,
-///   [`free`](Self::free) and [`set_slots`](Self::set_slots).
+/// - The operations of operators (forced unlocks, slot resets, pauses) are implemented once, on [`look`](Self::look) and
+///   one conditional write, [`change`](Self::change).
 ///
 /// A store that keeps records with versions has less to implement: see [`VersionedStore`](crate::VersionedStore).
 ///
 /// Write the methods as `async fn`.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// The state of a record when it was read: the condition of [`free`](Self::free) and
-    /// [`set_slots`](Self::set_slots).
+    /// The state of a record when it was read: the condition of [`change`](Self::change).
     type Version: Send + Sync;
 
     /// The store's short name for messages: "etcd".
@@ -87,20 +86,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         name: &LockName,
     ) -> impl Future<Output = Result<Option<Seen<Self::Version>>>> + Send;
 
-    /// Frees a held lock at once, if its record has not changed since it was read. The record keeps the same owner,
-    /// marked as released.
-    fn free(
+    /// Changes a record for an operator, in one step, if it has not changed since it was read. Of the slots and the
+    /// lease, only those that the change replaces must be the same as when they were read; a change that ends a lease
+    /// or takes the lock must not hit a later lease.
+    fn change(
         &self,
         name: &LockName,
         seen: &Seen<Self::Version>,
-    ) -> impl Future<Output = Result<Changed>> + Send;
-
-    /// Replaces the slot state, if the record has not changed since it was read.
-    fn set_slots(
-        &self,
-        name: &LockName,
-        seen: &Seen<Self::Version>,
-        slots: SlotState,
+        change: &Change<'_>,
     ) -> impl Future<Output = Result<Changed>> + Send;
 
     /// As [`LockProvider::inspect`](shedlock_core::LockProvider::inspect). Unless overridden, it returns the record
@@ -130,6 +123,31 @@ pub struct Seen<V> {
     pub record: LockRecord,
     /// Identifies this state of the record.
     pub version: V,
+}
+
+/// What an operator changes in a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// What becomes of the lease.
+    pub lease: LeaseChange<'a>,
+    /// The new slot state; none if it stays as it is.
+    pub slots: Option<SlotState>,
+}
+
+/// What an operator makes of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseChange<'a> {
+    /// It stays as it is.
+    Keep,
+    /// The lock is free at once. The record keeps the owner, marked as released.
+    End,
+    /// An operator holds the lock: an acquisition like any other, with a new fencing token.
+    Take {
+        /// The owner text.
+        owner: &'a str,
+        /// How long the lock is held from now.
+        lasts: Duration,
+    },
 }
 
 /// The outcome of a conditional write.

@@ -8,11 +8,12 @@ use etcd_client::Client;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ExtendRequest, Extension,
     Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment, Owner, Skip,
-    SkipReason, Slot, SlotState, SystemClock,
+    SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store,
-    StoreProvider, check_slot, conflict, contended, maybe, overtaken, paged, refusal, whole_millis,
+    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
+    Seen, Store, StoreProvider, check_slot, conflict, contended, maybe, overtaken, paged, refusal,
+    whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -155,7 +156,7 @@ impl Store for EtcdStore {
             let value = write(now, request.owner().as_str()).into_bytes();
             let record = taken(request, &found, now, lease);
             let own = KeyChange::Put(value, lease.id);
-            match self.change(name, &found, own, Some(record)).await? {
+            match self.change_keys(name, &found, own, Some(record)).await? {
                 (Changed::Done, now) => {
                     let lease = self.won(request, now, Some(lease.ends));
                     return Ok(Attempt::Acquired(lease));
@@ -194,7 +195,7 @@ impl Store for EtcdStore {
             if found.kept.is_none() {
                 record.owner = owner.released();
             }
-            let change = self.change(name, &found, KeyChange::Leave, Some(record));
+            let change = self.change_keys(name, &found, KeyChange::Leave, Some(record));
             match change.await? {
                 (Changed::Done, _) => return Ok(false),
                 (_, now) => found = now,
@@ -241,7 +242,7 @@ impl Store for EtcdStore {
             record.locked_until = until;
             record.fencing_token = Some(lock.token);
             let own = KeyChange::Put(lock.value.clone(), new.id);
-            match self.change(name, &found, own, Some(record)).await? {
+            match self.change_keys(name, &found, own, Some(record)).await? {
                 (Changed::Done, found) => {
                     self.revoke(old);
                     return Ok(extended(Some(until), found, Some(new.ends)));
@@ -267,28 +268,43 @@ impl Store for EtcdStore {
         Ok(version.map(|version| Seen { record, version }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<Found>) -> Result<Changed> {
-        let found = &seen.version;
-        // The record describes only our own acquisitions. Freeing a lock that ShedLock holds leaves it unchanged.
-        let mut record = Some(found.record()).filter(|it| it.owner == found.value().owner);
-        if let Some(record) = &mut record {
-            record.owner = Owner::released_text(Owner::without_mark(&record.owner));
-            record.locked_until = whole_millis(self.clock.system_time());
-        }
-        let change = self.change(name, found, KeyChange::Delete, record);
-        Ok(change.await?.0)
-    }
-
-    async fn set_slots(
+    async fn change(
         &self,
         name: &LockName,
         seen: &Seen<Found>,
-        slots: SlotState,
+        change: &Change<'_>,
     ) -> Result<Changed> {
-        let mut record = seen.version.record();
-        record.slots = slots;
-        let change = self.change(name, &seen.version, KeyChange::Leave, Some(record));
-        Ok(change.await?.0)
+        let found = &seen.version;
+        let now = self.clock.system_time();
+        let (key, mut record) = match change.lease {
+            LeaseChange::Keep => (KeyChange::Leave, Some(found.record())),
+            LeaseChange::End => {
+                // The record describes only our own acquisitions. Freeing a lock that ShedLock holds leaves it unchanged.
+                let own = Some(found.record()).filter(|it| it.owner == found.value().owner);
+                let freed = own.map(|mut record| {
+                    record.owner = Owner::released_text(Owner::without_mark(&record.owner));
+                    record.locked_until = whole_millis(now);
+                    record
+                });
+                (KeyChange::Delete, freed)
+            }
+            LeaseChange::Take { owner, lasts } => {
+                let lease = self.grant(lasts).await?;
+                let record = acquired(owner, found, now, lease);
+                let value = write(now, owner).into_bytes();
+                (KeyChange::Put(value, lease.id), Some(record))
+            }
+        };
+        if let (Some(record), Some(slots)) = (&mut record, change.slots) {
+            record.slots = slots;
+        }
+        let (changed, _) = self.change_keys(name, found, key, record).await?;
+        // The store's lease of the key that was deleted or replaced could last for years.
+        let old = found.lock.as_ref().map_or(0, |lock| lock.lease);
+        if changed == Changed::Done && change.lease != LeaseChange::Keep && old != 0 {
+            self.revoke(old);
+        }
+        Ok(changed)
     }
 
     /// For a lock that ShedLock holds, adds the end that the store reports, in seconds.
@@ -372,7 +388,7 @@ impl EtcdStore {
                 own = KeyChange::Put(released(&lock.value), granted.id);
             }
             let record = ended(end, &found, until);
-            let change = self.change(end.name, &found, own, Some(record));
+            let change = self.change_keys(end.name, &found, own, Some(record));
             let (changed, now) = change.await?;
             if changed == Changed::Done {
                 if let Some(lock) = lock {
@@ -425,11 +441,18 @@ impl EtcdStore {
 }
 
 fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
+    let mut record = acquired(request.owner().as_str(), before, now, lease);
+    record.slots = record.slots.taken(request);
+    record
+}
+
+/// The record of an acquisition by this owner, with the slots from before.
+fn acquired(owner: &str, before: &Found, now: SystemTime, lease: Granted) -> Record {
     let at = whole_millis(now);
     let mut record = Record::until(at + lease.lasts);
-    record.owner = request.owner().to_string();
+    record.owner = owner.to_owned();
     record.locked_at = Some(at);
-    record.slots = before.record().slots.taken(request);
+    record.slots = before.record().slots;
     record
 }
 

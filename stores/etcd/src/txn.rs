@@ -29,7 +29,7 @@ impl EtcdStore {
     /// Changes the lock's own key and the companion record, if no other client has changed them since they were read.
     /// Without a new record, the companion record stays unchanged. Returns the current state. A lease for the key is
     /// revoked unless the key has it or may still get it.
-    pub(crate) async fn change(
+    pub(crate) async fn change_keys(
         &self,
         name: &LockName,
         before: &Found,

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use ErrorKind::Unavailable;
 use futures_util::TryStreamExt as _;
-use mongodb::bson::{Bson, Document, doc, serialize_to_document};
+use mongodb::bson::{Bson, DateTime, Document, doc, serialize_to_document};
 use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
 use mongodb::results::CollectionType;
 use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Slot, SlotState, StoreClock,
+    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Slot, StoreClock,
     SystemClock,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Part, Result, Seen, Store, StoreProvider,
-    TimeMode, configuration, paged,
+    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
+    StoreProvider, TimeMode, configuration, paged,
 };
 
 use crate::MongoProvider;
-use crate::codec::{self, ATTEMPTS, BY, Look, RESOLUTION, SLOT, UNTIL};
-use crate::update::{Now, ended, extension, freed, set};
+use crate::codec::{self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SLOT, UNTIL};
+use crate::update::{Now, acquired, ended, extension, freed, set};
 
 pub(crate) const NAME: &str = "mongodb";
 
@@ -257,24 +257,36 @@ impl Store for MongoStore {
         }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<String>) -> Result<Changed> {
-        let now = self.now();
-        let query = running(name, &seen.version, now);
-        self.changed(query, freed(now, &seen.version)).await
-    }
-
-    async fn set_slots(
+    async fn change(
         &self,
         name: &LockName,
         seen: &Seen<String>,
-        slots: SlotState,
+        change: &Change<'_>,
     ) -> Result<Changed> {
-        let micros = |slot: Option<Slot>| slot.map(Slot::as_micros);
-        let query = doc! { "_id": name.as_str(), SLOT: micros(seen.record.last_slot) };
-        let attempts = slots.attempts.map(i64::from);
-        // A slot that is done stays done.
-        let slots = doc! { SLOT: micros(slots.last), ATTEMPTS: attempts };
-        self.changed(query, set(slots)).await
+        let now = self.now();
+        let owner = &*seen.version;
+        let (mut query, mut fields) = match change.lease {
+            LeaseChange::Keep => (doc! { "_id": name.as_str() }, doc! {}),
+            LeaseChange::End => (running(name, owner, now), freed(now, owner)),
+            LeaseChange::Take { owner: by, lasts } => {
+                let mut same = owned(name, owner);
+                // ShedLock's owner is the same for each of its leases.
+                let until = seen.record.locked_until.map(DateTime::from_system_time);
+                same.insert(UNTIL, until);
+                (same, acquired(now, by, lasts))
+            }
+        };
+        if let Some(slots) = change.slots {
+            let micros = |slot: Option<Slot>| slot.map(Slot::as_micros);
+            query.insert(SLOT, micros(seen.record.last_slot));
+            fields.extend(doc! {
+                SLOT: micros(slots.last),
+                DONE: micros(slots.done),
+                ATTEMPTS: slots.attempts.map(i64::from),
+            });
+        }
+        let written = self.update(query, set(fields)).await?;
+        Ok(Changed::done(written.is_some()))
     }
 
     /// Returns a page of records in the byte order of the names, or in the order of the collection's own collation.
@@ -356,11 +368,6 @@ impl MongoStore {
             false => running(end.name, owner, now),
         };
         Ok(self.update(query, ended(now, end)).await?.is_some())
-    }
-
-    async fn changed(&self, query: Document, update: Vec<Document>) -> Result<Changed> {
-        let written = self.update(query, update).await?;
-        Ok(Changed::done(written.is_some()))
     }
 }
 

@@ -46,14 +46,8 @@ impl Claim<'_> {
     }
 
     fn taken(self) -> Document {
-        let next = doc! { "$add": [{ "$ifNull": [value(TOKEN), 0_i64] }, 1_i64] };
-        let token = doc! { "$max": [next, self.now.micros()] };
-        let mut taken = doc! {
-            UNTIL: self.now.later(millis(self.request.lock_at_most_for())),
-            AT: self.now.date(),
-            BY: literal(self.request.owner().as_str()),
-            TOKEN: { "$toLong": token },
-        };
+        let at_most = self.request.lock_at_most_for();
+        let mut taken = acquired(self.now, self.request.owner().as_str(), at_most);
         if let Some(slot) = self.request.slot() {
             let slot = slot.as_micros();
             let is_same = doc! { "$eq": [value(SLOT), slot] };
@@ -74,15 +68,22 @@ impl Claim<'_> {
         let tolerance = self.request.slot_tolerance().min(HUNDRED_YEARS).as_micros();
         let tolerance = i64::try_from(tolerance).unwrap_or(i64::MAX);
         let latest = doc! { "$add": [self.now.micros(), tolerance] };
-        let in_order = match self.request.completion().retries() {
+        let is_open = match self.request.completion().retries() {
             Some(retries) => self.may_take_open(slot, retries),
             None => doc! { "$lt": [value(SLOT), slot.as_micros()] },
         };
         let is_first = doc! { "$not": [is_set(SLOT)] };
+        // A pause may have covered slots after the last one taken. An open slot stays open.
+        let is_covered = doc! { "$and": [
+            is_set(DONE),
+            { "$gte": [value(DONE), slot.as_micros()] },
+            { "$not": [{ "$and": [is_set(ATTEMPTS), { "$eq": [value(SLOT), slot.as_micros()] }] }] },
+        ] };
         doc! { "$and": [
             { "$lte": [slot.as_micros(), latest] },
             { "$not": [is_shedlocks_since(slot.as_micros())] },
-            { "$or": [is_first, in_order] },
+            { "$not": [is_covered] },
+            { "$or": [is_first, is_open] },
         ] }
         .into()
     }
@@ -98,7 +99,10 @@ impl Claim<'_> {
             { "$not": [is_shedlocks_since(value(SLOT))] },
         ] };
         let is_gap = match self.request.previous_slot() {
-            Some(before) => Bson::from(doc! { "$lt": [value(SLOT), before.as_micros()] }),
+            Some(before) => {
+                let reached = doc! { "$max": [value(SLOT), value(DONE)] };
+                Bson::from(doc! { "$lt": [reached, before.as_micros()] })
+            }
             None => false.into(),
         };
         let follows = doc! { "$not": [{ "$or": [is_pending, is_gap] }] };
@@ -141,9 +145,21 @@ pub(crate) fn ended(now: Now, end: &End<'_>) -> Vec<Document> {
     set(fields)
 }
 
-pub(crate) fn freed(now: Now, owner: &str) -> Vec<Document> {
+/// The fields of a lock that this owner has acquired, without its slots.
+pub(crate) fn acquired(now: Now, owner: &str, at_most: Duration) -> Document {
+    let next = doc! { "$add": [{ "$ifNull": [value(TOKEN), 0_i64] }, 1_i64] };
+    let token = doc! { "$max": [next, now.micros()] };
+    doc! {
+        UNTIL: now.later(millis(at_most)),
+        AT: now.date(),
+        BY: literal(owner),
+        TOKEN: { "$toLong": token },
+    }
+}
+
+pub(crate) fn freed(now: Now, owner: &str) -> Document {
     let released = Owner::released_text(Owner::without_mark(owner));
-    set(doc! { UNTIL: now.date(), BY: literal(&released) })
+    doc! { UNTIL: now.date(), BY: literal(&released) }
 }
 
 pub(crate) fn set(fields: Document) -> Vec<Document> {
@@ -168,7 +184,9 @@ fn slot_after(slot: Slot, end: SlotEnd) -> Document {
     ] };
     let last = doc! { "$cond": [is_unused, slot.just_before().as_micros(), value(SLOT)] };
     match end {
-        SlotEnd::Done { .. } => doc! { DONE: of, ATTEMPTS: Bson::Null },
+        SlotEnd::Done { .. } => {
+            doc! { DONE: { "$max": [value(DONE), of] }, ATTEMPTS: Bson::Null }
+        }
         SlotEnd::NotStarted => doc! { SLOT: last, ATTEMPTS: attempts },
         SlotEnd::Cut => doc! { ATTEMPTS: attempts },
         _ => doc! {},

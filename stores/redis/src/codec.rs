@@ -4,7 +4,9 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{FromRedisValue, Value as Reply};
-use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
+use shedlock_core::{
+    AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Pause, Slot, SlotState,
+};
 use shedlock_store::{Added, Result, conflict, internal, maybe};
 
 /// What a script returns about a lock: its own key as it was found, and the record next to it as it is now.
@@ -104,13 +106,16 @@ impl Found {
         let (kept, value) = (&self.kept, &self.value);
         let is_locked = self.raw.is_some();
         let owner = if is_locked { &value.owner } else { &kept.owner };
+        // The record has no room for the reason of a pause.
+        let pause = Pause::parse(&value.owner);
+        let is_own = pause.map_or(&*value.owner, |pause| pause.id()) == kept.owner;
         let mut record =
             LockRecord::from_stored(name.clone(), owner, is_locked).with_slots(kept.slots);
         if !is_locked {
             record.locked_at = kept.at;
             // The key may have been deleted before its end.
             record.locked_until = kept.until.map(|until| until.min(self.now));
-        } else if value.owner == kept.owner {
+        } else if is_own {
             record.locked_at = kept.at.or(value.at);
             record.locked_until = kept.until.or(self.ends());
         } else {

@@ -29,11 +29,14 @@ macro_rules! script {
     };
 }
 
-script!(ATTEMPT, true, "common", "answer", "attempt");
+script!(
+    ATTEMPT, true, "common", "less", "answer", "attempt", "take", "won"
+);
 script!(EXTEND, true, "common", "extend");
 script!(FINISH, true, "common", "finish");
 script!(FORCE, true, "common", "force");
 script!(INSPECT, false, "common", "answer", "inspect");
+script!(PAUSE, true, "common", "less", "pause", "take", "done");
 script!(RESET, true, "reset");
 script!(UNDO, true, "common", "undo");
 

@@ -9,11 +9,11 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    LockState, Retries, Slot, SlotEnd, SlotState, answered_within, listed,
+    LockState, Retries, Slot, SlotEnd, answered_within, listed,
 };
 use shedlock_store::{
-    Changed, End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, check_slot,
-    conflict, maybe, refusal, slot_ahead, unknown,
+    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Result, Seen, Store,
+    StoreProvider, check_slot, conflict, maybe, refusal, slot_ahead, unknown,
 };
 
 use crate::RedisProvider;
@@ -203,7 +203,7 @@ impl RedisStore {
         })
     }
 
-    async fn change(
+    async fn run_change(
         &self,
         script: &Script,
         name: &LockName,
@@ -316,20 +316,43 @@ impl Store for RedisStore {
         }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed> {
-        let value = seen.version.as_deref().unwrap_or_default();
-        self.change(&scripts::FORCE, name, &[value]).await
-    }
-
-    async fn set_slots(
+    async fn change(
         &self,
         name: &LockName,
         seen: &Seen<Self::Version>,
-        slots: SlotState,
+        change: &Change<'_>,
     ) -> Result<Changed> {
-        let micros = |slot: Option<Slot>| shown(slot.map(Slot::as_micros));
-        let arguments = [micros(slots.last), micros(seen.record.last_slot)];
-        self.change(&scripts::RESET, name, &arguments).await
+        let none = || "-".to_owned();
+        let slot = |slot: Option<Slot>| slot.map_or_else(none, |slot| slot.as_micros().to_string());
+        let value = seen.version.as_deref();
+        let last_seen = slot(seen.record.last_slot);
+        let slots = change.slots.unwrap_or(seen.record.slots());
+        let done = slot(slots.done);
+        match change.lease {
+            LeaseChange::Keep => {
+                let arguments = [slot(slots.last), done, last_seen];
+                self.run_change(&scripts::RESET, name, &arguments).await
+            }
+            LeaseChange::End => {
+                let value = value.unwrap_or_default();
+                let arguments = [value, done.as_bytes()];
+                let few = if change.slots.is_some() { 2 } else { 1 };
+                self.run_change(&scripts::FORCE, name, &arguments[..few])
+                    .await
+            }
+            LeaseChange::Take { owner, lasts } => {
+                let value = value.map_or_else(Vec::new, |value| [b"=", value].concat());
+                let lasts = micros(lasts);
+                let arguments = [
+                    owner.as_bytes(),
+                    lasts.as_bytes(),
+                    &value,
+                    last_seen.as_bytes(),
+                    done.as_bytes(),
+                ];
+                self.run_change(&scripts::PAUSE, name, &arguments).await
+            }
+        }
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {

@@ -17,7 +17,7 @@ use shedlock_core::{
     SlotState, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_store::{Changed, Store as _};
+use shedlock_store::{Change, Changed, LeaseChange, Store as _};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -345,17 +345,29 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let attempt = provider.attempt(&room.request().with_slot(slot(50))).await;
     assert!(attempt.unwrap().acquired().is_some());
 
-    let slots = SlotState::new(Some(slot(70)), None, None);
+    let slots = Some(SlotState::new(Some(slot(70)), None, None));
     let before: Vec<String> = room.run(&all).await;
-    assert_eq!(store.free(&name, &seen).await.unwrap(), Changed::Raced);
-    let reset = store.set_slots(&name, &seen, slots).await;
-    assert_eq!(reset.unwrap(), Changed::Raced);
-    assert_eq!(room.run::<Vec<String>>(&all).await, before);
+    let change = |lease, slots| Change { lease, slots };
+    let (owner, lasts) = ("a@b/1/ff paused: x", Duration::from_secs(9));
+    for change in [
+        change(LeaseChange::End, None),
+        change(LeaseChange::End, slots),
+        change(LeaseChange::Keep, slots),
+        change(LeaseChange::Take { owner, lasts }, slots),
+    ] {
+        let raced = store.change(&name, &seen, &change).await.unwrap();
+        assert_eq!(raced, Changed::Raced, "{change:?}");
+        assert_eq!(room.run::<Vec<String>>(&all).await, before);
+    }
 
     let seen = store.look(&name).await.unwrap().unwrap();
-    let reset = store.set_slots(&name, &seen, slots).await;
-    assert_eq!(reset.unwrap(), Changed::Done);
-    assert_eq!(store.free(&name, &seen).await.unwrap(), Changed::Done);
+    for change in [
+        change(LeaseChange::Keep, slots),
+        change(LeaseChange::End, None),
+    ] {
+        let done = store.change(&name, &seen, &change).await.unwrap();
+        assert_eq!(done, Changed::Done, "{change:?}");
+    }
     let seen = store.look(&name).await.unwrap().unwrap();
     assert_eq!(seen.record.last_slot, Some(slot(70)));
     assert_eq!(room.value().await, None);

@@ -265,15 +265,19 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
 
 /// Rejects an owner that its column would truncate, as some servers do: its lease would never be found again.
 pub(crate) fn check_owner(owner: &Owner, shape: &Shape, options: &Options) -> Result<()> {
-    let (needed, longest) = (owner.released().chars().count(), shape.locked_by.length);
+    check_owner_text(&owner.released(), shape, options)
+}
+
+/// The same for the whole text.
+pub(crate) fn check_owner_text(owner: &str, shape: &Shape, options: &Options) -> Result<()> {
+    let (needed, longest) = (owner.chars().count(), shape.locked_by.length);
     if needed <= longest {
         return Ok(());
     }
     let (column, table) = (options.columns[3].as_str(), &options.table);
     Err(configuration(format!(
-        "the owner {:?} and its mark need {needed} characters but column {column:?} of table \
-         {table} holds {longest}: widen the column to VARCHAR(255)",
-        owner.as_str()
+        "the owner {owner:?} needs {needed} characters but column {column:?} of table {table} \
+         holds {longest}: widen the column to VARCHAR(255)"
     )))
 }
 

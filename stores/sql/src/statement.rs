@@ -156,17 +156,24 @@ pub(crate) struct Values<'a> {
     /// How far ahead of now a slot may be.
     pub(crate) tolerance: i64,
     pub(crate) most_attempts: i64,
-    /// The slot that must have been taken, or passed, before this one. When slots are reset: the
-    /// last slot that was read. When a slot is given back: the last slot that the record gets.
+    /// The slot that must have been taken, or passed, before this one. When an operator changes slots: the last slot
+    /// that was read, or [`NONE`]. When a slot is given back: the last slot that the record gets.
     pub(crate) previous: i64,
     /// The client's time; used only if the client's clock judges leases.
     pub(crate) now: i64,
     /// The last instant of the server's clock at which an attempt may be granted.
     pub(crate) not_after: i64,
+    /// The end of the lock when it was read; [`NONE`] for none.
+    pub(crate) until: i64,
+    /// The last slot that counts as done; [`NONE`] for none.
+    pub(crate) done: i64,
     /// The name after which a page starts; empty for the first page.
     pub(crate) after: &'a str,
     pub(crate) limit: i64,
 }
+
+/// The value that stands for null where a column may be null. No instant and no slot has it.
+pub(crate) const NONE: i64 = -1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
@@ -195,6 +202,8 @@ impl<'a> Values<'a> {
             "previous" => Value::Integer(self.previous),
             "now" => Value::Integer(self.now),
             "not_after" => Value::Integer(self.not_after),
+            "until" => Value::Integer(self.until),
+            "done" => Value::Integer(self.done),
             "after" => Value::Text(self.after),
             "limit" => Value::Integer(self.limit),
             _ => return None,

@@ -4,21 +4,24 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Lease, ListRequest,
-    LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, listed,
+    LockName, LockRecord, Migration, Owner, Slot, SlotEnd, listed,
 };
-use shedlock_store::{Changed, End, Ended, Result, Seen, Store, invalid, maybe, overtaken};
+use shedlock_store::{
+    Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, maybe, overtaken,
+};
 
-use crate::call::{Call, SqlStore, check_owner};
+use crate::call::{Call, SqlStore, check_owner, check_owner_text};
 use crate::dialect::{End as SlotMark, Step};
 use crate::driver::Driver;
 use crate::failure::{Class, Failure};
-use crate::statement::Values;
+use crate::statement::{NONE, Values};
 use crate::verdict::{instant, mark, record};
 
 /// The state that a record must still have when an operator changes it.
 #[derive(Clone, Debug)]
 pub struct Stored {
     owner: String,
+    until: i64,
     last_slot: i64,
 }
 
@@ -133,34 +136,57 @@ impl<B: Driver> Store for SqlStore<B> {
             record,
             version: Stored {
                 owner: row.owner.unwrap_or_default(),
-                last_slot: row.slot.unwrap_or_default(),
+                until: row.lock_until.unwrap_or(NONE),
+                last_slot: row.slot.unwrap_or(NONE),
             },
         }))
     }
 
-    /// Frees the lock only if the record still contains the exact owner that was read.
-    async fn free(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed> {
-        let call = self.call();
-        let released = mark(&seen.version.owner, &call.plan().await?.shape);
-        let values = self.values_of(name, &seen.version.owner, &released);
-        let is_freed = call.ended(Step::Withdraw, &values).await?;
-        Ok(Changed::done(is_freed))
-    }
-
-    /// Sets the last slot only if the record still contains the one that was read.
-    async fn set_slots(
+    /// A lease is identified by its exact owner text, slots by the last slot. An owner of ShedLock is the same for each
+    /// of its leases, so a pause also requires that the end is the same.
+    async fn change(
         &self,
         name: &LockName,
         seen: &Seen<Stored>,
-        slots: SlotState,
+        change: &Change<'_>,
     ) -> Result<Changed> {
         let call = self.call();
-        call.plan_for(|plan| call.check_step(Step::ResetSlot, plan))
-            .await?;
-        let mut values = self.values_of(name, "", "");
+        let step = match (change.lease, change.slots) {
+            (LeaseChange::Keep, _) => Step::ResetSlot,
+            (LeaseChange::End, None) => Step::Withdraw,
+            (LeaseChange::End, Some(_)) => Step::Resume,
+            (LeaseChange::Take { .. }, slots) => Step::Pause {
+                slots: slots.is_some(),
+            },
+        };
+        let plan = call.plan_for(|plan| {
+            if let LeaseChange::Take { owner, .. } = change.lease {
+                check_owner_text(owner, &plan.shape, &self.options)?;
+            }
+            call.check_step(step, plan)
+        });
+        let shape = &plan.await?.shape;
+        let slots = change.slots.unwrap_or_default();
+        let micros = |slot: Option<Slot>| slot.map_or(NONE, Slot::as_micros);
+        let ended = mark(&seen.version.owner, shape);
+        let mut values = self.values_of(name, &seen.version.owner, &ended);
+        values.until = seen.version.until;
         values.previous = seen.version.last_slot;
-        values.slot = slots.last.map_or(0, Slot::as_micros);
-        let reply = call.run(Step::ResetSlot, &values).await?;
+        values.slot = micros(slots.last);
+        values.done = micros(slots.done);
+        let reply = match change.lease {
+            LeaseChange::Keep => call.run(step, &values).await?,
+            LeaseChange::End => {
+                return Ok(Changed::done(call.ended(step, &values).await?));
+            }
+            LeaseChange::Take { owner, lasts } => {
+                values.released = owner;
+                values.at_most = self.micros("the pause", lasts, shape)?;
+                // After a lost reply, the next look shows whether the first try took the lock.
+                let reply = call.run(step, &values).await?;
+                return Ok(Changed::done(reply.affected > 0));
+            }
+        };
         Ok(Changed::done(reply.affected > 0 || reply.repeated))
     }
 

@@ -25,6 +25,7 @@ pub mod law12_record;
 pub mod law13_cost;
 pub mod operators;
 pub mod outages;
+pub mod pauses;
 pub mod processes;
 pub mod silence;
 mod slots;
@@ -55,6 +56,7 @@ pub fn cases() -> Vec<Case> {
         law12_record::cases(),
         law13_cost::cases(),
         operators::cases(),
+        pauses::cases(),
         declared::cases(),
         clocks::cases(),
         faults::cases(),

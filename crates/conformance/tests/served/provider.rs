@@ -244,6 +244,7 @@ impl LockProvider for ServedProvider {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
         capabilities.completion = false;
+        capabilities.pause = false;
         // An attempt may be sent twice.
         capabilities.longest_call = 2 * TIMEOUT;
         capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);

@@ -49,4 +49,14 @@ pub(crate) enum Fault {
     WithdrawDoesNothing,
     /// A provider caches that a record exists.
     RemembersRecords,
+    /// A pause takes a lock from its holder although it was not asked to.
+    PauseTakesHeldLocks,
+    /// A pause is an ordinary lease: its slots are free after it.
+    PauseForgetsSlots,
+    /// A repeated pause is a new one.
+    PauseIsNotIdempotent,
+    /// A resumption frees a lock that is held and not paused.
+    ResumeFreesHeldLocks,
+    /// A forced unlock ends a pause.
+    ForcedUnlockEndsPauses,
 }

@@ -78,6 +78,16 @@ caught! {
         by "law10_names::names_that_begin_alike_are_two_locks";
     list_of_one_page: OnePage
         by "operators::list_pages_in_the_byte_order_of_names";
+    pause_that_takes_held_locks: PauseTakesHeldLocks
+        by "pauses::a_pause_leaves_a_running_task_alone";
+    pause_that_forgets_its_slots: PauseForgetsSlots
+        by "pauses::slots_of_a_pause_count_as_taken";
+    pause_that_is_not_idempotent: PauseIsNotIdempotent
+        by "pauses::a_repeated_pause_is_the_same_pause";
+    resumption_of_a_held_lock: ResumeFreesHeldLocks
+        by "pauses::only_a_pause_can_be_resumed";
+    forced_unlock_that_ends_a_pause: ForcedUnlockEndsPauses
+        by "pauses::a_forced_unlock_refuses_a_pause";
     withdrawal_that_does_nothing: WithdrawDoesNothing
         by "law06_held_is_not_broken::a_withdrawn_attempt_frees_at_once";
     memory_of_records: RemembersRecords

@@ -9,8 +9,9 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
     Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, ResetSlotRequest, Skip,
-    SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
+    LockRecord, LockState, ManualClock, MemoryProvider, PauseRequest, Paused, ProviderIdentity,
+    ResetSlotRequest, ResumeRequest, Resumed, Skip, SkipReason, Slot, SlotReset, Unlock,
+    UnlockRequest,
 };
 
 use crate::fault::Fault;
@@ -337,7 +338,16 @@ impl LockProvider for WrongProvider {
         &'a self,
         request: &'a ForceUnlockRequest,
     ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(async move { self.records()?.force_unlock(request).await })
+        Box::pin(async move {
+            let records = self.records()?;
+            if self.fault == Fault::ForcedUnlockEndsPauses {
+                let resume = ResumeRequest::new(request.name().clone());
+                if let Resumed::Resumed(before) = records.resume(&resume).await? {
+                    return Ok(ForcedUnlock::Freed(before));
+                }
+            }
+            records.force_unlock(request).await
+        })
     }
 
     fn reset_slot<'a>(
@@ -345,6 +355,44 @@ impl LockProvider for WrongProvider {
         request: &'a ResetSlotRequest,
     ) -> BoxFuture<'a, Result<SlotReset, Error>> {
         Box::pin(async move { self.records()?.reset_slot(request).await })
+    }
+
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(async move {
+            let records = self.records()?;
+            let request = match self.fault {
+                Fault::PauseTakesHeldLocks => request.clone().replacing_holder(),
+                Fault::PauseIsNotIdempotent => {
+                    let again = PauseRequest::new(request.name().clone(), "alice");
+                    again.with_reason("the mail server is down")
+                }
+                _ => request.clone(),
+            };
+            records.pause(&request).await
+        })
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(async move {
+            let records = self.records()?;
+            let name = request.name().clone();
+            if self.fault == Fault::PauseForgetsSlots {
+                return records
+                    .resume(&ResumeRequest::new(name).catching_up())
+                    .await;
+            }
+            let answer = records.resume(request).await?;
+            match answer {
+                Resumed::NotPaused(Some(record))
+                    if self.fault == Fault::ResumeFreesHeldLocks
+                        && record.state == LockState::Held =>
+                {
+                    records.force_unlock(&ForceUnlockRequest::new(name)).await?;
+                    Ok(Resumed::Resumed(record))
+                }
+                answer => Ok(answer),
+            }
+        })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -65,6 +65,16 @@ macro_rules! delegate {
                 self.$inner.reset_slot(request)
             }
         });
+        $crate::delegate!(@ pause [$($own)+] {
+            fn pause<'a>(&'a self, request: &'a $crate::PauseRequest) -> $crate::BoxFuture<'a, Result<$crate::Paused, $crate::Error>> {
+                self.$inner.pause(request)
+            }
+        });
+        $crate::delegate!(@ resume [$($own)+] {
+            fn resume<'a>(&'a self, request: &'a $crate::ResumeRequest) -> $crate::BoxFuture<'a, Result<$crate::Resumed, $crate::Error>> {
+                self.$inner.resume(request)
+            }
+        });
         $crate::delegate!(@ check [$($own)+] {
             fn check(&self) -> $crate::BoxFuture<'_, Result<(), $crate::Error>> {
                 self.$inner.check()
@@ -109,6 +119,8 @@ macro_rules! delegate {
     (@ list [list $($rest:ident)*] { $($method:tt)* }) => {};
     (@ force_unlock [force_unlock $($rest:ident)*] { $($method:tt)* }) => {};
     (@ reset_slot [reset_slot $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ pause [pause $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ resume [resume $($rest:ident)*] { $($method:tt)* }) => {};
     (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
     (@ capabilities [capabilities $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity [identity $($rest:ident)*] { $($method:tt)* }) => {};

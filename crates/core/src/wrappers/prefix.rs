@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
-    LockRecord, Migration, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
+    Resumed, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Puts a prefix before every name, so that teams can share one store.
@@ -146,7 +147,33 @@ impl LockProvider for PrefixProvider {
                 ForcedUnlock::OwnerDiffers(record) => {
                     ForcedUnlock::OwnerDiffers(self.record_outside(record))
                 }
+                ForcedUnlock::Paused(record) => ForcedUnlock::Paused(self.record_outside(record)),
                 ForcedUnlock::NotHeld => ForcedUnlock::NotHeld,
+            })
+        })
+    }
+
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            Ok(match self.inner.pause(&inner).await? {
+                Paused::Done { before, until } => Paused::Done {
+                    before: before.map(|record| self.record_outside(record)),
+                    until,
+                },
+                Paused::Held(record) => Paused::Held(self.record_outside(record)),
+            })
+        })
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            Ok(match self.inner.resume(&inner).await? {
+                Resumed::Resumed(record) => Resumed::Resumed(self.record_outside(record)),
+                Resumed::NotPaused(record) => {
+                    Resumed::NotPaused(record.map(|record| self.record_outside(record)))
+                }
             })
         })
     }

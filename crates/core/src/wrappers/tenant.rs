@@ -10,7 +10,8 @@ use tokio::sync::OnceCell;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockRecord,
-    Owner, ProviderIdentity, ResetSlotRequest, SlotReset, Unlock, UnlockRequest,
+    Owner, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest, Resumed,
+    SlotReset, Unlock, UnlockRequest,
 };
 
 /// Determines the tenant of a lock, and creates the provider of a tenant.
@@ -198,6 +199,14 @@ impl LockProvider for TenantProvider {
         request: &'a ResetSlotRequest,
     ) -> BoxFuture<'a, Result<SlotReset, Error>> {
         Box::pin(async move { self.of(request.name()).await?.reset_slot(request).await })
+    }
+
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(async move { self.of(request.name()).await?.pause(request).await })
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(async move { self.of(request.name()).await?.resume(request).await })
     }
 
     /// Checks the stores of the tenants that were used so far.

@@ -1,6 +1,7 @@
 //! Taking a lock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use shedlock_core::{Attempt, AttemptRequest, Error, Lease, LockState, Skip, SkipReason};
 
@@ -52,11 +53,24 @@ impl<S: VersionedStore> Versioned<S> {
         now: Now,
     ) -> Result<Record> {
         let before = before.map(|found| &found.record);
-        let mut record = Record::until(now.end_of(request.lock_at_most_for())?);
-        record.owner = request.owner().to_string();
-        record.locked_at = Some(now.stamp());
+        let at_most = request.lock_at_most_for();
+        let mut record = self.acquired(request.owner().as_str(), before, at_most, now)?;
         let slots = before.map(|record| record.slots);
         record.slots = slots.unwrap_or_default().taken(request);
+        Ok(record)
+    }
+
+    /// The record of an acquisition by this owner, without its slots.
+    pub(crate) fn acquired(
+        &self,
+        owner: &str,
+        before: Option<&Record>,
+        at_most: Duration,
+        now: Now,
+    ) -> Result<Record> {
+        let mut record = Record::until(now.end_of(at_most)?);
+        record.owner = owner.to_owned();
+        record.locked_at = Some(now.stamp());
         let stored = before.and_then(|record| record.fencing_token);
         let next = stored.map_or(0, |token| token.saturating_add(1));
         let is_own = !self.store.has_revisions();

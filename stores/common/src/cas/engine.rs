@@ -2,11 +2,11 @@
 //! judged by.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, SlotState, SystemClock,
+    ListRequest, LockName, LockRecord, Migration, Owner, SystemClock,
 };
 
 use super::time::Now;
@@ -15,7 +15,7 @@ use crate::StoreProvider;
 use crate::errors::{Result, configuration};
 use crate::limits::{HUNDRED_YEARS, check_name_length};
 use crate::list::{Part, paged};
-use crate::store::{Changed, End, Ended, Seen, Store};
+use crate::store::{Change, Changed, End, Ended, LeaseChange, Seen, Store};
 
 /// The default for the tolerated difference between the clients' clocks: one second.
 ///
@@ -147,8 +147,8 @@ impl<S: VersionedStore> Versioned<S> {
 }
 
 impl<S: VersionedStore> Store for Versioned<S> {
-    /// The record, and an end that already counts as past at the time of the read.
-    type Version = (Found<S::Version>, SystemTime);
+    /// The record, and the time at which it was read.
+    type Version = (Found<S::Version>, Now);
 
     fn name(&self) -> &str {
         self.store.store()
@@ -204,34 +204,32 @@ impl<S: VersionedStore> Store for Versioned<S> {
         let (found, now) = self.read(name).await?;
         Ok(found.map(|found| Seen {
             record: found.record.as_seen(name, now),
-            version: (found, now.past()),
+            version: (found, now),
         }))
     }
 
-    async fn free(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed> {
-        let (before, past) = seen.version.clone();
-        let owner = Owner::without_mark(&before.record.owner);
-        let freed = Record {
-            owner: Owner::released_text(owner),
-            locked_until: past,
-            ..before.record
-        };
-        let written = self.write(name, Some(&before.version), freed);
-        Ok(written.await?.0)
-    }
-
-    async fn set_slots(
+    async fn change(
         &self,
         name: &LockName,
         seen: &Seen<Self::Version>,
-        slots: SlotState,
+        change: &Change<'_>,
     ) -> Result<Changed> {
-        let before = seen.version.0.clone();
-        let reset = Record {
-            slots,
-            ..before.record
-        };
-        let written = self.write(name, Some(&before.version), reset);
+        let (before, now) = &seen.version;
+        let mut record = before.record.clone();
+        record.slots = change.slots.unwrap_or(record.slots);
+        match change.lease {
+            LeaseChange::Keep => {}
+            LeaseChange::End => {
+                record.owner = Owner::released_text(Owner::without_mark(&record.owner));
+                record.locked_until = now.past();
+            }
+            LeaseChange::Take { owner, lasts } => {
+                let slots = record.slots;
+                record = self.acquired(owner, Some(&before.record), lasts, *now)?;
+                record.slots = slots;
+            }
+        }
+        let written = self.write(name, Some(&before.version), record);
         Ok(written.await?.0)
     }
 

@@ -6,7 +6,7 @@ use crate::errors::{Result, invalid};
 
 /// One reading of the clock that leases are judged by, with its uncertainty.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
+pub struct Now {
     /// A lease that ends at or before this instant has certainly expired.
     pub(crate) sure: SystemTime,
     pub(crate) told: SystemTime,

@@ -3,14 +3,6 @@ if kept == '' then
   kept = nil
 end
 
--- Compares integers without leading zeros.
-local function less(a, b)
-  if #a ~= #b then
-    return #a < #b
-  end
-  return a < b
-end
-
 -- Returns a word for the outcome and the state: the record as it is now, the remaining time of the
 -- lock's own key, and its value as it was found.
 local function answer(word)

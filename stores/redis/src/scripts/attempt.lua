@@ -30,6 +30,10 @@ if slot ~= '' then
 
   -- The rules of `SlotState::refusal` for a lock that is free.
   local function refused()
+    local must_be_done = made and last == slot
+    if done ~= '-' and not must_be_done and not less(done, slot) then
+      return true
+    end
     if last == '-' then
       return false
     end
@@ -40,7 +44,8 @@ if slot ~= '' then
     if not less(last, slot) then
       return slot ~= last or not open
     end
-    return open or (previous ~= '' and less(last, previous))
+    local is_gap = previous ~= '' and less(last, previous) and (done == '-' or less(done, previous))
+    return open or is_gap
   end
 
   if tonumber(slot) > now + tolerance then
@@ -65,35 +70,3 @@ end
 if now - ARGV[3] > 0 then
   return 'late ' .. stamp
 end
-
--- The current time as ShedLock writes it, truncated to milliseconds. Years start in March here, so
--- that a leap day is the last day of a year.
-local floor = math.floor
-local seconds = time[1] + 0
-local day = floor(seconds / 86400) + 719468
-local era = floor(day / 146097)
-day = day - era * 146097
-local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
-day = day - (365 * year + floor(year / 4) - floor(year / 100))
-local month = floor((5 * day + 2) / 153)
-day = day - floor((153 * month + 2) / 5) + 1
-month = month < 10 and month + 3 or month - 9
-year = year + era * 400 + (month <= 2 and 1 or 0)
-local added = string.format('ADDED:%04d-%02d-%02dT%02d:%02d:%02d.%03dZ@%s', year, month, day,
-  floor(seconds / 3600) % 24, floor(seconds / 60) % 60, seconds % 60, floor(time[2] / 1000), owner)
-
-if token == '-' or less(token, stamp) then
-  token = stamp
-else
-  token = string.format('%.0f', token + 1)
-end
-local till = expiry(now + ARGV[2])
-redis.call('SET', KEYS[1], added, 'PXAT', till)
-kept = token .. ' ' .. slots .. '\n' .. stamp .. ' ' .. till .. '000 ' .. owner
-redis.call('SET', KEYS[2], kept)
-local won = 'won ' .. stamp .. '\n' .. kept
-if confirm ~= '' and slot ~= '' then
-  -- For undo.lua.
-  won = won .. '\n' .. before
-end
-return won

@@ -64,7 +64,11 @@ end
 local lasting = '- - - -'
 if done ~= '' then
   local kept = redis.call('GET', KEYS[2]) or ''
-  local token, slot, more = string.match(kept, '^(%S+) (%S+) %S+ %S+([^\n]*)\n')
+  local token, slot, was_done, more = string.match(kept, '^(%S+) (%S+) (%S+) %S+([^\n]*)\n')
+  -- A pause may have covered later slots.
+  if was_done and (#done < #was_done or #done == #was_done and done < was_done) then
+    done = was_done
+  end
   lasting = (token or '-') .. ' ' .. (slot or '-') .. ' ' .. done .. ' -' .. (more or '')
 end
 local at = acquired ~= '' and acquired or '-'

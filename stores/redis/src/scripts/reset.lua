@@ -1,8 +1,8 @@
--- Sets the last slot that was taken, if it is still the one that was read.
-local target, seen = ARGV[1], ARGV[2]
+-- Sets the last slot that was taken, and the last one done, if the former is still the one that was read.
+local target, done, seen = ARGV[1], ARGV[2], ARGV[3]
 
 local kept = redis.call('GET', KEYS[2])
-local token, slot, done, rest = string.match(kept or '', '^(%S+) (%S+) (%S+) %S+(.*)$')
+local token, slot, rest = string.match(kept or '', '^(%S+) (%S+) %S+ %S+(.*)$')
 if slot ~= seen then
   return 'differs'
 end

@@ -148,8 +148,16 @@ pub(crate) enum Step {
     Settle,
     /// Returns a page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
-    /// Sets the last slot, without an open attempt, if the stored last slot is the `previous` value.
+    /// Sets the last slot and the last slot done, without an open attempt, if the stored last slot is the `previous`
+    /// value.
     ResetSlot,
+    /// Takes the lock for an operator: sets the owner to the released text, the end to now + at-most, and, if `slots`,
+    /// the end of the pause in the slots' columns. Conditions: the owner, the end and (with `slots`) the last slot are
+    /// those that were read.
+    Pause { slots: bool },
+    /// Sets the end to now, the owner to the released text, and the end of the pause in the slots' columns, if the
+    /// owner holds a running lease.
+    Resume,
 }
 
 /// What an attempt claims in addition to the lock. The rules are those of [`SlotState`](shedlock_core::SlotState).
@@ -178,7 +186,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -199,6 +207,9 @@ impl Step {
         Self::List { held_only: false },
         Self::List { held_only: true },
         Self::ResetSlot,
+        Self::Pause { slots: false },
+        Self::Pause { slots: true },
+        Self::Resume,
     ];
 
     /// True if a lost reply leaves it unknown whether something was written.
@@ -223,6 +234,8 @@ impl Step {
             Self::Settle => "settle",
             Self::List { .. } => "list",
             Self::ResetSlot => "reset_slot",
+            Self::Pause { .. } => "pause_lock",
+            Self::Resume => "resume_lock",
         }
     }
 
@@ -247,7 +260,9 @@ impl Step {
         match self {
             Self::Attempt(Claim::Slot)
             | Self::Insert(Claim::Slot)
-            | Self::Unlock(End::NotStarted) => extras.slot(),
+            | Self::Unlock(End::NotStarted)
+            | Self::Pause { slots: true }
+            | Self::Resume => extras.slot(),
             Self::Attempt(Claim::OpenSlot)
             | Self::Insert(Claim::OpenSlot)
             | Self::Unlock(End::Done { .. } | End::Failed | End::Cut)

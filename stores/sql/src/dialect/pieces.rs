@@ -54,6 +54,18 @@ impl Pieces {
             in_time = "{server_micros} <= :not_after";
             held_only = if step == (Step::List { held_only: true }) { " AND {until} > {now}" } else { "" };
             server_time = if options.time.is_client() { ", {server_micros}" } else { "" };
+            none = "-1";
+            set_token = if shape.extras.token() { ", {token} = {next_token}" } else { "" };
+            // The record is as it was read.
+            is_last_slot = "COALESCE({slot}, {none}) = :previous";
+            is_same = if step == (Step::Pause { slots: true }) { "{is_same_lease} AND {is_last_slot}" } else { "{is_same_lease}" };
+            is_same_lease = "{own} AND COALESCE({until_micros}, {none}) = :until";
+            set_done = ", {done} = NULLIF(:done, {none})";
+            pause_slots = match (step, shape.extras.completion()) {
+                (Step::Pause { slots: false }, _) => "",
+                (_, true) => "{set_done}",
+                (_, false) => ", {slot} = :slot",
+            };
         }
         match step {
             Step::Attempt(claim) | Step::Insert(claim) => pieces.claim(claim, shape),
@@ -72,7 +84,6 @@ impl Pieces {
         words! { self:
             granted_token = if extras.token() { "{token}" } else { "{null}" };
             granted_attempts = opens(", {attempts}");
-            set_token = has_token(", {token} = {next_token}");
             set_slot = claims("{sets_slot}");
             sets_slot = ", {slot} = :slot{set_attempts}";
             set_attempts = match claim {
@@ -92,15 +103,18 @@ impl Pieces {
             acquired = "{at_micros}";
             first_token = "{now_micros}";
             claimable = if claim == Claim::OpenSlot { "{claimable_open}" } else { "{claimable_once}" };
-            claimable_once = "COALESCE({slot} < :slot, {true})";
+            claimable_once = "COALESCE({slot} < :slot, {true}){is_after_done}";
+            // A pause may have covered slots after the last one taken.
+            is_after_done = if extras.completion() { " AND COALESCE({done} < :slot, {true})" } else { "" };
             claimable_open = "{open_slot_is_free}";
-            // One of these holds: there is no slot yet; the slot is this one and has attempts left; or the slot is an
-            // earlier one that is closed: done, given up, or run by ShedLock (acquired at or after the slot's instant).
-            open_slot_is_free = "({slot} IS NULL \
-                 OR ({slot} = :slot AND {attempts} < :most_attempts) \
-                 OR ({slot} < :slot AND {slot} >= :previous \
+            // Either the slot is this one and has attempts left. Or this one is after the last one done, and there is no
+            // slot yet, or an earlier one that is closed: done, given up, or run by ShedLock (acquired at or after the
+            // slot's instant).
+            open_slot_is_free = "(({slot} = :slot AND {attempts} < :most_attempts) \
+                 OR (COALESCE({done} < :slot, {true}) AND ({slot} IS NULL \
+                 OR ({slot} < :slot AND ({slot} >= :previous OR {done} >= :previous) \
                  AND (COALESCE({attempts}, :most_attempts) >= :most_attempts \
-                 OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {acquired} >= {slot}))))";
+                 OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {acquired} >= {slot}))))))";
         }
     }
 
@@ -115,7 +129,7 @@ impl Pieces {
             give_back_unless_done = ", {slot} = {is_ours} AND {attempts} IS NULL AND COALESCE({done}, -1) <> :slot \
                  THEN :previous ELSE {slot} END";
             slot_after = match end {
-                End::Done { .. } => ", {done} = :slot, {attempts} = NULL",
+                End::Done { .. } => ", {done} = CASE WHEN {done} > :slot THEN {done} ELSE :slot END, {attempts} = NULL",
                 End::NotStarted if !shape.extras.completion() => "{give_back_slot}",
                 End::NotStarted => "{give_back_unless_done}{give_back_attempt}",
                 End::Cut => "{give_back_attempt}",

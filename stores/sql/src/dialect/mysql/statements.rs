@@ -46,8 +46,12 @@ fn steps(pieces: &mut Pieces) {
         settle = "{insert_into} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}";
         list = "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
              AND {guarded} ORDER BY {exact_name} LIMIT :limit";
-        reset_slot = "{update} {until} = {until}, {at} = {at}, {attempts} = NULL, {slot} = :slot \
-             WHERE {named} AND {slot} = :previous AND {guarded}";
+        reset_slot = "{update} {until} = {until}, {at} = {at}, {attempts} = NULL{set_done}, {slot} = :slot \
+             WHERE {named} AND {is_last_slot} AND {guarded}";
+        pause_lock = "{update} {until} = {end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
+             WHERE {is_same} AND {guarded}";
+        resume_lock = "{update} {until} = {now_down}, {at} = {at}, {by} = :released{pause_slots} \
+             WHERE {held} AND {guarded}";
     }
 }
 

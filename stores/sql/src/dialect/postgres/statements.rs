@@ -53,8 +53,12 @@ fn steps(pieces: &mut Pieces) {
              WHERE found.{until} <= {now}{is_found}";
         list = "SELECT {record}, {now_micros} FROM {table} \
              WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit";
-        reset_slot = "UPDATE {table} SET {slot} = :slot, {attempts} = NULL \
-             WHERE {named} AND {slot} = :previous AND {flushed}";
+        reset_slot = "UPDATE {table} SET {slot} = :slot{set_done}, {attempts} = NULL \
+             WHERE {named} AND {is_last_slot} AND {flushed}";
+        pause_lock = "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
+             WHERE {is_same} AND {flushed}";
+        resume_lock = "UPDATE {table} SET {until} = {now_down}, {by} = :released{pause_slots} \
+             WHERE {held} AND {flushed}";
     }
 }
 
@@ -84,6 +88,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         at_micros = micros_of("{at}");
         until_micros = micros_of("{until}");
         null = "NULL::bigint";
+        none = "-1::bigint";
         true = "true";
         named = "{name} = :name";
         is_found = "";

@@ -208,8 +208,11 @@ fn steps(pieces: &mut Pieces) {
         withdraw = "UPDATE {table} SET {until} = {now}, {by} = :released WHERE {held}";
         list = "SELECT {record}, {now_micros} FROM {table} \
              WHERE {name} COLLATE BINARY > :after{held_only} ORDER BY {name} COLLATE BINARY LIMIT :limit";
-        reset_slot = "UPDATE {table} SET {slot} = :slot, {attempts} = NULL \
-             WHERE {named} AND {slot} = :previous";
+        reset_slot = "UPDATE {table} SET {slot} = :slot{set_done}, {attempts} = NULL \
+             WHERE {named} AND {is_last_slot}";
+        pause_lock = "UPDATE {table} SET {until} = {end}, {at} = {now}, {by} = :released{set_token}{pause_slots} \
+             WHERE {is_same}";
+        resume_lock = "UPDATE {table} SET {until} = {now}, {by} = :released{pause_slots} WHERE {held}";
     }
 }
 
@@ -238,7 +241,8 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         next_attempt = "CASE WHEN {slot} = :slot THEN coalesce({attempts}, 0) + 1 ELSE 1 END";
         acquired = "{at} * 1000";
         // Never null, or the check before the write would pass.
-        claimable_once = "coalesce({slot} < :slot, 1)";
+        claimable_once = "coalesce({slot} < :slot, 1){is_after_done}";
+        true = "1";
         claimable_open = "coalesce({open_slot_is_free}, 0)";
     }
 }

@@ -1,0 +1,427 @@
+//! An operator pauses a lock, and resumes it.
+
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{
+    Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockRecord, LockState, Pause, PauseRequest,
+    Paused, ResumeRequest, Resumed, Skip, SkipReason, Slot,
+};
+
+use super::law09_open_slots::{done, new, open};
+use super::slots::Slots;
+use crate::case::cases;
+use crate::context::name;
+use crate::steps::{
+    abandon, acquire, extend_is_lost, is_free, not_earlier, record, skip_as, skipped_as,
+    still_holds, take, unlock, unlock_is_lost,
+};
+use crate::verdict::ensure;
+use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
+
+cases!("pauses" [Operators]:
+    pausing_is_refused_unless_declared,
+    a_pause_holds_the_lock_and_shows_who_and_why [Smoke, Record],
+    a_pause_needs_no_record,
+    a_pause_leaves_a_running_task_alone,
+    a_pause_can_take_the_lock_from_its_holder,
+    a_pause_replaces_at_least,
+    a_pause_ends_by_itself [Time],
+    a_pause_until_resumed_lasts_as_long_as_a_lease_can [Time],
+    a_repeated_pause_is_the_same_pause,
+    a_pause_replaces_another_pause,
+    a_forced_unlock_refuses_a_pause,
+    only_a_pause_can_be_resumed,
+    a_pause_takes_a_lock_of_shedlock_only_if_asked_to [Record],
+    slots_of_a_pause_count_as_taken [Slots],
+    slots_of_a_pause_that_ended_by_itself_count_as_taken [Slots, Time],
+    an_open_slot_stays_open_through_a_pause [Slots],
+    catching_up_frees_the_slots_of_a_pause [Slots],
+);
+
+const REASON: &str = "the mail server is down";
+
+fn request(lock: &str) -> PauseRequest {
+    PauseRequest::new(name(lock), "alice").with_reason(REASON)
+}
+
+async fn paused(provider: &Provider, request: &PauseRequest) -> Result<Option<LockRecord>, Stop> {
+    match provider.pause(request).await? {
+        Paused::Done { before, .. } => Ok(before),
+        answer => Err(Stop::failed(format!(
+            "{} should be paused, but the answer was {answer:?}",
+            request.name()
+        ))),
+    }
+}
+
+async fn resumed(provider: &Provider, request: &ResumeRequest) -> Result<LockRecord, Stop> {
+    match provider.resume(request).await? {
+        Resumed::Resumed(before) => Ok(before),
+        answer => Err(Stop::failed(format!(
+            "{} should be resumed, but the answer was {answer:?}",
+            request.name()
+        ))),
+    }
+}
+
+async fn resume(provider: &Provider, lock: &str) -> Verdict {
+    resumed(provider, &ResumeRequest::new(name(lock)))
+        .await
+        .map(drop)
+}
+
+fn shows_pause(owner: Option<&str>) -> Verdict {
+    let pause = owner.and_then(Pause::parse);
+    ensure!(
+        pause.is_some_and(|it| it.by().starts_with("alice@") && it.reason() == REASON),
+        "the owner should show who has paused the lock and why, but is {owner:?}"
+    );
+    Ok(())
+}
+
+/// Pausing is refused as unsupported if it is not declared, and nothing is changed.
+pub async fn pausing_is_refused_unless_declared(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    if context.capabilities().pause {
+        paused(&provider, &request("job")).await?;
+        return resume(&provider, "job").await;
+    }
+    let refused = [
+        provider.pause(&request("job")).await.err(),
+        provider
+            .resume(&ResumeRequest::new(name("job")))
+            .await
+            .err(),
+    ];
+    for error in refused {
+        ensure!(
+            error.as_ref().map(Error::kind) == Some(ErrorKind::Unsupported),
+            "pausing is not declared, so it should be refused as unsupported, not as {error:?}"
+        );
+    }
+    is_free(&provider, &name("job")).await
+}
+
+/// No one can take a paused lock. The skip and the record show who has paused it and why.
+pub async fn a_pause_holds_the_lock_and_shows_who_and_why(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let before = acquire(&first, &context.request(&job)).await?;
+    unlock(&first, &before).await?;
+    paused(&first, &request("job")).await?;
+    for provider in [&first, &second] {
+        let skip = skip_as(provider, &context.request(&job), SkipReason::Paused).await?;
+        shows_pause(skip.owner.as_deref())?;
+        let found = record(provider, &job).await?;
+        ensure!(
+            found.state == LockState::Paused && found.pause().is_some(),
+            "the record should be paused: {found:?}"
+        );
+        ensure!(
+            found.fencing_token.is_none() || found.fencing_token > before.fencing_token(),
+            "a pause is an acquisition, so its token should be larger than {:?}: {found:?}",
+            before.fencing_token()
+        );
+    }
+    let before = resumed(&second, &ResumeRequest::new(job.clone())).await?;
+    shows_pause(before.owner.as_deref())?;
+    is_free(&first, &job).await?;
+    abandon(&first, &context.request(&job)).await
+}
+
+/// A lock that was never taken can be paused.
+pub async fn a_pause_needs_no_record(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let before = paused(&first, &request("job")).await?;
+    ensure!(before.is_none(), "there was no record: {before:?}");
+    skipped_as(&second, &context.request(&name("job")), SkipReason::Paused).await?;
+    resume(&second, "job").await?;
+    abandon(&first, &context.request(&name("job"))).await
+}
+
+/// A pause does not touch a running task, and returns who holds the lock.
+pub async fn a_pause_leaves_a_running_task_alone(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let lease = acquire(&first, &context.request(&name("job"))).await?;
+    let answer = second.pause(&request("job")).await?;
+    ensure!(
+        matches!(&answer, Paused::Held(found) if found.owner.as_deref() == Some(lease.owner().as_str())),
+        "{} holds the lock, but a pause returned {answer:?}",
+        lease.owner()
+    );
+    still_holds(&first, &lease).await?;
+    unlock(&first, &lease).await
+}
+
+/// A pause that replaces the holder ends its lease: its extension and its unlock are lost.
+pub async fn a_pause_can_take_the_lock_from_its_holder(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let lease = acquire(&first, &context.request(&job)).await?;
+    let before = paused(&second, &request("job").replacing_holder()).await?;
+    ensure!(
+        before
+            .as_ref()
+            .is_some_and(|it| it.owner.as_deref() == Some(lease.owner().as_str())),
+        "{} held the lock, but the pause returned {before:?}",
+        lease.owner()
+    );
+    if context.capabilities().extend {
+        extend_is_lost(&first, &lease, context.timing().long()).await?;
+    }
+    unlock_is_lost(&first, &lease).await?;
+    skipped_as(&first, &context.request(&job), SkipReason::Paused).await?;
+    resume(&second, "job").await?;
+    abandon(&first, &context.request(&job)).await
+}
+
+/// A lock that only `lock_at_least_for` keeps is paused at once, and free once it is resumed.
+pub async fn a_pause_replaces_at_least(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let long = context.timing().long();
+    let kept = context.request(&job).with_lock_at_least_for(long);
+    let lease = acquire(&first, &kept).await?;
+    unlock(&first, &lease).await?;
+    paused(&second, &request("job")).await?;
+    skipped_as(&first, &context.request(&job), SkipReason::Paused).await?;
+    resume(&second, "job").await?;
+    abandon(&first, &context.request(&job)).await
+}
+
+/// A pause with an end is over then, although no one resumes the lock.
+pub async fn a_pause_ends_by_itself(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let short = context.timing().short();
+    // Taken before the pause, so the pause ends at least this long after it.
+    let before = take(&first, &context.request(&job)).await?;
+    let pause = request("job").replacing_holder().lasting(short);
+    paused(&first, &pause).await?;
+    let next = context
+        .take_when_free(&second, &job, context.timing().long())
+        .await?;
+    not_earlier(&before, short, &next)?;
+    unlock(&second, &next.lease).await
+}
+
+/// Without an end, a pause lasts a hundred years, or as long as the longest lease that is declared.
+pub async fn a_pause_until_resumed_lasts_as_long_as_a_lease_can(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let provider = context.provider().await?;
+    let job = name("job");
+    let until = match provider.pause(&request("job")).await? {
+        Paused::Done { until, .. } => until,
+        answer => return Err(Stop::failed(format!("not paused: {answer:?}"))),
+    };
+    let found = record(&provider, &job).await?;
+    let (Some(ends), Some(read_at)) = (found.locked_until, found.read_at) else {
+        return resume(&provider, "job").await;
+    };
+    let longest = context.capabilities().longest_lock_at_most_for;
+    let most = read_at + longest.min(Duration::from_secs(100 * 366 * 86_400));
+    let minute = Duration::from_secs(60);
+    let near = |one: SystemTime, other: SystemTime| {
+        let (early, late) = (one.min(other), one.max(other));
+        late.duration_since(early).unwrap_or_default() < minute
+    };
+    ensure!(
+        near(ends, until) && near(ends, most),
+        "the pause was answered to end at {until:?}; it should end at about {most:?}: {found:?}"
+    );
+    resume(&provider, "job").await
+}
+
+/// A pause whose reply was lost is repeated, and is then the same pause, not a second one.
+pub async fn a_repeated_pause_is_the_same_pause(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let request = request("job");
+    paused(&first, &request).await?;
+    let once = record(&first, &job).await?;
+    paused(&second, &request).await?;
+    let twice = record(&first, &job).await?;
+    ensure!(
+        once.fencing_token == twice.fencing_token && once.locked_until == twice.locked_until,
+        "the repeated pause changed {once:?} to {twice:?}"
+    );
+    resume(&second, "job").await
+}
+
+/// A second operator can replace a pause, for example to give it an end.
+pub async fn a_pause_replaces_another_pause(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    paused(&first, &request("job")).await?;
+    let long = context.timing().long();
+    let other = PauseRequest::new(name("job"), "bob").lasting(long);
+    let before = paused(&second, &other).await?;
+    shows_pause(before.as_ref().and_then(|record| record.owner.as_deref()))?;
+    let found = record(&first, &name("job")).await?;
+    ensure!(
+        found
+            .pause()
+            .is_some_and(|pause| pause.by().starts_with("bob@")),
+        "bob has paused the lock: {found:?}"
+    );
+    resume(&first, "job").await
+}
+
+/// A forced unlock is for holders that hang. It refuses a pause, which has a command of its own.
+pub async fn a_forced_unlock_refuses_a_pause(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    paused(&first, &request("job")).await?;
+    let answer = second
+        .force_unlock(&ForceUnlockRequest::new(job.clone()))
+        .await?;
+    ensure!(
+        matches!(answer, ForcedUnlock::Paused(_)),
+        "the lock is paused, but a forced unlock returned {answer:?}"
+    );
+    skipped_as(&second, &context.request(&job), SkipReason::Paused).await?;
+    resume(&first, "job").await
+}
+
+/// A lock that is free, held or unknown cannot be resumed, and stays as it is.
+pub async fn only_a_pause_can_be_resumed(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let resume = ResumeRequest::new(job.clone());
+    let refused = |answer: Resumed| {
+        ensure!(
+            matches!(answer, Resumed::NotPaused(_)),
+            "the lock is not paused, but the answer was {answer:?}"
+        );
+        Ok::<_, Stop>(())
+    };
+    refused(second.resume(&resume).await?)?;
+    let lease = acquire(&first, &context.request(&job)).await?;
+    refused(second.resume(&resume).await?)?;
+    still_holds(&first, &lease).await?;
+    unlock(&first, &lease).await?;
+    refused(second.resume(&resume).await?)
+}
+
+/// A lock that ShedLock holds is paused only by a request that replaces the holder.
+pub async fn a_pause_takes_a_lock_of_shedlock_only_if_asked_to(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let provider = context.provider().await?;
+    let job = name("job");
+    let now = context.store_now(&provider).await?;
+    let java = JavaRecord {
+        locked_by: "java-host".to_owned(),
+        locked_at: now,
+        lock_until: now + Duration::from_secs(600),
+    };
+    context.write_as_shedlock(&job, &java).await?;
+    let answer = provider.pause(&request("job")).await?;
+    ensure!(
+        matches!(answer, Paused::Held(_)),
+        "ShedLock holds the lock, but a pause returned {answer:?}"
+    );
+    paused(&provider, &request("job").replacing_holder()).await?;
+    skipped_as(&provider, &context.request(&job), SkipReason::Paused).await?;
+    resume(&provider, "job").await?;
+    abandon(&provider, &context.request(&job)).await
+}
+
+/// A slot between slot 0 and the end of the pause counts as taken after it, of either kind. The first
+/// slot after the pause can be taken, also by a client that leaves none out.
+async fn is_covered(case: &Slots<'_>) -> Verdict {
+    let end = record(&case.first, &case.job).await?;
+    let end = end.last_slot_done.or(end.last_slot);
+    skipped_as(&case.second, &case.request(1)?, SkipReason::SlotTaken).await?;
+    let covered = open(case.request(59)?.with_previous_slot(case.slot(58)?), 3);
+    let skip: Skip = skip_as(&case.second, &covered, SkipReason::SlotTaken).await?;
+    ensure!(
+        skip.last_slot == end,
+        "the skip should show that slots up to {end:?} are taken: {skip:?}"
+    );
+    Ok(())
+}
+
+/// Takes the first slot after the pause.
+async fn goes_on(case: &Slots<'_>) -> Verdict {
+    let now = case.context.store_now(&case.first).await?;
+    let next = Slot::at(now + Duration::from_secs(1))?;
+    let request = case.context.request(&case.job).with_slot(next);
+    let lease = acquire(
+        &case.first,
+        &open(request.with_previous_slot(case.slot(59)?), 3),
+    )
+    .await?;
+    done(&case.first, &lease).await?;
+    let again = case.context.request(&case.job).with_slot(next);
+    skipped_as(&case.second, &again, SkipReason::SlotTaken).await
+}
+
+/// Slots that fell due during a pause count as taken after it, and are not run by anyone.
+pub async fn slots_of_a_pause_count_as_taken(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let case = new(context).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    unlock(&case.first, &lease).await?;
+    paused(&case.first, &request("job")).await?;
+    let during = skip_as(&case.second, &case.request(1)?, SkipReason::Paused).await?;
+    shows_pause(during.owner.as_deref())?;
+    resume(&case.second, "job").await?;
+    is_covered(&case).await?;
+    goes_on(&case).await
+}
+
+/// The same after a pause that ended by itself, when no one could write anything.
+pub async fn slots_of_a_pause_that_ended_by_itself_count_as_taken(
+    context: &TestContext,
+) -> Verdict {
+    context.needs_pause()?;
+    let case = new(context).await?;
+    let short = context.timing().short();
+    paused(&case.first, &request("job").lasting(short)).await?;
+    context.pass(context.timing().past(short)).await;
+    is_covered(&case).await?;
+    goes_on(&case).await
+}
+
+/// A slot that must not be lost, and was open when the pause began, is run after it. The slots of the
+/// pause stay taken even then.
+pub async fn an_open_slot_stays_open_through_a_pause(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let case = new(context).await?;
+    let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
+    unlock(&case.first, &lease).await?;
+    paused(&case.first, &request("job")).await?;
+    resume(&case.second, "job").await?;
+    skipped_as(&case.second, &case.request(1)?, SkipReason::SlotTaken).await?;
+    let lease = acquire(&case.second, &open(case.request(0)?, 3)).await?;
+    ensure!(
+        lease.slot_attempt() == Some(2),
+        "the second attempt at the open slot: {lease:?}"
+    );
+    done(&case.second, &lease).await?;
+    is_covered(&case).await?;
+    goes_on(&case).await
+}
+
+/// A resumption that catches up makes the slots after the last one taken available.
+pub async fn catching_up_frees_the_slots_of_a_pause(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let case = new(context).await?;
+    let lease = acquire(&case.first, &case.request(0)?).await?;
+    unlock(&case.first, &lease).await?;
+    paused(&case.first, &request("job")).await?;
+    let resume = ResumeRequest::new(case.job.clone()).catching_up();
+    let _ = resumed(&case.second, &resume).await?;
+    skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await?;
+    let next = open(case.request(1)?.with_previous_slot(case.slot(0)?), 3);
+    abandon(&case.first, &next).await
+}

@@ -1,0 +1,361 @@
+//! Pausing a lock: a lease held by an operator, which every replica obeys, ShedLock's included.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use crate::clock::random_u64;
+use crate::{Error, ErrorKind, LockName, LockRecord, Owner, text};
+
+/// What separates the operator from the reason. It is part of the wire format.
+const MARK: &str = " paused:";
+
+/// The length to which the whole mark is cut: ShedLock's tables have a `VARCHAR(255)`.
+const LONGEST_MARK: usize = 255;
+
+/// The length to which the operator's name is cut.
+const LONGEST_USER: usize = 40;
+
+/// Who has paused a lock, and why, as the owner in its record shows it:
+/// `alice@web-3/4711/5f0c9b1d7e3a4c28 paused: the mail server is down`.
+///
+/// ```
+/// use shedlock::Pause;
+///
+/// let owner = "alice@web-3/4711/5f0c9b1d7e3a4c28 paused: the mail server is down";
+/// let pause = Pause::parse(owner).unwrap();
+/// assert_eq!((pause.by(), pause.reason()), ("alice@web-3", "the mail server is down"));
+/// assert!(Pause::parse("web-3/4711/5f0c9b1d7e3a4c28").is_none());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause<'a> {
+    id: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> Pause<'a> {
+    /// Parses the owner of a record. Returns `None` for an owner that is not a pause.
+    pub fn parse(owner: &'a str) -> Option<Self> {
+        let (id, reason) = owner.split_once(MARK)?;
+        let is_id = Owner::is_ours(id) && id.contains('@') && !id.contains(' ');
+        let reason = reason.trim_start();
+        is_id.then_some(Self { id, reason })
+    }
+
+    /// Returns who has paused the lock: `user@host`, as that user claimed.
+    pub fn by(&self) -> &'a str {
+        self.id.split('/').next().unwrap_or_default()
+    }
+
+    /// Returns the part of the mark that is unique to this pause: `user@host/process/random`.
+    pub fn id(&self) -> &'a str {
+        self.id
+    }
+
+    /// Returns the reason; empty if none was given.
+    pub fn reason(&self) -> &'a str {
+        self.reason
+    }
+}
+
+/// `by alice@web-3 (the mail server is down)`.
+impl fmt::Display for Pause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "by {}", text::visible(self.by()))?;
+        if !self.reason.is_empty() {
+            write!(f, " ({})", text::visible(self.reason))?;
+        }
+        Ok(())
+    }
+}
+
+/// When a pause ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PauseEnd {
+    /// At the end of the longest lease that the store can hold.
+    Longest,
+    After(Duration),
+    At(SystemTime),
+}
+
+/// Pauses a lock: until it is resumed, or until the pause ends, no one can take it. For operators.
+///
+/// The pause is a lease whose owner names the operator and the reason, so replicas need nothing to
+/// obey it, ShedLock's included. Slots that fall due during the pause count as taken, also after it
+/// has ended; [`ResumeRequest::catching_up`] makes them available again.
+///
+/// A running task is left alone unless the request [replaces its lease](Self::replacing_holder). A
+/// lock that `lock_at_least_for` keeps, or whose slot waits for its backoff, is paused at once. A
+/// lock that is paused already gets the new pause.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PauseRequest {
+    name: LockName,
+    id: String,
+    reason: String,
+    end: PauseEnd,
+    replaces_holder: bool,
+}
+
+impl PauseRequest {
+    /// Pauses this lock until it is resumed, or for the longest time that the store can hold.
+    ///
+    /// `user` is shown to everyone who meets the pause. Characters that an owner cannot have are
+    /// left out, and it is cut to 40.
+    pub fn new(name: LockName, user: &str) -> Self {
+        let fits = |char: &char| char.is_ascii_graphic() && !matches!(char, '/' | '@');
+        let user: String = user.chars().filter(fits).take(LONGEST_USER).collect();
+        let user = if user.is_empty() { "unknown" } else { &user };
+        let id = Owner::of_host(format_args!("{user}@"), random_u64());
+        Self {
+            name,
+            id: id.as_str().to_owned(),
+            reason: String::new(),
+            end: PauseEnd::Longest,
+            replaces_holder: false,
+        }
+    }
+
+    /// Adds the reason. It is kept as printable ASCII, and cut so that the owner has at most 255
+    /// characters: room for 100 or more.
+    pub fn with_reason(mut self, reason: &str) -> Self {
+        let words: Vec<&str> = reason.split_whitespace().collect();
+        let ascii = words
+            .join(" ")
+            .replace(|char: char| !matches!(char, ' '..='~'), "?");
+        self.reason = ascii;
+        self
+    }
+
+    /// Ends the pause this long after the store has granted it.
+    pub fn lasting(mut self, duration: Duration) -> Self {
+        self.end = PauseEnd::After(duration);
+        self
+    }
+
+    /// Ends the pause at this instant of the store's clock.
+    pub fn until(mut self, instant: SystemTime) -> Self {
+        self.end = PauseEnd::At(instant);
+        self
+    }
+
+    /// Takes the lock from a running task too. The task detects the loss at its next extension or
+    /// when it unlocks; until then it may go on. Fencing tokens reject its late writes.
+    ///
+    /// On MongoDB, ZooKeeper and Redis without `safeUpdate`, ShedLock unlocks without checking the
+    /// owner, so a task of ShedLock that ends later ends this pause.
+    pub fn replacing_holder(mut self) -> Self {
+        self.replaces_holder = true;
+        self
+    }
+
+    /// Returns the same request under another name. For wrappers that map names.
+    pub fn with_name(mut self, name: LockName) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// Returns the name of the lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// Returns whether a running task loses its lease.
+    pub fn is_replacing_holder(&self) -> bool {
+        self.replaces_holder
+    }
+
+    /// Returns the owner text of the pause. For providers.
+    pub fn owner(&self) -> String {
+        let mut owner = format!("{}{MARK} {}", self.id, self.reason);
+        owner.truncate(LONGEST_MARK);
+        // Some stores trim owners.
+        owner.truncate(owner.trim_end().len());
+        owner
+    }
+
+    /// Returns whether this is the pause of this very request. For providers.
+    pub fn is_pause(&self, pause: &Pause<'_>) -> bool {
+        pause.id == self.id
+    }
+
+    /// Returns the length of the pause if the store's clock shows `now` and `longest` is its longest
+    /// lease. For providers.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a pause that would end before it begins, or later than the store can hold.
+    pub fn duration(&self, now: SystemTime, longest: Duration) -> Result<Duration, Error> {
+        let wrong = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        let duration = match self.end {
+            PauseEnd::Longest => return Ok(longest),
+            PauseEnd::After(duration) => duration,
+            PauseEnd::At(instant) => instant.duration_since(now).unwrap_or_default(),
+        };
+        match self.end {
+            PauseEnd::At(instant) if duration.is_zero() => wrong(format!(
+                "the pause would end at {}, which has passed by the store's clock ({}); choose a \
+                 later time",
+                text::instant(instant),
+                text::instant(now)
+            )),
+            _ if duration.is_zero() => wrong("a pause must be longer than zero".to_owned()),
+            _ if duration > longest => wrong(format!(
+                "this store cannot pause a lock for longer than {}; choose an earlier end, or none",
+                text::duration(longest)
+            )),
+            _ => Ok(duration),
+        }
+    }
+}
+
+/// Ends the pause of a lock. For operators.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ResumeRequest {
+    name: LockName,
+    catches_up: bool,
+}
+
+impl ResumeRequest {
+    /// Ends the pause of this lock, whoever has paused it. Slots that fell due during the pause
+    /// stay taken.
+    pub fn new(name: LockName) -> Self {
+        Self {
+            name,
+            catches_up: false,
+        }
+    }
+
+    /// Makes the slots after the last one taken before the pause available again.
+    pub fn catching_up(mut self) -> Self {
+        self.catches_up = true;
+        self
+    }
+
+    /// Returns the same request under another name. For wrappers that map names.
+    pub fn with_name(mut self, name: LockName) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// Returns the name of the lock.
+    pub fn name(&self) -> &LockName {
+        &self.name
+    }
+
+    /// Returns whether slots of the pause become available.
+    pub fn is_catching_up(&self) -> bool {
+        self.catches_up
+    }
+}
+
+/// The result of a pause.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Paused {
+    /// The lock is paused.
+    #[non_exhaustive]
+    Done {
+        /// The record from before; none if the lock had no record.
+        before: Option<LockRecord>,
+        /// When the pause ends by itself.
+        until: SystemTime,
+    },
+    /// A task holds the lock. Nothing was changed.
+    Held(LockRecord),
+}
+
+impl Paused {
+    /// Creates the result for a lock that is paused. For providers.
+    pub fn done(before: Option<LockRecord>, until: SystemTime) -> Self {
+        Self::Done { before, until }
+    }
+}
+
+/// The result of a resumption.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Resumed {
+    /// The pause has ended. This is the record from before.
+    Resumed(LockRecord),
+    /// The lock is not paused; this is its record, if it has one. Nothing was changed.
+    NotPaused(Option<LockRecord>),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    fn request(user: &str, reason: &str) -> PauseRequest {
+        PauseRequest::new(LockName::new("job").unwrap(), user).with_reason(reason)
+    }
+
+    #[test]
+    fn a_pause_is_read_back_as_it_was_written() {
+        let request = request("alice", "the mail server is down");
+        let owner = request.owner();
+        let pause = Pause::parse(&owner).unwrap();
+        assert!(pause.by().starts_with("alice@"), "{owner}");
+        assert_eq!(pause.reason(), "the mail server is down");
+        assert!(request.is_pause(&pause));
+        assert!(Owner::is_ours(&owner), "not taken for ShedLock's");
+        assert!(!Owner::is_released(&owner));
+    }
+
+    #[test]
+    fn untrusted_words_cannot_break_the_mark() {
+        let request = request(
+            "a/b @c\u{202e}",
+            &format!("a\nb \u{e9} unlocked {}", "x".repeat(300)),
+        );
+        let owner = request.owner();
+        assert_eq!(owner.len(), LONGEST_MARK);
+        assert!(
+            owner.bytes().all(|byte| matches!(byte, b' '..=b'~')),
+            "{owner}"
+        );
+        let pause = Pause::parse(&owner).unwrap();
+        assert!(pause.by().starts_with("abc@"), "{owner}");
+        assert!(pause.reason().starts_with("a b ? unlocked x"), "{owner}");
+        let empty = PauseRequest::new(LockName::new("job").unwrap(), "");
+        let owner = empty.owner();
+        assert!(owner.starts_with("unknown@"), "{owner}");
+        assert!(owner.ends_with(" paused:"), "{owner}");
+        assert_eq!(Pause::parse(&owner).unwrap().reason(), "");
+    }
+
+    #[test]
+    fn owners_that_are_no_pause_are_not_taken_for_one() {
+        for owner in [
+            "web-3",
+            "web-3/1/ff",
+            "web-3 paused: x",
+            "a/b/c paused: x",
+            "x paused: a@b/c/d",
+        ] {
+            assert_eq!(Pause::parse(owner), None, "{owner}");
+        }
+    }
+
+    #[test]
+    fn a_pause_ends_after_it_begins_and_within_the_longest_lease() {
+        let (now, hour) = (
+            UNIX_EPOCH + Duration::from_secs(1_000_000),
+            Duration::from_secs(3600),
+        );
+        let of = |request: PauseRequest| request.duration(now, hour);
+        assert_eq!(of(request("a", "")).unwrap(), hour);
+        assert_eq!(
+            of(request("a", "").until(now + hour / 2)).unwrap(),
+            hour / 2
+        );
+        for wrong in [
+            request("a", "").lasting(Duration::ZERO),
+            request("a", "").lasting(hour * 2),
+            request("a", "").until(now),
+        ] {
+            assert_eq!(of(wrong).unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+    }
+}
