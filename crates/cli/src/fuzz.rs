@@ -98,7 +98,7 @@ fn message(data: &[u8]) {
             let plan = match order {
                 Order::Start(start) => start.plan,
                 Order::Extend(plan) => plan,
-                Order::Signal(_) | Order::Stop(_) => continue,
+                Order::Signal(_) | Order::Kill | Order::Stop(_) => continue,
             };
             let mut supervision = Supervision::new(plan);
             for seconds in [0, 1_000, u64::MAX] {

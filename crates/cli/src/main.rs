@@ -33,6 +33,9 @@ fn main() -> ExitCode {
     if watchdog::is_wanted(std::env::args_os().nth(1).as_deref()) {
         return watchdog::serve(Terminal::new(false));
     }
+    if run::keys_are_wanted(std::env::args_os().nth(1).as_deref()) {
+        return run::report_keys();
+    }
     #[cfg(feature = "zookeeper-tls")]
     choose_crypto();
     let arguments: Vec<_> = std::env::args_os().collect();

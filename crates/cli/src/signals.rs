@@ -30,6 +30,14 @@ impl Ignored {
     }
 }
 
+/// Whether this signal requests the end of a program.
+pub(crate) fn asks_to_end(signal: Signal) -> bool {
+    matches!(
+        signal,
+        Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT
+    )
+}
+
 /// Lets this thread write to its terminal, and hand it over, from the background. Otherwise the
 /// terminal would stop this process, and with it the one that keeps the deadline.
 ///

@@ -92,7 +92,7 @@ fn with_variable(mut error: clap::Error, arguments: &[OsString]) -> clap::Error 
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     List(ListArgs),
     Show(ShowArgs),
     Unlock(UnlockArgs),

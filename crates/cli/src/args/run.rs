@@ -23,9 +23,8 @@ const SCHEDULE: &str = "Schedule";
 /// its remaining background processes are stopped before the lock is released.
 ///
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT to this program are passed on to the command, and
-/// the lock is released when the command has ended. A command that ignores the signal is stopped
-/// only shortly before its lease ends, and with --keep-alive only when --max-run-time has passed.
-/// While this program waits for the lock, such a signal ends it, and the command is not started.
+/// the lock is released when the command has ended. A command that has not ended after --stop-grace,
+/// or when a second SIGINT or SIGTERM arrives, is killed. While this program waits for the lock, such a signal ends it, and the command is not started.
 ///
 /// This program has no timer: cron, systemd or Kubernetes starts it on each host. Repeat the timer's
 /// schedule here (--schedule or --every), and the command runs once for each scheduled time (slot),
@@ -95,6 +94,14 @@ pub(crate) struct RunArgs {
     /// if that is less). For a command that may hang under --keep-alive.
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) max_run_time: Option<Duration>,
+    /// How long the command may take to end after SIGTERM, SIGINT, SIGHUP or SIGQUIT to this program
+    /// [default: 10s]
+    ///
+    /// After this time, or at a second SIGINT or SIGTERM, all its processes get SIGKILL; earlier if
+    /// the lease is about to end. If the command has the terminal, Ctrl-C goes to the command, which
+    /// may go on; typed again within this time, it kills the command.
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
+    pub(crate) stop_grace: Option<Duration>,
     /// Wait up to this long for a held lock instead of skipping at once
     ///
     /// Attempts are repeated, also while the store cannot be reached. A slot that another host has
@@ -220,6 +227,11 @@ impl RunArgs {
             config = config.keep_alive();
         }
         config
+    }
+
+    /// How long the command may take to end after a signal.
+    pub(crate) fn stop_grace(&self) -> Duration {
+        self.stop_grace.unwrap_or(Duration::from_secs(10))
     }
 
     /// The defaults for every lock of this process.

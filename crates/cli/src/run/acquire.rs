@@ -11,9 +11,10 @@ use shedlock::{
 };
 
 use super::events::Events;
-use super::signals::{Signals, asks_to_end};
+use super::signals::Signals;
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
+use crate::signals::asks_to_end;
 use crate::store::Store;
 use crate::terminal::Terminal;
 

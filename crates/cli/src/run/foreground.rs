@@ -89,8 +89,13 @@ impl Foreground {
         }
     }
 
+    /// The command's group, if it has the terminal.
+    pub(super) fn lent_to(&self) -> Option<Pid> {
+        self.command.filter(|command| self.is_with(*command))
+    }
+
     fn has_lent(&self) -> bool {
-        self.command.is_some_and(|command| self.is_with(command))
+        self.lent_to().is_some()
     }
 
     /// This process was continued, in the foreground or not.

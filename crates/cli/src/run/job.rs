@@ -14,10 +14,12 @@ use shedlock::{HeldLock, Moment};
 use super::environment;
 use super::events::Events;
 use super::foreground::Foreground;
-use super::signals::{Signals, asks_to_end};
+use super::keys::Keys;
+use super::signals::{Asked, Signals};
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
+use crate::signals::asks_to_end;
 use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start, StopReason};
 
 /// The command to run under a lock.
@@ -26,7 +28,7 @@ pub(super) struct Job<'a> {
     program: &'a Path,
     events: &'a Events,
     signals: &'a mut Signals,
-    asked_to_end: Option<Signal>,
+    asked: Option<Asked>,
 }
 
 impl<'a> Job<'a> {
@@ -41,19 +43,19 @@ impl<'a> Job<'a> {
             program,
             events,
             signals,
-            asked_to_end: None,
+            asked: None,
         }
     }
 
-    /// The first signal that has asked this process, and so the command, to end.
-    pub(super) fn asked_to_end(&self) -> Option<Signal> {
-        self.asked_to_end
+    /// The signals that have asked this process, and so the command, to end.
+    pub(super) fn asked_to_end(&self) -> Option<Asked> {
+        self.asked
     }
 
     /// Runs the command until it and all processes that it started have ended.
     pub(super) async fn run(&mut self, lock: &HeldLock) -> Result<Ended, Failure> {
         let run_until = self.run_until();
-        let plan = plan_of(lock, run_until);
+        let plan = self.plan_of(lock, run_until);
         if !plan.has_time(clock::now()) {
             return Err(self.too_late());
         }
@@ -63,6 +65,7 @@ impl<'a> Job<'a> {
             let_go_of_stdin();
         }
         let mut foreground = Foreground::of_stdin();
+        let mut keys = None;
         let mut is_running = false;
         loop {
             tokio::select! {
@@ -71,6 +74,7 @@ impl<'a> Job<'a> {
                     News::Started(group) => {
                         is_running = true;
                         foreground.lend(group);
+                        keys = keys_of(&foreground);
                     }
                     News::NotStarted(why) => return Err(self.not_started(&why)),
                     News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard),
@@ -78,21 +82,33 @@ impl<'a> Job<'a> {
                 },
                 // Signals that arrive before the command has started wait for it.
                 signal = self.signals.next(), if is_running => {
-                    if self.asked_to_end.is_none() && asks_to_end(signal) {
-                        self.asked_to_end = Some(signal);
-                    }
                     match signal {
-                        Signal::CONT => foreground.continued(),
+                        Signal::CONT => {
+                            foreground.continued();
+                            keys = keys.or_else(|| keys_of(&foreground));
+                        }
                         Signal::TSTP => foreground.asked_to_stop(),
                         _ => {}
                     }
-                    guard.signal(signal);
+                    if asks_to_end(signal) && Asked::note(&mut self.asked, signal, clock::now()) {
+                        guard.kill();
+                    } else {
+                        guard.signal(signal);
+                    }
+                }
+                typed = typed(&mut keys) => {
+                    let grace = self.args.stop_grace();
+                    if typed.is_err() {
+                        keys = None;
+                    } else if Asked::note_typed(&mut self.asked, grace, clock::now()) {
+                        guard.kill();
+                    }
                 }
                 () = self.events.lease_changed() => {
                     if self.events.is_lost() {
                         guard.stop(StopReason::LeaseLost);
                     } else {
-                        guard.extend(plan_of(lock, run_until));
+                        guard.extend(self.plan_of(lock, run_until));
                     }
                 }
             }
@@ -103,6 +119,14 @@ impl<'a> Job<'a> {
     fn run_until(&self) -> Moment {
         let longest = self.args.max_run_time.unwrap_or(Duration::MAX);
         clock::now() + longest
+    }
+
+    /// The clock is read before the remaining time is, so the plan is early rather than late.
+    fn plan_of(&self, lock: &HeldLock, run_until: Moment) -> Plan {
+        let now = clock::now();
+        Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for())
+            .with_run_until(run_until)
+            .with_stop_grace(self.args.stop_grace())
     }
 
     fn start(&self, lock: &HeldLock, plan: Plan) -> Start {
@@ -178,10 +202,19 @@ fn let_go_of_stdin() {
     }
 }
 
-/// The clock is read before the remaining time is, so the plan is early rather than late.
-fn plan_of(lock: &HeldLock, run_until: Moment) -> Plan {
-    let now = clock::now();
-    Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for()).with_run_until(run_until)
+/// Watches for Ctrl-C typed to a command that has the terminal. Without it, only a second Ctrl-C has no effect.
+fn keys_of(foreground: &Foreground) -> Option<Keys> {
+    // Elsewhere the watchdog would wait for this process, which is in the command's group.
+    let is_possible = cfg!(any(target_os = "linux", target_os = "android"));
+    let group = foreground.lent_to().filter(|_| is_possible)?;
+    Keys::of_group(group).ok()
+}
+
+async fn typed(keys: &mut Option<Keys>) -> io::Result<()> {
+    match keys {
+        Some(keys) => keys.ctrl_c().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn stopped(signal: i32, foreground: &mut Foreground, guard: &mut Guard) {

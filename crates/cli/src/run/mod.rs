@@ -5,6 +5,7 @@ mod environment;
 mod events;
 mod foreground;
 mod job;
+mod keys;
 mod program;
 mod runner;
 mod signals;
@@ -16,12 +17,15 @@ use std::process::ExitCode;
 use rustix::process::Signal;
 use shedlock::{Skip, Slot};
 
+pub(crate) use keys::{is_wanted as keys_are_wanted, serve as report_keys};
+
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
+use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
 use runner::{Runner, Turn};
-use signals::name_of;
+use signals::{Asked, name_of};
 use until_done::until_done;
 
 /// Runs the command if its lock is free. The exit code is the command's, or gives the reason why it
@@ -67,18 +71,29 @@ fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) 
 }
 
 /// Reports what the exit code alone does not show.
-fn explain(ended: &Ended, asked_to_end: Option<Signal>, args: &RunArgs, terminal: Terminal) {
+fn explain(ended: &Ended, asked: Option<Asked>, args: &RunArgs, terminal: Terminal) {
     let name = &args.name;
-    let ignored = asked_to_end.map_or_else(String::new, |signal| {
-        let signal = name_of(signal);
-        format!("it did not end after {signal} to this program, and ")
+    let (first, last) = asked.map_or(("a signal", "signal"), |asked| {
+        (name_of(asked.first), name_of(asked.last))
+    });
+    let ignored = asked.map_or_else(String::new, |_| {
+        format!("it did not end after {first} to this program, and ")
     });
     match ended.stopped {
         Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
             "{name}: the command was stopped: {ignored}its lease could not be extended in time; \
              check that the store is reachable"
         )),
-        Some(StopReason::Deadline) if asked_to_end.is_some() => terminal.error(&format!(
+        Some(StopReason::IgnoredSignal) => terminal.error(&format!(
+            "{name}: the command was killed: it did not end within {} after {first} to this \
+             program; raise --stop-grace if it needs longer",
+            output::duration(args.stop_grace())
+        )),
+        Some(StopReason::SecondSignal) => terminal.error(&format!(
+            "{name}: the command was killed: it had not ended after {first} when a second signal, \
+             {last}, arrived"
+        )),
+        Some(StopReason::Deadline) if asked.is_some() => terminal.error(&format!(
             "{name}: the command was stopped: {ignored}its lease was about to end"
         )),
         Some(StopReason::Deadline) => terminal.error(&format!(
@@ -142,6 +157,14 @@ mod tests {
             status,
             stopped,
             survivors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_command_that_was_killed_after_a_signal_has_its_own_code() {
+        let killed = Some(Status::Signalled(Signal::KILL.as_raw()));
+        for reason in [StopReason::IgnoredSignal, StopReason::SecondSignal] {
+            assert_eq!(code_of(&ended(killed, Some(reason))), 137);
         }
     }
 

@@ -12,11 +12,12 @@ use shedlock::{
 use super::acquire::{Acquired, acquire, settle};
 use super::events::Events;
 use super::job::Job;
-use super::signals::{Signals, asks_to_end};
+use super::signals::Signals;
 use super::{code_of, explain, program, slot};
 use crate::args::{AT_LEAST, AT_MOST, RunArgs, origin};
 use crate::exit::{self, Failure};
 use crate::output;
+use crate::signals::asks_to_end;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, StopReason};
 
@@ -101,18 +102,18 @@ impl<'a> Runner<'a> {
         let attempt = held.slot_attempt();
         let mut job = Job::new(self.args, &self.program, &events, &mut self.signals);
         let ended = job.run(&held).await;
-        let asked_to_end = job.asked_to_end();
-        self.release(held, &ended, asked_to_end.is_some()).await;
+        let asked = job.asked_to_end();
+        self.release(held, &ended, asked.is_some()).await;
         tokio::select! {
             () = settle(&executor, &self.args.name, self.terminal) => {}
             () = told_to_end(&mut self.signals) => {}
         }
         let ended = ended?;
-        explain(&ended, asked_to_end, self.args, self.terminal);
+        explain(&ended, asked, self.args, self.terminal);
         Ok(Turn::Ran(Ran {
             code: code_of(&ended),
             attempt,
-            is_asked_to_end: asked_to_end.is_some(),
+            is_asked_to_end: asked.is_some(),
         }))
     }
 

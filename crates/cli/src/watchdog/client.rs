@@ -121,6 +121,11 @@ impl Guard {
         self.tell_if_short(&Order::Signal(signal.as_raw()));
     }
 
+    /// Makes the watchdog kill the command, which was asked to end a second time.
+    pub(crate) fn kill(&mut self) {
+        self.tell_if_short(&Order::Kill);
+    }
+
     /// The lease was extended in the store: the command may continue under this plan.
     ///
     /// Called only after the store has confirmed it. Until the watchdog has received the plan, it
@@ -216,7 +221,7 @@ async fn until(moment: Moment) {
 
 /// This very program, even if its file was replaced in the meantime: both processes must use the
 /// same protocol.
-fn own_program() -> io::Result<PathBuf> {
+pub(crate) fn own_program() -> io::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if cfg!(any(target_os = "linux", target_os = "android")) && running.exists() {
         return Ok(running);

@@ -19,7 +19,7 @@ pub(crate) use plan::Supervision;
 #[cfg(test)]
 pub(crate) use protocol::{Inbox, Order, Report, frame};
 
-pub(crate) use client::{Guard, News};
+pub(crate) use client::{Guard, News, own_program};
 pub(crate) use plan::{Plan, StopReason};
 pub(crate) use processes::Process;
 pub(crate) use protocol::{Ended, NotStarted, Start, Status};

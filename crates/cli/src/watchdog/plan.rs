@@ -17,6 +17,8 @@ use shedlock::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     grace: Duration,
+    /// How long the command may take to end after a signal that asks it to.
+    stop_grace: Duration,
     #[serde(with = "moment")]
     terminate_at: Moment,
     #[serde(with = "moment")]
@@ -42,6 +44,7 @@ impl Plan {
         let lead = Self::LONGEST_LEAD.min(grace / 4);
         Self {
             grace,
+            stop_grace: Self::LONGEST_GRACE,
             terminate_at: before(ends_at, grace),
             kill_at: before(ends_at, lead),
             ends_at,
@@ -52,6 +55,12 @@ impl Plan {
     /// The same plan for a command that is stopped at this moment, whatever its lease.
     pub(crate) fn with_run_until(mut self, moment: Moment) -> Self {
         self.run_until = moment;
+        self
+    }
+
+    /// The same plan for a command that is killed this long after a signal that asks it to end.
+    pub(crate) fn with_stop_grace(mut self, grace: Duration) -> Self {
+        self.stop_grace = grace;
         self
     }
 
@@ -97,6 +106,10 @@ pub(crate) enum StopReason {
     RanTooLong,
     /// Its lease is no longer ours: the lock was freed by force, or its record was changed.
     LeaseLost,
+    /// It did not end within the stop grace after a signal that asked it to.
+    IgnoredSignal,
+    /// It was asked to end a second time.
+    SecondSignal,
     /// `run`, which holds the lock, is gone.
     HolderGone,
     /// The command has ended and left processes behind.
@@ -121,6 +134,8 @@ pub(crate) enum Step {
 pub(crate) struct Supervision {
     plan: Plan,
     phase: Phase,
+    /// When the job is killed because a signal has asked it to end.
+    kill: Option<(Moment, StopReason)>,
 }
 
 #[derive(Debug)]
@@ -148,6 +163,7 @@ impl Supervision {
         Self {
             plan,
             phase: Phase::Running { asked: None },
+            kill: None,
         }
     }
 
@@ -186,8 +202,38 @@ impl Supervision {
         });
     }
 
+    /// A signal that asks the job to end was passed on to it. The first one starts the stop grace.
+    pub(crate) fn asked_to_end(&mut self, now: Moment) {
+        let kill_at = now + self.plan.stop_grace;
+        self.kill
+            .get_or_insert((kill_at, StopReason::IgnoredSignal));
+    }
+
+    /// Kills the job from now on, without asking it to end.
+    pub(crate) fn kill(&mut self, reason: StopReason, now: Moment) {
+        if self.kill.is_none_or(|(kill_at, _)| now < kill_at) {
+            self.kill = Some((now, reason));
+        }
+    }
+
     /// The step that is due now. Call it repeatedly until it returns [`Step::Wait`].
     pub(crate) fn step(&mut self, now: Moment) -> Step {
+        if let Some((kill_at, why)) = self.kill
+            && !matches!(self.phase, Phase::Killing { .. })
+        {
+            if now >= kill_at {
+                return self.first_kill(self.stopped_for().unwrap_or(why), now);
+            }
+            return match self.planned_step(now) {
+                Step::Wait(until) => Step::Wait(until.min(kill_at)),
+                step => step,
+            };
+        }
+        self.planned_step(now)
+    }
+
+    /// The same without the kill that a signal has brought about.
+    fn planned_step(&mut self, now: Moment) -> Step {
         match &mut self.phase {
             Phase::Running { asked } => {
                 let (planned, why) = self.plan.stop();
@@ -201,12 +247,8 @@ impl Supervision {
                 Step::Terminate
             }
             Phase::Terminating { kill_at, reason } if now >= *kill_at => {
-                self.phase = Phase::Killing {
-                    again_at: now + Self::FIRST_PAUSE,
-                    pause: Self::FIRST_PAUSE,
-                    reason: *reason,
-                };
-                Step::Kill
+                let reason = *reason;
+                self.first_kill(reason, now)
             }
             Phase::Terminating { kill_at, .. } => Step::Wait(*kill_at),
             // Repeatedly, because processes may have been created while the first KILL was sent.
@@ -219,6 +261,15 @@ impl Supervision {
             }
             Phase::Killing { again_at, .. } => Step::Wait(*again_at),
         }
+    }
+
+    fn first_kill(&mut self, reason: StopReason, now: Moment) -> Step {
+        self.phase = Phase::Killing {
+            again_at: now + Self::FIRST_PAUSE,
+            pause: Self::FIRST_PAUSE,
+            reason,
+        };
+        Step::Kill
     }
 
     /// Whether nothing more can be done: the lease has ended, and the remaining processes do not die (a process of
@@ -392,6 +443,52 @@ mod tests {
         job.stop(StopReason::LeaseLost, clock.now());
         assert_eq!(job.step(clock.now()), Step::Terminate);
         assert_eq!(job.stopped_for(), Some(StopReason::LeaseLost));
+    }
+
+    #[test]
+    fn a_job_that_ignores_a_signal_is_killed_when_the_stop_grace_has_passed() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let plan = Plan::new(start + 600 * SECOND, 600 * SECOND).with_stop_grace(30 * SECOND);
+        let mut job = Supervision::new(plan);
+        job.asked_to_end(clock.now());
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 30 * SECOND));
+        // A further signal does not prolong it.
+        clock.advance(20 * SECOND);
+        job.asked_to_end(clock.now());
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 30 * SECOND));
+        clock.advance(10 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Kill);
+        assert!(matches!(job.step(clock.now()), Step::Wait(_)));
+        assert_eq!(job.stopped_for(), Some(StopReason::IgnoredSignal));
+    }
+
+    #[test]
+    fn the_stop_grace_does_not_outlast_the_lease() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        let mut job = ten_minutes(&clock);
+        clock.advance(585 * SECOND);
+        job.asked_to_end(clock.now());
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 590 * SECOND));
+        clock.advance(5 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Terminate);
+        assert_eq!(job.step(clock.now()), Step::Wait(start + 595 * SECOND));
+        assert_eq!(job.stopped_for(), Some(StopReason::Deadline));
+        clock.advance(5 * SECOND);
+        assert_eq!(job.step(clock.now()), Step::Kill);
+        assert_eq!(job.stopped_for(), Some(StopReason::Deadline));
+    }
+
+    #[test]
+    fn a_second_signal_kills_at_once() {
+        let clock = ManualClock::new();
+        let mut job = ten_minutes(&clock);
+        job.asked_to_end(clock.now());
+        clock.advance(SECOND);
+        job.kill(StopReason::SecondSignal, clock.now());
+        assert_eq!(job.step(clock.now()), Step::Kill);
+        assert_eq!(job.stopped_for(), Some(StopReason::SecondSignal));
     }
 
     #[test]

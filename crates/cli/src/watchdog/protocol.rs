@@ -24,8 +24,11 @@ use super::plan::{Plan, StopReason};
 pub(crate) enum Order {
     /// Start the command. The first order, sent once.
     Start(Start),
-    /// Send this signal to the command's process group.
+    /// Send this signal to the command's process group. If it asks the command to end, the stop grace of the plan
+    /// begins.
     Signal(i32),
+    /// Kill the command, which was asked to end a second time.
+    Kill,
     /// The lease was extended in the store: these are the deadlines now.
     Extend(Plan),
     /// Stop the command for this reason.

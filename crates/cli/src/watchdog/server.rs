@@ -20,7 +20,7 @@ use super::plan::{Step, StopReason, Supervision};
 use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, receive_file};
 use super::timer::Timer;
 use super::{ORPHANS_ARE_ADOPTED, adopt_orphans};
-use crate::signals::{Ignored, never_stop_for_terminal};
+use crate::signals::{Ignored, asks_to_end, never_stop_for_terminal};
 use crate::terminal::Terminal;
 use crate::{clock, exit, output};
 
@@ -217,7 +217,14 @@ impl Watch {
                 Ok(Some(Order::Signal(signal))) => {
                     if let Some(signal) = Signal::from_named_raw(signal) {
                         self.job.signal(signal);
+                        if asks_to_end(signal) {
+                            self.supervision.asked_to_end(clock::now());
+                        }
                     }
+                }
+                Ok(Some(Order::Kill)) => {
+                    self.supervision
+                        .kill(StopReason::SecondSignal, clock::now());
                 }
                 Ok(Some(Order::Extend(plan))) => self.supervision.extend(plan),
                 Ok(Some(Order::Stop(reason))) => self.supervision.stop(reason, clock::now()),
@@ -326,7 +333,7 @@ impl Line {
                     self.socket.set_nonblocking(true)?;
                     return Ok(Some((start, stdin)));
                 }
-                Some(Order::Signal(_) | Order::Extend(_) | Order::Stop(_)) => {}
+                Some(Order::Signal(_) | Order::Kill | Order::Extend(_) | Order::Stop(_)) => {}
                 None => match self.socket.read(&mut bytes)? {
                     0 => return Ok(None),
                     length => self.inbox.extend(&bytes[..length]),

@@ -82,6 +82,87 @@ fn a_command_that_ignores_term_is_stopped_when_its_lease_ends_and_the_signal_is_
 }
 
 #[test]
+fn a_command_that_ignores_a_signal_does_not_run_until_its_lease_ends() {
+    for (sent, name) in [(Signal::TERM, "SIGTERM"), (Signal::HUP, "SIGHUP")] {
+        let sandbox = Sandbox::new();
+        let script = "trap '' TERM HUP; echo $$ > up; while :; do sleep 0.05; done";
+        let options = ["--stop-grace", "500ms"];
+        let mut run = sandbox.run_with("a", "10m", &options, script);
+        let child = run.spawn().unwrap();
+        sandbox.await_lines("up", 1);
+        signal(child.id(), sent);
+        let ended = end(child);
+        assert_eq!(ended.code, 137, "{}", ended.stderr);
+        let said = format!(
+            "shedlock: a: the command was killed: it did not end within 500ms after {name} to this \
+             program; raise --stop-grace if it needs longer\n"
+        );
+        assert_eq!(ended.stderr, said);
+        assert!(!is_alive(sandbox.pids("up")[0]));
+        assert_eq!(sandbox.lock("a")["state"], "free");
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_the_stop_grace() {
+    for second in [Signal::INT, Signal::TERM] {
+        let sandbox = Sandbox::new();
+        let script = "trap '' INT TERM; echo $$ > up; while :; do sleep 0.05; done";
+        let child = sandbox
+            .run_with("a", "10m", &["--stop-grace", "5m"], script)
+            .spawn()
+            .unwrap();
+        sandbox.await_lines("up", 1);
+        signal(child.id(), Signal::INT);
+        pause(Duration::from_millis(400));
+        signal(child.id(), second);
+        let ended = end(child);
+        assert_eq!(ended.code, 137, "{}", ended.stderr);
+        let said = "shedlock: a: the command was killed: it had not ended after SIGINT when a \
+                    second signal, ";
+        assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
+        assert!(!is_alive(sandbox.pids("up")[0]));
+        assert_eq!(sandbox.lock("a")["state"], "free");
+    }
+}
+
+/// As `timeout` sends it: once to the process, and once to its group.
+#[test]
+fn a_signal_that_arrives_twice_at_once_does_not_kill() {
+    let sandbox = Sandbox::new();
+    let script = "trap 'sleep 0.5; echo cleaned > state; exit 9' TERM; echo x > up; \
+                  while :; do sleep 0.05; done";
+    let child = sandbox.run("a", "60s", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    signal(child.id(), Signal::TERM);
+    pause(Duration::from_millis(20));
+    signal(child.id(), Signal::TERM);
+    let ended = end(child);
+    assert_eq!(ended.code, 9, "{}", ended.stderr);
+    assert_eq!(sandbox.read("state"), "cleaned\n");
+}
+
+#[test]
+fn a_command_that_ignores_a_signal_is_killed_though_run_was_killed() {
+    let sandbox = Sandbox::new();
+    let script = "trap '' TERM; echo $$ > up; while :; do sleep 0.05; done";
+    let mut child = sandbox
+        .run_with("a", "10m", &["--stop-grace", "1s"], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("up", 1);
+    let sent = now();
+    signal(child.id(), Signal::TERM);
+    // Until it was passed on.
+    pause(Duration::from_millis(300));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let pids = sandbox.pids("up");
+    eventually("the end of the command", || !is_alive(pids[0]));
+    assert!(now() - sent < Duration::from_secs(8), "its own grace");
+}
+
+#[test]
 fn a_signal_in_the_first_instant_is_not_lost() {
     let sandbox = Sandbox::new();
     for millis in 0..25 {

@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use super::common::{Sandbox, eventually, parent_of};
+use super::common::{Sandbox, eventually, parent_of, pause};
 
 /// An interactive shell on its own terminal.
 fn shell(sandbox: &Sandbox) -> Child {
@@ -107,6 +108,55 @@ fn ctrl_c_reaches_the_command() {
     sandbox.await_lines("code", 1);
     assert_eq!(sandbox.read("code"), "code 130\n");
     close(terminal);
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_a_command_that_ignores_the_first() {
+    let sandbox = Sandbox::new();
+    let script = "trap 'echo x >> caught' INT; trap '' TERM; echo $$ > up; \
+                  while :; do sleep 0.05; done";
+    let mut terminal = on_terminal(&sandbox, script);
+    let job = sandbox.pids("up")[0];
+    eventually("the process that reports keys", || group_size(job) >= 3);
+    type_in(&mut terminal, "\x03");
+    sandbox.await_lines("caught", 1);
+    pause(Duration::from_millis(400));
+    type_in(&mut terminal, "\x03");
+    sandbox.await_lines("code", 1);
+    assert_eq!(sandbox.read("code"), "code 137\n");
+    assert_eq!(sandbox.lock("a")["state"], "free");
+    let shown = close(terminal);
+    let said = "the command was killed: it had not ended after SIGINT when a second signal, SIGINT";
+    assert!(shown.contains(said), "{shown}");
+}
+
+#[test]
+fn ctrl_c_at_a_prompt_does_not_kill_the_program() {
+    let sandbox = Sandbox::new();
+    // Like an editor of lines: it reads keys, not lines.
+    let script = "stty -icanon; trap 'echo x >> caught' INT; echo $$ > up; \
+                  until [ -e go ]; do sleep 0.05; done; exit 5";
+    let mut terminal = on_terminal(&sandbox, script);
+    let job = sandbox.pids("up")[0];
+    eventually("the process that reports keys", || group_size(job) >= 3);
+    for round in 1..=3 {
+        type_in(&mut terminal, "\x03");
+        sandbox.await_lines("caught", round);
+        pause(Duration::from_millis(300));
+    }
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.await_lines("code", 1);
+    assert_eq!(sandbox.read("code"), "code 5\n");
+    close(terminal);
+}
+
+/// How many processes are in the group of this one.
+fn group_size(pid: i32) -> usize {
+    let group = stat(pid)[2].clone();
+    let pids = std::fs::read_dir("/proc").unwrap();
+    pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| stat(*pid).get(2) == Some(&group))
+        .count()
 }
 
 #[test]

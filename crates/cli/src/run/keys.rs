@@ -1,0 +1,113 @@
+//! Ctrl-C, typed while the command has the terminal.
+//!
+//! The terminal sends its signals only to its foreground group, which is the command's. A process of this program in that
+//! group reports them to `run`, which otherwise could not see that the user has asked twice.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+use rustix::termios::{LocalModes, tcgetattr};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+
+use crate::watchdog::own_program;
+
+/// The argument that makes this program such a process. Not for users.
+const ARGUMENT: &str = "__keys";
+
+/// Whether this process was started to report keys.
+pub(crate) fn is_wanted(first_argument: Option<&std::ffi::OsStr>) -> bool {
+    first_argument == Some(std::ffi::OsStr::new(ARGUMENT))
+}
+
+/// The process that reports keys. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Keys {
+    process: Child,
+    socket: UnixStream,
+}
+
+impl Keys {
+    /// Starts to report what is typed while this group has the terminal. The group must not have ended.
+    pub(super) fn of_group(group: Pid) -> io::Result<Self> {
+        let (ours, theirs) = StdStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let socket = UnixStream::from_std(ours)?;
+        let process = Command::new(own_program()?)
+            .arg0("lease-keys")
+            .arg(ARGUMENT)
+            .stdin(OwnedFd::from(theirs))
+            // A reader of these must see their end when the command ends.
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(group.as_raw_pid())
+            .spawn()?;
+        Ok(Self { process, socket })
+    }
+
+    /// Completes when Ctrl-C was typed. Returns an error when nothing is reported any more. Cancellation safe.
+    pub(super) async fn ctrl_c(&mut self) -> io::Result<()> {
+        self.socket.read_u8().await.map(drop)
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Reports keys until `run` is gone. The standard input is the socket to it.
+pub(crate) fn serve() -> ExitCode {
+    // There is no one to report an error to: without this process, the second Ctrl-C has no effect.
+    match report() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn report() -> io::Result<()> {
+    let mut socket = StdStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (mut typed, signalled) = StdStream::pair()?;
+    signal_hook::low_level::pipe::register(Signal::INT.as_raw(), signalled)?;
+    let unheard = Arc::new(AtomicBool::new(false));
+    for signal in [Signal::QUIT, Signal::USR1, Signal::USR2, Signal::ALARM] {
+        signal_hook::flag::register(signal.as_raw(), unheard.clone())?;
+    }
+    let terminal = File::open("/dev/tty")?;
+    loop {
+        let mut ready = [
+            PollFd::new(&typed, PollFlags::IN),
+            PollFd::new(&socket, PollFlags::IN),
+        ];
+        match poll(&mut ready, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if !ready[1].revents().is_empty() {
+            return Ok(());
+        }
+        // Bytes of signals that arrived together are one key.
+        let _ = typed.read(&mut [0; 64])?;
+        if reads_lines(&terminal) {
+            socket.write_all(&[0])?;
+        }
+    }
+}
+
+/// Whether the terminal collects lines. A program that edits its own lines, such as a shell or `psql` at its prompt, takes
+/// Ctrl-C for itself.
+fn reads_lines(terminal: &File) -> bool {
+    tcgetattr(terminal).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
+}
