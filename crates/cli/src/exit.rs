@@ -13,8 +13,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const STORE: u8 = 69;
 /// A fault in this program, or a part of it was killed.
 pub(crate) const INTERNAL: u8 = 70;
-/// The lease was about to end before the command did, or was lost, or the maximum run time has passed. The command was
-/// stopped.
+/// The lease was about to end before the command did, or the maximum run time has passed, and the command was stopped; or
+/// the lease was lost.
 pub(crate) const LOST: u8 = 75;
 /// No host runs the slot any more, unless an operator resets the last slot: all attempts at it were made, or the last
 /// slot is ahead of the clock.

@@ -74,13 +74,16 @@ impl Terminal {
     pub(crate) fn listen_to_logs(self, verbosity: u8) {
         // Why a lock is waited for or skipped. This program prints that itself.
         const SKIPS: &str = "shedlock_core::runtime::wait";
+        // How the lease ended. The same.
+        const LOSSES: &str = "shedlock_core::runtime::lost";
+        const RELEASES: &str = "shedlock_core::runtime::release";
         let levels = match (self.is_quiet, verbosity) {
             (true, _) => Targets::new()
                 .with_default(LevelFilter::ERROR)
-                .with_target(SKIPS, LevelFilter::OFF),
+                .with_targets([SKIPS, LOSSES, RELEASES].map(|it| (it, LevelFilter::OFF))),
             (false, 0) => Targets::new()
                 .with_default(LevelFilter::WARN)
-                .with_target(SKIPS, LevelFilter::OFF),
+                .with_targets([SKIPS, LOSSES, RELEASES].map(|it| (it, LevelFilter::OFF))),
             // Events of the lock, but not every statement that is sent for it.
             (false, 1) => Targets::new()
                 .with_default(LevelFilter::INFO)

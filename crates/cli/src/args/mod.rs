@@ -165,8 +165,8 @@ pub(crate) struct ShowArgs {
 ///
 /// Use it if the holder is dead or hangs. A running holder is not stopped. With --keep-alive it
 /// detects the loss at its next extension and stops its command. Without, it notices the loss only
-/// when it releases the lock, and only if another owner has taken the lock by then. Until then it
-/// may run at the same time as the next holder. `shedlock show NAME` shows the owner, its host and
+/// when it releases the lock, and only if another owner has taken the lock by then (exit code 75).
+/// Until then it may run at the same time as the next holder. `shedlock show NAME` shows the owner, its host and
 /// the time of acquisition.
 ///
 /// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,

@@ -38,8 +38,9 @@ Exit codes:
   2    the command line is wrong
   69   the store failed or was too slow; the command was not started
   70   the watchdog was killed, or shedlock failed; the command was stopped, or not started
-  75   the lease was lost or about to end, or --max-run-time had passed; the command was stopped
-       (a loss found only after the command has ended is a warning, and its own code counts)
+  75   the lease was about to end, or --max-run-time had passed, and the command was stopped; or the
+       lease was lost, which stops the command under --keep-alive, and is found only after the
+       command has ended otherwise: another run may have overlapped this one
   76   no host will run the slot: all attempts at it had failed before this start (the start whose
        last attempt fails exits with the command's own code), or the last slot taken is ahead of the
        clock; see `shedlock slot reset`

@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
         let mut job = Job::new(self.args, &self.program, &events, &mut self.signals);
         let ended = job.run(&held).await;
         let asked = job.asked_to_end();
-        self.release(held, &ended, asked.is_some()).await;
+        let is_lost = self.release(held, &ended, asked.is_some()).await;
         tokio::select! {
             () = settle(&executor, &self.args.name, self.terminal) => {}
             () = told_to_end(&mut self.signals) => {}
@@ -111,18 +111,24 @@ impl<'a> Runner<'a> {
         let ended = ended?;
         explain(&ended, asked, self.args, self.terminal);
         Ok(Turn::Ran(Ran {
-            code: code_of(&ended),
+            code: if is_lost { exit::LOST } else { code_of(&ended) },
             attempt,
             is_asked_to_end: asked.is_some(),
         }))
     }
 
-    /// Gives the lock back. Whatever the result, the command has run, and its exit code counts.
+    /// Gives the lock back. Returns whether that found the lease lost although the command ended by itself. In any other
+    /// case the command's exit code counts, since the command has run.
     ///
     /// A slot that must not be lost is done if the command succeeded. If the command failed, the slot waits for its
     /// backoff. If the command was asked to end, other hosts may take the slot immediately, and the run does not count.
     /// If the command never ran, any slot is given back.
-    async fn release(&mut self, held: HeldLock, ended: &Result<Ended, Failure>, has_signal: bool) {
+    async fn release(
+        &mut self,
+        held: HeldLock,
+        ended: &Result<Ended, Failure>,
+        has_signal: bool,
+    ) -> bool {
         // Calls to an unavailable store are retried. The caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(30);
         let name = held.name().clone();
@@ -153,19 +159,28 @@ impl<'a> Runner<'a> {
         let why = match released {
             Some(Release::Failed(error)) => format!("{error:#}"),
             None => format!("lock {:?}: the store did not reply", name.as_str()),
-            Some(Release::Lost) if ended.as_ref().is_ok_and(is_uncut) => {
-                self.terminal.notice(&format!(
-                    "{name}: the lease was lost before the command ended; another run may have \
-                     overlapped it"
-                ));
-                return;
-            }
-            // The loss is reported with the reason for which the command was stopped.
-            Some(_) => return,
+            Some(Release::Lost) => return self.report_loss(name.as_str(), ended),
+            Some(_) => return false,
         };
         self.terminal.error(&format!(
             "{why}; the command has ended, but the lock stays taken until {until}"
         ));
+        false
+    }
+
+    /// Reports a loss that is found when the lock is given back. Returns false if the command was stopped or did not
+    /// start: the reason for that is reported.
+    fn report_loss(&self, name: &str, ended: &Result<Ended, Failure>) -> bool {
+        let Some(ended) = ended.as_ref().ok().filter(|ended| is_uncut(ended)) else {
+            return false;
+        };
+        self.terminal.error(&format!(
+            "{name}: the lease was lost before the command ended (the lock was freed by force, or \
+             its record was changed): another run may have overlapped this one; the command \
+             exited with {}",
+            code_of(ended)
+        ));
+        true
     }
 }
 
@@ -177,9 +192,13 @@ fn lock(args: &RunArgs, slot: Option<Slot>, wait: Duration) -> LockConfig {
     }
 }
 
-/// Whether the command ended by itself, so that nothing has reported a loss of its lease yet.
+/// Whether the command ended by itself or by a signal to it, so that nothing has reported a loss of its lease yet.
 fn is_uncut(ended: &Ended) -> bool {
-    matches!(ended.stopped, None | Some(StopReason::LeftBehind))
+    use StopReason::{IgnoredSignal, LeftBehind, SecondSignal};
+    matches!(
+        ended.stopped,
+        None | Some(LeftBehind | IgnoredSignal | SecondSignal)
+    )
 }
 
 async fn told_to_end(signals: &mut Signals) {

@@ -351,6 +351,30 @@ fn a_store_that_breaks_while_the_command_runs_does_not_take_its_code() {
 }
 
 #[test]
+fn a_command_that_was_overlapped_does_not_pass_for_a_success() {
+    for code in [0, 3] {
+        let sandbox = Sandbox::new();
+        let script =
+            format!("echo x > up; until [ -e go ]; do sleep 0.05; done; echo ran; exit {code}");
+        let holder = sandbox.run("a", "60s", &script).spawn().unwrap();
+        sandbox.await_lines("up", 1);
+        let freed = done(&mut sandbox.shedlock(&["unlock", "--force", "a"]));
+        assert_eq!(freed.code, 0, "{}", freed.stderr);
+        let other = done(&mut sandbox.run("a", "60s", "echo overlapped"));
+        assert_eq!(other.stdout, "overlapped\n", "{}", other.stderr);
+        std::fs::write(sandbox.path("go"), "").unwrap();
+        let ended = end(holder);
+        assert_eq!((ended.code, ended.stdout.as_str()), (75, "ran\n"));
+        let said = format!(
+            "shedlock: a: the lease was lost before the command ended (the lock was freed by force, \
+             or its record was changed): another run may have overlapped this one; the command \
+             exited with {code}\n"
+        );
+        assert_eq!(ended.stderr, said);
+    }
+}
+
+#[test]
 fn a_command_that_runs_into_its_deadline_gives_75() {
     let sandbox = Sandbox::new();
     let done = done(&mut sandbox.run("a", "1500ms", "echo x > started; sleep 30; echo y > late"));

@@ -243,6 +243,7 @@ impl Held {
 
     fn announce_lost(&self, reason: LostReason) {
         tracing::warn!(
+            target: "shedlock_core::runtime::lost",
             lock = self.name.as_str(),
             owner = self.owner.as_str(),
             "the lease is lost: {reason}"
