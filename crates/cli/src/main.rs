@@ -36,7 +36,6 @@ fn main() -> ExitCode {
     if run::keys_are_wanted(std::env::args_os().nth(1).as_deref()) {
         return run::report_keys();
     }
-    #[cfg(feature = "zookeeper-tls")]
     choose_crypto();
     let arguments: Vec<_> = std::env::args_os().collect();
     let cli = match args::parse(&arguments) {
@@ -56,9 +55,9 @@ fn main() -> ExitCode {
 
 /// Chooses between the two libraries of such a build, for clients that do not accept a
 /// configuration of their own.
-#[cfg(feature = "zookeeper-tls")]
-fn choose_crypto() {
+pub(crate) fn choose_crypto() {
     // Nothing has chosen one before.
+    #[cfg(feature = "zookeeper-tls")]
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

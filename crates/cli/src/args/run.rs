@@ -19,8 +19,9 @@ const SCHEDULE: &str = "Schedule";
 ///
 /// The command never outlives its lease. Shortly before the lease ends (10 s, or a third of
 /// --lock-at-most-for if that is less) all processes of the command get SIGTERM, then SIGKILL. A
-/// second process, the watchdog, enforces it even if this program is killed. When the command ends,
-/// its remaining background processes are stopped before the lock is released.
+/// second process, the watchdog, enforces it even if this program is killed, and then releases the
+/// lock. When the command ends, its remaining background processes are stopped before the lock is
+/// released.
 ///
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT to this program are passed on to the command, and
 /// the lock is released when the command has ended. A command that has not ended after --stop-grace,

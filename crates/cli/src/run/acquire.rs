@@ -15,12 +15,12 @@ use super::signals::Signals;
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
-use crate::store::Store;
+use crate::store::{Address, Store};
 use crate::terminal::Terminal;
 
 pub(super) enum Acquired {
-    /// The lock, and the executor that took it.
-    Lock(HeldLock, Executor),
+    /// The lock, the executor that took it, and where its store is.
+    Lock(HeldLock, Executor, Address),
     Skipped(Skip),
     /// A signal asked this process to end before it had the lock. The command is not run.
     Interrupted(Signal),
@@ -57,7 +57,7 @@ pub(super) async fn acquire(
     };
     // An attempt without a reply is withdrawn from here on.
     drop(asking);
-    if let Some(Acquired::Lock(held, _)) = answer {
+    if let Some(Acquired::Lock(held, ..)) = answer {
         // Failures are logged. The lock is free when lock_at_most_for ends.
         let _ = held
             .unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
@@ -106,7 +106,7 @@ async fn ask(
     let wait = wait_until.saturating_since(SystemClock.now());
     let answer = executor.lock(&lock.clone().lock_wait(wait)).await;
     if let Ok(Attempt::Acquired(held)) = answer {
-        return Ok(Acquired::Lock(held, executor));
+        return Ok(Acquired::Lock(held, executor, store.address().clone()));
     }
     settle(&executor, &args.name, terminal).await;
     match answer? {

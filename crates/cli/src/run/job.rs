@@ -9,23 +9,25 @@ use std::time::Duration;
 use rustix::process::Signal;
 use rustix::stdio::dup2_stdin;
 use rustix::termios::isatty;
-use shedlock::{HeldLock, Moment};
+use shedlock::{HeldLock, Moment, Slot};
 
-use super::environment;
 use super::events::Events;
 use super::foreground::Foreground;
 use super::keys::Keys;
 use super::signals::{Asked, Signals};
+use super::{environment, slot};
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
-use crate::watchdog::{Ended, Guard, News, NotStarted, Plan, Start, StopReason};
+use crate::store::Address;
+use crate::watchdog::{Ended, Guard, Heirloom, News, NotStarted, Plan, Start, StopReason};
 
 /// The command to run under a lock.
 pub(super) struct Job<'a> {
     args: &'a RunArgs,
     program: &'a Path,
+    store: Address,
     events: &'a Events,
     signals: &'a mut Signals,
     asked: Option<Asked>,
@@ -35,12 +37,14 @@ impl<'a> Job<'a> {
     pub(super) fn new(
         args: &'a RunArgs,
         program: &'a Path,
+        store: Address,
         events: &'a Events,
         signals: &'a mut Signals,
     ) -> Self {
         Self {
             args,
             program,
+            store,
             events,
             signals,
             asked: None,
@@ -141,6 +145,23 @@ impl<'a> Job<'a> {
             arguments: arguments.to_vec(),
             environment: environment::of(lock),
             plan,
+            lock: self.heirloom(lock),
+        }
+    }
+
+    /// What the watchdog needs to release the lock if this process is killed.
+    fn heirloom(&self, lock: &HeldLock) -> Heirloom {
+        let lease = lock.lease();
+        Heirloom {
+            store: self.store.clone(),
+            store_option: self.args.store.option().to_owned(),
+            name: lock.name().as_str().to_owned(),
+            owner: lock.owner().as_str().to_owned(),
+            lock_at_most_for: lease.lock_at_most_for(),
+            lock_at_least_for: lease.lock_at_least_for(),
+            slot: lock.slot().map(Slot::as_micros),
+            slot_tolerance: slot::tolerance(self.args),
+            must_not_be_lost: self.args.must_not_be_lost,
         }
     }
 

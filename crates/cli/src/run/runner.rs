@@ -94,13 +94,13 @@ impl<'a> Runner<'a> {
         let events = Arc::new(Events::new(self.terminal));
         let lock = lock(self.args, slot, wait);
         let acquired = acquire(self.args, &lock, &events, &mut self.signals, self.terminal);
-        let (held, executor) = match acquired.await? {
-            Acquired::Lock(held, executor) => (held, executor),
+        let (held, executor, store) = match acquired.await? {
+            Acquired::Lock(held, executor, store) => (held, executor, store),
             Acquired::Skipped(skip) => return Ok(Turn::Skipped(skip)),
             Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
         };
         let attempt = held.slot_attempt();
-        let mut job = Job::new(self.args, &self.program, &events, &mut self.signals);
+        let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
         let ended = job.run(&held).await;
         let asked = job.asked_to_end();
         let is_lost = self.release(held, &ended, asked.is_some()).await;

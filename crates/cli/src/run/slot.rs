@@ -1,5 +1,7 @@
 //! The slot that a start belongs to.
 
+use std::time::Duration;
+
 use shedlock::{Clock, Completion, LockConfig, Skip, SkipReason, Slot, SystemClock};
 
 use crate::args::RunArgs;
@@ -28,15 +30,18 @@ pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
 ///
 /// The store refuses slots that are too far ahead of its clock. A slot within the user's tolerance is accepted.
 pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockConfig {
-    let tolerance = args.slot_tolerance.unwrap_or_default();
-    let lock = lock
-        .slot(slot)
-        .slot_tolerance(tolerance.max(Slot::DEFAULT_TOLERANCE));
+    let lock = lock.slot(slot).slot_tolerance(tolerance(args));
     if args.must_not_be_lost {
         lock.completion(Completion::OnSuccess(args.retries()))
     } else {
         lock
     }
+}
+
+/// How far a slot may be ahead of the store's clock.
+pub(super) fn tolerance(args: &RunArgs) -> Duration {
+    let tolerance = args.slot_tolerance.unwrap_or_default();
+    tolerance.max(Slot::DEFAULT_TOLERANCE)
 }
 
 /// Why no host will run the slot unless an operator acts, if that is so. The command that they need

@@ -51,6 +51,11 @@ impl LocalStore {
         format!("sqlite:{}", self.file.display())
     }
 
+    /// The file itself.
+    pub(super) fn into_file(self) -> PathBuf {
+        self.file
+    }
+
     /// Warns that this lock does not exclude other hosts, once for this user on this host.
     pub(super) fn tell_once(&self, terminal: Terminal) {
         // Only a notice that was printed counts.

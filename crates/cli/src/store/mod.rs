@@ -3,10 +3,13 @@
 mod local;
 
 use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use shedlock::__stores::{STORES, StoreEntry};
-use shedlock::{Error, ErrorKind, LockProvider};
+use shedlock::{Error, ErrorKind, LockProvider, open_sqlite};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
@@ -19,6 +22,32 @@ use local::LocalStore;
 pub(crate) struct Store {
     provider: Arc<dyn LockProvider>,
     place: String,
+    address: Address,
+}
+
+/// Where another process of this program finds a store.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Address {
+    /// A URL, which may contain a password.
+    Url(String),
+    /// An SQLite file.
+    File(PathBuf),
+}
+
+impl Address {
+    /// Connects to the store.
+    pub(crate) async fn open(&self) -> Result<Arc<dyn LockProvider>, Error> {
+        match self {
+            Self::Url(url) => shedlock::connect(url).await,
+            Self::File(file) => Ok(Arc::new(open_sqlite(file).await?)),
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address").finish_non_exhaustive()
+    }
 }
 
 /// Where the user keeps the locks.
@@ -44,6 +73,7 @@ impl Store {
                 Self {
                     provider: connected.map_err(|error| refused(error, from))?,
                     place: place_of(&url),
+                    address: Address::Url(url),
                 }
             }
             Choice::Local { is_meant } => {
@@ -55,6 +85,7 @@ impl Store {
                 Self {
                     provider,
                     place: local.place(),
+                    address: Address::File(local.into_file()),
                 }
             }
         })
@@ -62,6 +93,11 @@ impl Store {
 
     pub(crate) fn provider(&self) -> &Arc<dyn LockProvider> {
         &self.provider
+    }
+
+    /// Where another process finds the store.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Where the locks are, for a message: without the password and the options of a URL.

@@ -83,7 +83,7 @@ impl Guard {
             leader: None,
             alarm: Alarm::Kill,
         };
-        guard.tell(&Order::Start(start))?;
+        guard.tell(&Order::Start(Box::new(start)))?;
         Ok(guard)
     }
 

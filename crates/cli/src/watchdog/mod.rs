@@ -4,6 +4,7 @@
 //! in which the command runs without a process that keeps its deadline.
 
 mod client;
+mod heirloom;
 mod job;
 mod plan;
 mod processes;
@@ -20,6 +21,7 @@ pub(crate) use plan::Supervision;
 pub(crate) use protocol::{Inbox, Order, Report, frame};
 
 pub(crate) use client::{Guard, News, own_program};
+pub(crate) use heirloom::Heirloom;
 pub(crate) use plan::{Plan, StopReason};
 pub(crate) use processes::Process;
 pub(crate) use protocol::{Ended, NotStarted, Start, Status};

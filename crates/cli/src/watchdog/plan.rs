@@ -172,6 +172,11 @@ impl Supervision {
         self.plan.ends_at()
     }
 
+    /// Whether a signal has asked the job to end.
+    pub(crate) fn is_asked_to_end(&self) -> bool {
+        self.kill.is_some()
+    }
+
     /// Why the job was sent TERM, if it was.
     pub(crate) fn stopped_for(&self) -> Option<StopReason> {
         match self.phase {

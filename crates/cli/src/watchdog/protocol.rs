@@ -17,13 +17,14 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::heirloom::Heirloom;
 use super::plan::{Plan, StopReason};
 
 /// The messages from `run` to its watchdog.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Start the command. The first order, sent once.
-    Start(Start),
+    Start(Box<Start>),
     /// Send this signal to the command's process group. If it asks the command to end, the stop grace of the plan
     /// begins.
     Signal(i32),
@@ -48,15 +49,8 @@ pub(crate) struct Start {
     pub(crate) environment: Vec<(String, Option<String>)>,
     /// The deadlines.
     pub(crate) plan: Plan,
-}
-
-impl Start {
-    /// The name of the lock, which the command gets as a variable.
-    pub(crate) fn lock_name(&self) -> String {
-        let mut variables = self.environment.iter();
-        let name = variables.find(|(variable, _)| variable == "SHEDLOCK_NAME");
-        name.and_then(|(_, name)| name.clone()).unwrap_or_default()
-    }
+    /// The lock that the command runs under.
+    pub(crate) lock: Heirloom,
 }
 
 /// The messages from the watchdog to `run`.
@@ -84,7 +78,7 @@ pub(crate) enum NotStarted {
 }
 
 /// How a job ended.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// The exit status of the command's own process, if it is known.
     pub(crate) status: Option<Status>,
@@ -199,7 +193,7 @@ mod tests {
     #[test]
     fn messages_arrive_whole_however_they_are_cut() {
         let arguments = vec![OsString::from_vec(vec![b'\xff', b'\n'])];
-        let start = Order::Start(Start {
+        let start = Order::Start(Box::new(Start {
             program: "/bin/echo".into(),
             name: "echo".into(),
             arguments: arguments.clone(),
@@ -208,7 +202,8 @@ mod tests {
                 Moment::from_origin(Duration::from_secs(9)),
                 Duration::from_secs(3),
             ),
-        });
+            lock: Heirloom::for_test(),
+        }));
         let mut bytes = frame(&start).unwrap();
         bytes.extend(frame(&Order::Signal(15)).unwrap());
 

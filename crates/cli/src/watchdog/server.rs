@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicBool;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
-use shedlock::{Clock, Moment, SystemClock};
 
+use super::heirloom::Orphaned;
 use super::job::{Change, Job};
 use super::plan::{Step, StopReason, Supervision};
 use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, receive_file};
@@ -22,21 +22,15 @@ use super::timer::Timer;
 use super::{ORPHANS_ARE_ADOPTED, adopt_orphans};
 use crate::signals::{Ignored, asks_to_end, never_stop_for_terminal};
 use crate::terminal::Terminal;
-use crate::{clock, exit, output};
+use crate::{clock, exit};
 
 /// Runs the watchdog until its job is gone. Its standard input is the socket.
 pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     match try_serve() {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(stopped)) => {
-            if stopped.reason == StopReason::HolderGone {
-                // Only now that nothing is left to guard: a terminal or pipe may block forever.
-                terminal.error(&format!(
-                    "{}: `shedlock run` was killed; the watchdog stopped its command; the lock \
-                     stays taken until about {}",
-                    stopped.lock, stopped.taken_until
-                ));
-            }
+        Ok(Some(orphaned)) => {
+            // Only now that nothing is left to guard: a terminal or pipe may block forever.
+            terminal.error(&orphaned.settle());
             ExitCode::from(exit::LOST)
         }
         Err(error) => {
@@ -46,16 +40,8 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     }
 }
 
-/// A job that was stopped.
-struct Stopped {
-    reason: StopReason,
-    /// The name of its lock.
-    lock: String,
-    /// When the lease ends, by this host's clock.
-    taken_until: String,
-}
-
-fn try_serve() -> io::Result<Option<Stopped>> {
+/// Returns the job if it has ended and `run` is gone, so that its lock is still held.
+fn try_serve() -> io::Result<Option<Orphaned>> {
     let mut line = Line::of_stdin()?;
     let Prepared {
         start,
@@ -84,7 +70,6 @@ fn try_serve() -> io::Result<Option<Stopped>> {
             return line.flush().map(|()| None);
         }
     };
-    let lock = start.lock_name();
     line.send(&Report::Started {
         pid: job.leader().as_raw_pid(),
     })?;
@@ -95,22 +80,13 @@ fn try_serve() -> io::Result<Option<Stopped>> {
         changed,
         timer,
     };
-    let reason = watch.until_gone()?;
-    Ok(reason.map(|reason| Stopped {
-        reason,
-        lock,
-        taken_until: on_the_calendar(watch.supervision.lease_ends_at()),
+    let ended = watch.until_gone()?;
+    Ok(watch.line.is_cut.then(|| Orphaned {
+        lock: start.lock,
+        ended,
+        ends_at: watch.supervision.lease_ends_at(),
+        is_asked_to_end: watch.supervision.is_asked_to_end(),
     }))
-}
-
-/// A moment on the shared clock as a date and time.
-fn on_the_calendar(moment: Moment) -> String {
-    let left = moment.saturating_since(clock::now());
-    let instant = SystemClock.system_time().checked_add(left);
-    instant.map_or_else(
-        || "--lock-at-most-for has passed".to_owned(),
-        output::second,
-    )
 }
 
 /// Everything that a command needs before it starts.
@@ -182,15 +158,15 @@ struct Watch {
 }
 
 impl Watch {
-    fn until_gone(&mut self) -> io::Result<Option<StopReason>> {
+    fn until_gone(&mut self) -> io::Result<Ended> {
         loop {
             self.take_orders();
             if self.note_changes() {
-                return self.conclude(Vec::new());
+                return Ok(self.conclude(Vec::new()));
             }
             let now = clock::now();
             if self.supervision.is_hopeless(now) {
-                return self.conclude(self.job.survivors());
+                return Ok(self.conclude(self.job.survivors()));
             }
             match self.supervision.step(now) {
                 Step::Terminate => self.job.terminate(),
@@ -285,19 +261,19 @@ impl Watch {
         Ok(())
     }
 
-    fn conclude(&mut self, survivors: Vec<i32>) -> io::Result<Option<StopReason>> {
-        let reason = self.supervision.stopped_for();
+    /// Reports the end of the job, if `run` is still there.
+    fn conclude(&mut self, survivors: Vec<i32>) -> Ended {
         let ended = Ended {
             status: self.job.status(),
-            stopped: reason,
+            stopped: self.supervision.stopped_for(),
             survivors,
         };
         if !self.line.is_cut {
-            // `run` may die at this instant. Then there is nothing left to report to, or to guard.
-            let _ = self.line.send(&Report::Ended(ended));
-            let _ = self.line.flush();
+            // `run` may die at this instant.
+            let sent = self.line.send(&Report::Ended(ended.clone()));
+            self.line.is_cut = sent.and_then(|()| self.line.flush()).is_err();
         }
-        Ok(reason)
+        ended
     }
 }
 
@@ -331,7 +307,7 @@ impl Line {
             match self.inbox.next()? {
                 Some(Order::Start(start)) => {
                     self.socket.set_nonblocking(true)?;
-                    return Ok(Some((start, stdin)));
+                    return Ok(Some((*start, stdin)));
                 }
                 Some(Order::Signal(_) | Order::Kill | Order::Extend(_) | Order::Stop(_)) => {}
                 None => match self.socket.read(&mut bytes)? {

@@ -56,12 +56,96 @@ fn kill_9_of_run_stops_the_whole_job_at_once() {
     child.kill().unwrap();
     eventually("the end of the job", || all_gone(&pids));
     assert!(now() - killed < Duration::from_secs(2));
-    let lock = sandbox.lock("a");
-    assert_eq!(lock["state"], "held", "no process could unlock it: {lock}");
+    end(child);
+}
+
+#[test]
+fn kill_9_of_run_does_not_keep_the_lock_until_the_lease_ends() {
+    let sandbox = Sandbox::new();
+    let mut child = sandbox.run("a", "10m", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let pids = sandbox.pids("pids");
+    child.kill().unwrap();
+    eventually("a free lock", || sandbox.lock("a")["state"] == "free");
+    assert!(all_gone(&pids), "free only when the command is gone");
+    let said = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command, and the \
+                watchdog released the lock\n";
+    assert_eq!(end(child).stderr, said);
+}
+
+#[test]
+fn kill_9_of_run_does_not_shorten_lock_at_least_for() {
+    let sandbox = Sandbox::new();
+    let options = ["--lock-at-least-for", "5m"];
+    let mut child = sandbox
+        .run_with("a", "10m", &options, "echo $$ > pids; exec sleep 60")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    let acquired = calendar();
+    child.kill().unwrap();
+    eventually("an unlock", || sandbox.lock("a")["state"] == "at-least");
+    let kept = sandbox.locked_until("a").duration_since(acquired).unwrap();
+    let five_minutes = Duration::from_secs(300);
+    assert!(kept <= five_minutes && kept > five_minutes - Duration::from_secs(30));
     let ended = end(child);
-    let said = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command; the lock \
-                stays taken until about 20";
+    let said = "released the lock; --lock-at-least-for keeps it taken until 20";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+#[test]
+fn kill_9_of_run_does_not_free_a_lock_that_another_owner_has() {
+    let sandbox = Sandbox::new();
+    let script = "trap 'until [ -e go ]; do sleep 0.05; done; exit 0' TERM; echo x > up; \
+                  while :; do sleep 0.05; done";
+    let mut child = sandbox.run("a", "10m", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let freed = done(&mut sandbox.shedlock(&["unlock", "--force", "a"]));
+    assert_eq!(freed.code, 0, "{}", freed.stderr);
+    let other = sandbox
+        .run("a", "60s", "echo x > other; sleep 30")
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("other", 1);
+    let owner = sandbox.lock("a")["owner"].clone();
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    let ended = end(child);
+    let said = "the lock was no longer held by it\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+    let lock = sandbox.lock("a");
+    assert_eq!((&lock["owner"], &lock["state"]), (&owner, &"held".into()));
+    signal(other.id(), Signal::TERM);
+    end(other);
+}
+
+#[test]
+fn kill_9_of_run_names_the_remedy_if_the_store_is_away() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("db")).unwrap();
+    let store = format!("sqlite:{}", sandbox.path("db/locks.db").display());
+    let mut child = sandbox
+        .run("a", "10m", "echo $$ > pids; exec sleep 60")
+        .env("SHEDLOCK_STORE", &store)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    let pids = sandbox.pids("pids");
+    std::fs::rename(sandbox.path("db"), sandbox.path("away")).unwrap();
+    std::fs::write(sandbox.path("db"), "in its place").unwrap();
+    child.kill().unwrap();
+    let ended = end(child);
+    assert!(all_gone(&pids));
+    let said = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command, but the \
+                lock was not released: ";
+    assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
+    for part in [
+        "; it stays taken until about 20",
+        "; to free it sooner, run `shedlock unlock a --force`\n",
+    ] {
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -89,6 +89,49 @@ fn the_slot_of_one_that_died_is_taken_over() {
 }
 
 #[test]
+fn the_slot_of_a_killed_run_does_not_wait_for_its_lease() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ >> pids; exec sleep 60";
+    let mut first = run(&sandbox, "10m", &[&UTC, &NOT_LOST], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    first.kill().unwrap();
+    let ended = end(first);
+    assert!(
+        ended.stderr.contains("released the lock"),
+        "{}",
+        ended.stderr
+    );
+    let lock = sandbox.lock("a");
+    let [_, slot] = slots();
+    assert_eq!(lock["last_slot"], slot);
+    assert_eq!(lock["slot_attempts"], 1, "as if its host had died");
+    assert!(lock["last_slot_done"].is_null());
+    let second = done(&mut run(
+        &sandbox,
+        "60s",
+        &[&UTC, &NOT_LOST],
+        "echo $SHEDLOCK_SLOT_ATTEMPT",
+    ));
+    assert_eq!(second.stdout, "2\n", "{}", second.stderr);
+}
+
+#[test]
+fn the_slot_of_a_killed_run_stays_used_up() {
+    let sandbox = Sandbox::new();
+    let script = "echo $$ >> pids; exec sleep 60";
+    let mut first = run(&sandbox, "10m", &[&UTC], script).spawn().unwrap();
+    sandbox.await_lines("pids", 1);
+    first.kill().unwrap();
+    end(first);
+    assert_eq!(sandbox.lock("a")["state"], "free");
+    let second = done(&mut run(&sandbox, "60s", &[&UTC], "echo ran"));
+    assert_eq!(second.stdout, "", "{}", second.stderr);
+    assert!(second.stderr.contains("already taken"), "{}", second.stderr);
+}
+
+#[test]
 fn an_open_slot_is_run_before_a_later_one() {
     let sandbox = Sandbox::new();
     let script = "echo x >> started; exec sleep 60";

@@ -201,6 +201,28 @@ fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: 
     panic!("no attempt took the lock");
 }
 
+/// The watchdog ends a lease that another process was granted.
+fn kill_9_of_run_does_not_keep_the_lock(store: &str, case: &str) {
+    let sandbox = Sandbox::new();
+    let migrated = common::done(&mut sandbox.bare(&["migrate", "--store", store]));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    let script = "echo $$ > pids; exec sleep 60";
+    let options = ["--every", "10m", "--must-not-be-lost"];
+    let mut child = sandbox
+        .run_with(case, "10m", &options, script)
+        .env("SHEDLOCK_STORE", store)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    child.kill().unwrap();
+    let ended = end(child);
+    let lock = sandbox.lock_in(store, case);
+    assert_eq!(lock["state"], "free", "{}", ended.stderr);
+    assert_eq!(lock["slot_attempts"], 1, "{lock}");
+    let said = "and the watchdog released the lock\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+}
+
 fn wait_until(moment: Duration) {
     while now() < moment {
         pause(Duration::from_millis(20));
@@ -220,6 +242,12 @@ fn main() {
         trials.push(Trial::test(case.clone(), move || {
             let direct = unanswered.url(&std::env::temp_dir())?;
             an_attempt_without_an_answer_is_withdrawn_before_the_end(&direct, &case);
+            Ok(())
+        }));
+        let (case, killed) = (format!("killed_{}", store.name()), store.clone());
+        trials.push(Trial::test(case.clone(), move || {
+            let direct = killed.url(&std::env::temp_dir())?;
+            kill_9_of_run_does_not_keep_the_lock(&direct, &case);
             Ok(())
         }));
         for (how, fault) in [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)] {

@@ -1,0 +1,274 @@
+//! The lock of a job whose `run` was killed: the watchdog releases it in place of `run`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shedlock::{
+    Attempt, AttemptRequest, Clock, Completion, Error, LockName, LockState, Moment, Owner, Slot,
+    SlotEnd, SystemClock, Unlock, UnlockRequest,
+};
+
+use super::ORPHANS_ARE_ADOPTED;
+use super::protocol::{Ended, Status};
+use crate::store::Address;
+use crate::{clock, output};
+
+/// What another process needs to release a lock. It may contain the store's password, so it is sent over a socket only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Heirloom {
+    pub(crate) store: Address,
+    /// The option that selects the store, for a command that a message quotes.
+    pub(crate) store_option: String,
+    pub(crate) name: String,
+    pub(crate) owner: String,
+    pub(crate) lock_at_most_for: Duration,
+    pub(crate) lock_at_least_for: Duration,
+    pub(crate) slot: Option<i64>,
+    pub(crate) slot_tolerance: Duration,
+    pub(crate) must_not_be_lost: bool,
+}
+
+/// A job that has ended, and whose `run` is gone.
+#[derive(Debug)]
+pub(super) struct Orphaned {
+    pub(super) lock: Heirloom,
+    pub(super) ended: Ended,
+    /// When the lease ends for us.
+    pub(super) ends_at: Moment,
+    /// Whether a signal had asked the command to end.
+    pub(super) is_asked_to_end: bool,
+}
+
+/// What became of the lock.
+#[derive(Debug)]
+enum Released {
+    /// It was released. `lock_at_least_for` may keep it taken until this time.
+    Done(Option<String>),
+    /// Another owner has it, or it was freed.
+    NotOurs,
+}
+
+impl Orphaned {
+    /// The longest that this process stays for the lock.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Releases the lock if nothing of the command can be left. Returns what happened, for the user.
+    pub(super) fn settle(&self) -> String {
+        let name = &self.lock.name;
+        let command = match self.ended.stopped {
+            Some(_) => "the watchdog stopped its command",
+            None => "its command has ended",
+        };
+        let result = match self.proof() {
+            Ok(()) => self.release(),
+            Err(why) => Err(why),
+        };
+        match result {
+            Ok(Released::Done(None)) => format!(
+                "{name}: `shedlock run` was killed; {command}, and the watchdog released the lock"
+            ),
+            Ok(Released::Done(Some(until))) => format!(
+                "{name}: `shedlock run` was killed; {command}, and the watchdog released the lock; \
+                 --lock-at-least-for keeps it taken until {until}"
+            ),
+            Ok(Released::NotOurs) => format!(
+                "{name}: `shedlock run` was killed; {command}; the lock was no longer held by it"
+            ),
+            Err(why) => format!(
+                "{name}: `shedlock run` was killed; {command}, but the lock was not released: \
+                 {why}; it stays taken until about {}; to free it sooner, run `shedlock unlock {} \
+                 --force{}`",
+                on_the_calendar(self.ends_at),
+                output::shell_word(name),
+                self.lock.store_option
+            ),
+        }
+    }
+
+    /// Whether no process of the command can be left.
+    fn proof(&self) -> Result<(), String> {
+        if !self.ended.survivors.is_empty() {
+            let pids: Vec<_> = self.ended.survivors.iter().map(i32::to_string).collect();
+            return Err(format!(
+                "these processes of the command could not be stopped: {}",
+                pids.join(", ")
+            ));
+        }
+        if !ORPHANS_ARE_ADOPTED {
+            return Err("this system does not report whether all its processes have ended".into());
+        }
+        Ok(())
+    }
+
+    fn release(&self) -> Result<Released, String> {
+        crate::choose_crypto();
+        let left = self.ends_at.saturating_since(clock::now());
+        let patience = Self::PATIENCE.min(left);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let released = runtime.block_on(async {
+            let give_up = SystemClock.now() + patience;
+            tokio::select! {
+                released = self.release_until(give_up) => released.map_err(|error| format!("{error:#}")),
+                () = SystemClock.sleep_until(give_up) => Err(format!(
+                    "the store did not reply within {}",
+                    output::duration(patience)
+                )),
+            }
+        });
+        // A hanging call must not delay the end.
+        runtime.shutdown_background();
+        released
+    }
+
+    /// Retries while the store is unavailable.
+    async fn release_until(&self, give_up: Moment) -> Result<Released, Error> {
+        const PAUSE: Duration = Duration::from_millis(250);
+        loop {
+            match self.try_release().await {
+                Err(error) if error.is_retryable() && SystemClock.now() + PAUSE < give_up => {
+                    SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
+                }
+                released => return released,
+            }
+        }
+    }
+
+    /// An attempt that is repeated returns the lease that it won, so this one returns the lease of `run`, with the data
+    /// that the store needs to end it.
+    async fn try_release(&self) -> Result<Released, Error> {
+        let request = self.lock.request()?;
+        let provider = self.lock.store.open().await?;
+        // If the lease is gone, the attempt could take the lock once more.
+        let record = provider.inspect(request.name()).await?;
+        let is_ours = record.is_some_and(|record| {
+            record.state == LockState::Held && record.owner.as_deref() == Some(&self.lock.owner)
+        });
+        if !is_ours {
+            return Ok(Released::NotOurs);
+        }
+        let Attempt::Acquired(lease) = provider.attempt(&request).await? else {
+            return Ok(Released::NotOurs);
+        };
+        let unlock = UnlockRequest::new().with_slot_end(self.slot_end());
+        Ok(match provider.unlock(&lease, &unlock).await? {
+            Unlock::Unlocked => {
+                let acquired = lease.acquired_at();
+                let until = acquired.and_then(|at| at.checked_add(self.lock.lock_at_least_for));
+                let until = until.filter(|until| *until > SystemClock.system_time());
+                Released::Done(until.map(output::second))
+            }
+            _ => Released::NotOurs,
+        })
+    }
+
+    /// A run that was killed counts as an attempt, as if its host had died, unless a signal had asked it to end.
+    fn slot_end(&self) -> SlotEnd {
+        match (self.ended.stopped, self.ended.status) {
+            (None, Some(Status::Exited(0))) => SlotEnd::done(self.lock.must_not_be_lost),
+            _ if self.is_asked_to_end => SlotEnd::Cut,
+            _ => SlotEnd::Open,
+        }
+    }
+}
+
+impl Heirloom {
+    /// The attempt that won the lease.
+    fn request(&self) -> Result<AttemptRequest, Error> {
+        let name = LockName::new(&self.name)?;
+        let owner = Owner::parse(&self.owner)?;
+        let request = AttemptRequest::new(name, owner, self.lock_at_most_for)
+            .with_lock_at_least_for(self.lock_at_least_for);
+        let Some(slot) = self.slot else {
+            return Ok(request);
+        };
+        let request = request
+            .with_slot(Slot::from_micros(slot)?)
+            .with_slot_tolerance(self.slot_tolerance);
+        Ok(if self.must_not_be_lost {
+            request.with_completion(Completion::on_success())
+        } else {
+            request
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_test() -> Self {
+        Self {
+            store: Address::Url("postgres://u:geheim@h/d".to_owned()),
+            store_option: String::new(),
+            name: "a".to_owned(),
+            owner: "h/1/ff".to_owned(),
+            lock_at_most_for: Duration::from_secs(60),
+            lock_at_least_for: Duration::ZERO,
+            slot: None,
+            slot_tolerance: Duration::ZERO,
+            must_not_be_lost: false,
+        }
+    }
+}
+
+/// A moment on the shared clock as a date and time.
+fn on_the_calendar(moment: Moment) -> String {
+    let left = moment.saturating_since(clock::now());
+    let instant = SystemClock.system_time().checked_add(left);
+    instant.map_or_else(
+        || "--lock-at-most-for has passed".to_owned(),
+        output::second,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watchdog::StopReason;
+
+    #[test]
+    fn the_password_of_the_store_is_in_no_debug_output() {
+        let lock = Heirloom::for_test();
+        assert!(!format!("{lock:?}").contains("geheim"), "{lock:?}");
+    }
+
+    #[test]
+    fn the_slot_of_a_killed_run_is_open_unless_its_command_had_succeeded() {
+        let orphaned = |stopped, code, is_asked_to_end| Orphaned {
+            lock: Heirloom::for_test(),
+            ended: Ended {
+                status: Some(Status::Exited(code)),
+                stopped,
+                survivors: Vec::new(),
+            },
+            ends_at: Moment::from_origin(Duration::ZERO),
+            is_asked_to_end,
+        };
+        let gone = Some(StopReason::HolderGone);
+        assert_eq!(orphaned(gone, 0, false).slot_end(), SlotEnd::Open);
+        assert_eq!(orphaned(gone, 0, true).slot_end(), SlotEnd::Cut);
+        assert_eq!(orphaned(None, 1, false).slot_end(), SlotEnd::Open);
+        assert_eq!(orphaned(None, 0, false).slot_end(), SlotEnd::done(false));
+    }
+
+    #[test]
+    fn a_lock_with_survivors_is_not_released_and_the_line_says_so() {
+        let mut orphaned = Orphaned {
+            lock: Heirloom::for_test(),
+            ended: Ended {
+                status: None,
+                stopped: Some(StopReason::HolderGone),
+                survivors: vec![7, 8],
+            },
+            ends_at: Moment::from_origin(Duration::ZERO),
+            is_asked_to_end: false,
+        };
+        orphaned.lock.store_option = " --store …".to_owned();
+        let said = orphaned.settle();
+        let start = "a: `shedlock run` was killed; the watchdog stopped its command, but the lock was \
+                     not released: these processes of the command could not be stopped: 7, 8; it \
+                     stays taken until about 20";
+        assert!(said.starts_with(start), "{said}");
+        let end = "to free it sooner, run `shedlock unlock a --force --store …`";
+        assert!(said.ends_with(end), "{said}");
+    }
+}
