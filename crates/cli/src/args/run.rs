@@ -31,6 +31,10 @@ const SCHEDULE: &str = "Schedule";
 /// schedule here (--schedule or --every), and the command runs once for each scheduled time (slot),
 /// however late some hosts are.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "shedlock run --name <NAME> --lock-at-most-for <DURATION> [OPTIONS] -- \
+                            <COMMAND>..."
+)]
 #[command(after_long_help = "\
 Exit codes:
   0    the command succeeded, or was skipped (see --skip-exit-code)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, LockDefaults, Moment, Skip,
-    SlotEnd, SystemClock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, Moment, Skip, SlotEnd,
+    SystemClock, UnlockRequest,
 };
 
 use super::events::Events;
@@ -92,13 +92,6 @@ async fn ask(
     let wait_until = SystemClock.now() + lock.get_lock_wait();
     let store = open(args, lock.get_lock_wait(), wait_until, terminal).await?;
     let provider = store.provider();
-    if args.lock_at_most_for.is_none() && provider.defaults() == LockDefaults::new() {
-        return Err(Failure::usage(
-            "--lock-at-most-for is not set: set it longer than the command can take, like 10m or \
-             1h30m; the command is stopped before this time has passed, and if this host dies, \
-             the lock becomes free then",
-        ));
-    }
     let executor = Executor::new(provider.clone())
         .defaults(args.defaults())
         .listener(events.clone());

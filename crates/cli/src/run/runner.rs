@@ -18,6 +18,7 @@ use crate::args::{AT_LEAST, AT_MOST, RunArgs, origin};
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::signals::asks_to_end;
+use crate::store::sets_at_most;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, StopReason};
 
@@ -69,6 +70,14 @@ impl<'a> Runner<'a> {
                 output::duration(least),
                 origin(AT_MOST, &arguments),
                 output::duration(most),
+            )));
+        }
+        if args.lock_at_most_for.is_none() && !sets_at_most(&args.store)? {
+            return Err(Failure::usage(format!(
+                "{}: --lock-at-most-for is not set: set it longer than the command can take, like \
+                 10m or 1h30m; the command is stopped before this time has passed, and if this \
+                 host dies, the lock becomes free then",
+                args.name
             )));
         }
         lock(args, slot, Duration::ZERO).validate()?;

@@ -106,6 +106,20 @@ impl Store {
     }
 }
 
+/// Whether the URL of the store sets `lock_at_most_for`. Connects to nothing.
+pub(crate) fn sets_at_most(args: &StoreArgs) -> Result<bool, Failure> {
+    let choice = Choice::make(args, |name| std::env::var_os(name))?;
+    Ok(matches!(&choice, Choice::Url { url, .. } if has_at_most(url)))
+}
+
+fn has_at_most(url: &str) -> bool {
+    let options = url.split_once('?').map_or("", |(_, options)| options);
+    let options = options.split('#').next().unwrap_or_default();
+    options
+        .split('&')
+        .any(|option| option.split('=').next() == Some("lock_at_most_for"))
+}
+
 /// Why a command about one lock did nothing.
 pub(crate) fn no_such_lock(args: &StoreArgs) -> String {
     format!(
@@ -243,6 +257,19 @@ mod tests {
             ("postgres://u:ge?heim@h/d", "postgres://u:***@h/d"),
         ] {
             assert_eq!(place_of(url), place);
+        }
+    }
+
+    #[test]
+    fn lock_at_most_for_is_found_in_a_url_without_connecting() {
+        for (url, is_set) in [
+            ("postgres://h/d?lock_at_most_for=10m", true),
+            ("postgres://h/d?table=t&lock_at_most_for=10m", true),
+            ("postgres://h/d?lock_at_least_for=10m", false),
+            ("postgres://h/lock_at_most_for=10m", false),
+            ("sqlite:x.db", false),
+        ] {
+            assert_eq!(has_at_most(url), is_set, "{url}");
         }
     }
 

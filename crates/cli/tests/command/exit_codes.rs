@@ -351,6 +351,24 @@ fn a_store_that_breaks_while_the_command_runs_does_not_take_its_code() {
 }
 
 #[test]
+fn a_missing_time_limit_is_no_reason_to_create_a_file_or_to_connect() {
+    let sandbox = Sandbox::new();
+    let local = done(&mut sandbox.bare(&["run", "-n", "a", "--", "true"]));
+    assert_eq!(local.code, 2, "{}", local.stderr);
+    let said =
+        "shedlock: a: --lock-at-most-for is not set: set it longer than the command can take";
+    assert!(local.stderr.starts_with(said), "{}", local.stderr);
+    assert!(!sandbox.path(".local").exists());
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let store = format!("postgres://u:p@{}/d", listener.local_addr().unwrap());
+    let mut run = sandbox.bare(&["run", "-n", "a", "--store", &store, "--", "true"]);
+    assert_eq!(done(&mut run).code, 2);
+    assert!(listener.accept().is_err(), "a connection");
+}
+
+#[test]
 fn a_command_that_was_overlapped_does_not_pass_for_a_success() {
     for code in [0, 3] {
         let sandbox = Sandbox::new();
@@ -398,6 +416,9 @@ fn the_version_and_the_help_go_to_stdout() {
     );
     let help = done(&mut sandbox.bare(&["run", "--help"]));
     assert_eq!(help.code, 0);
+    let usage =
+        "shedlock run --name <NAME> --lock-at-most-for <DURATION> [OPTIONS] -- <COMMAND>...";
+    assert!(help.stdout.contains(usage), "{}", help.stdout);
     for promised in ["69 ", "75 ", "126 ", "127 ", "SHEDLOCK_FENCING_TOKEN"] {
         assert!(help.stdout.contains(promised), "{promised}");
     }
