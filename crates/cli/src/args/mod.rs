@@ -5,6 +5,7 @@ mod stores;
 mod values;
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -129,6 +130,11 @@ pub(crate) struct StoreArgs {
     /// Overrides SHEDLOCK_STORE.
     #[arg(long, conflicts_with = "store")]
     pub(crate) local: bool,
+    /// How long connecting to the store may take [default: set by the store, mostly 10s]
+    ///
+    /// `run` fails then (exit code 69), or tries again if the lock is waited for (--lock-wait).
+    #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
+    pub(crate) connect_timeout: Option<Duration>,
 }
 
 /// Show all locks of the store
@@ -272,8 +278,6 @@ pub(crate) enum Format {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use clap::CommandFactory;
 
     use super::*;

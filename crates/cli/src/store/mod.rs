@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shedlock::__stores::{STORES, StoreEntry};
-use shedlock::{Error, ErrorKind, LockProvider, open_sqlite};
+use shedlock::{Clock, Error, ErrorKind, LockProvider, SystemClock, open_sqlite};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
+use crate::output;
 use crate::redact::redact;
 use crate::terminal::Terminal;
 use local::LocalStore;
@@ -67,7 +68,28 @@ impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
     /// one, which is created if it does not exist.
     pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
-        Ok(match Choice::make(args, |name| std::env::var_os(name))? {
+        let choice = Choice::make(args, |name| std::env::var_os(name))?;
+        let Some(limit) = args.connect_timeout else {
+            return Self::connect(choice, terminal).await;
+        };
+        let place = choice.place();
+        tokio::select! {
+            opened = Self::connect(choice, terminal) => opened,
+            () = SystemClock.sleep_until(SystemClock.now() + limit) => {
+                Err(Failure::from(Error::new(
+                    ErrorKind::Unavailable,
+                    format!(
+                        "cannot connect to {place}: no reply within {} (--connect-timeout); check \
+                         that the store is running and its URL is right",
+                        output::duration(limit)
+                    ),
+                )))
+            }
+        }
+    }
+
+    async fn connect(choice: Choice, terminal: Terminal) -> Result<Self, Failure> {
+        Ok(match choice {
             Choice::Url { url, from } => {
                 let connected = shedlock::connect(&url).await;
                 Self {
@@ -171,6 +193,14 @@ impl Choice {
         Ok(Self::Local { is_meant: false })
     }
 
+    /// Where the locks are, for a message.
+    fn place(&self) -> String {
+        match self {
+            Self::Url { url, .. } => place_of(url),
+            Self::Local { .. } => "the local store".to_owned(),
+        }
+    }
+
     fn url(url: &str, from: &'static str) -> Result<Self, Failure> {
         // An empty value is probably a variable that was never set. Continuing with the local store
         // would run the command on every host.
@@ -225,6 +255,7 @@ mod tests {
         let args = StoreArgs {
             store: store.map(str::to_owned),
             local,
+            connect_timeout: None,
         };
         Choice::make(&args, |name| {
             let found = variables.iter().find(|(known, _)| *known == name);

@@ -67,6 +67,37 @@ fn the_local_store_can_be_created_concurrently() {
 }
 
 #[test]
+fn a_store_that_hangs_does_not_hold_a_command_beyond_its_connect_timeout() {
+    let sandbox = Sandbox::new();
+    // Accepts and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let store = format!("postgres://u:geheim@{address}/d?table=t");
+    let said = format!(
+        "cannot connect to postgres://u:***@{address}/d: no reply within 200ms (--connect-timeout); \
+         check that the store is running and its URL is right\n"
+    );
+    for arguments in [
+        &["list"][..],
+        &["show", "a"],
+        &["unlock", "a", "--force"],
+        &["slot", "reset", "a"],
+        &["migrate"],
+    ] {
+        let mut command = sandbox.bare(arguments);
+        command.args(["--connect-timeout", "200ms", "--store", &store]);
+        let failed = done(&mut command);
+        assert_eq!(failed.code, 69, "{arguments:?}: {}", failed.stderr);
+        assert_eq!(failed.stderr, format!("shedlock: {said}"), "{arguments:?}");
+    }
+    let mut run = sandbox.bare(&["run", "--connect-timeout", "200ms", "--store", &store]);
+    let failed = done(run.args(&RUN[1..]));
+    assert_eq!(failed.code, 69, "{}", failed.stderr);
+    let said = format!("shedlock: a: the command was not started: {said}");
+    assert_eq!(failed.stderr, said);
+}
+
+#[test]
 fn with_local_nothing_is_printed() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.bare(&["run", "--local"]);
