@@ -63,6 +63,14 @@ impl Failure {
         }
     }
 
+    /// The same with the advice of a library in the words of this command.
+    pub(crate) fn reworded(self, advice: &str, words: &str) -> Self {
+        Self {
+            message: self.message.replace(advice, words),
+            ..self
+        }
+    }
+
     /// Whether a retry may succeed later without any change by the user.
     pub(crate) fn may_pass(&self) -> bool {
         self.may_pass

@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 
 /// Prints all locks.
 pub(crate) async fn list(args: &ListArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let store = Store::open(&args.store, terminal).await?;
+    let store = Store::open_existing(&args.store, terminal).await?;
     let locks = all_locks(&store, args.held).await?;
     let text = output::locks(store.provider().store(), &locks, args.output.format);
     terminal.print(&text)?;
@@ -22,7 +22,7 @@ pub(crate) async fn list(args: &ListArgs, terminal: Terminal) -> Result<ExitCode
 /// Prints one lock.
 pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let name = LockName::new(&args.name)?;
-    let store = Store::open(&args.store, terminal).await?;
+    let store = Store::open_existing(&args.store, terminal).await?;
     let lock = store.provider().inspect(&name).await?;
     let text = output::lock(store.provider().store(), lock.as_ref(), args.output.format);
     terminal.print(&text)?;

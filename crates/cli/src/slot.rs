@@ -17,7 +17,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     if let Some(to) = args.to {
         request = request.with_slot(Slot::at(to.into())?);
     }
-    let store = Store::open(&args.store, terminal).await?;
+    let store = Store::open_existing(&args.store, terminal).await?;
     let provider = store.provider();
     let (lock, now, why_not) = match provider.reset_slot(&request).await? {
         SlotReset::Reset {

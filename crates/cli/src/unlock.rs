@@ -13,7 +13,7 @@ use crate::terminal::Terminal;
 /// Frees the lock, and prints its previous state and who freed it.
 pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let name = LockName::new(&args.name)?;
-    let store = Store::open(&args.store, terminal).await?;
+    let store = Store::open_existing(&args.store, terminal).await?;
     let provider = store.provider();
     let seen = provider.inspect(&name).await?;
     let is_held = seen

@@ -126,6 +126,23 @@ async fn the_first_migration_reports_what_connecting_has_created() {
 }
 
 #[tokio::test]
+async fn create_false_creates_no_file_no_folder_and_no_table() {
+    let (folder, path) = folder();
+    for missing in [path.clone(), folder.path().join("missing/locks.db")] {
+        let words = refusal(&missing, "create=false", ErrorKind::Configuration).await;
+        assert!(words.contains("no such file"), "{words}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    fs::write(&path, "").unwrap();
+    let url = format!("sqlite:{}?create=false", path.display());
+    let provider = SqliteProvider::connect(&url).await.unwrap();
+    let error = provider.list(&ListRequest::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:#}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    assert_eq!(provider.migrate().await.unwrap().changes.len(), 1);
+}
+
+#[tokio::test]
 async fn what_cannot_hold_locks_is_refused_with_its_path() {
     let (folder, path) = folder();
     let words = refusal(&path, "create=false", ErrorKind::Configuration).await;

@@ -26,7 +26,7 @@ pub(super) fn help() -> String {
     let mut urls: Vec<_> = served()
         .map(|entry| format!("{}://...", entry.schemes[0]))
         .collect();
-    urls.push("sqlite:FILE".to_owned());
+    urls.push("sqlite:/FILE".to_owned());
     format!("URL of the store: {}", one_of(&urls))
 }
 
@@ -41,7 +41,9 @@ pub(super) fn long_help() -> String {
          Supported schemes: {}.\n\n\
          The default is the variable SHEDLOCK_STORE, otherwise this user's SQLite file on this \
          host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
-         other hosts do not share. A SQLite file that does not exist is created, with its folder. \
+         other hosts do not share. `run` and `migrate` create a SQLite file that does not exist, \
+         with its folder; the other commands create nothing. The path in a sqlite: URL must be \
+         absolute. \
          Put a URL with a password into the variable: any user on the host can read a command \
          line.",
         help(),
@@ -72,7 +74,7 @@ mod tests {
                 assert!(long_help().contains(scheme), "{}", long_help());
             }
         }
-        assert!(help().ends_with(" or sqlite:FILE"), "{}", help());
+        assert!(help().ends_with(" or sqlite:/FILE"), "{}", help());
     }
 
     /// They are absent if the command was built without them.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shedlock::{Error, LockProvider, open_sqlite};
+use shedlock::{LockProvider, open_sqlite};
 
 use crate::exit::{Failure, STORE};
 use crate::terminal::Terminal;
@@ -19,14 +19,17 @@ pub(super) struct LocalStore {
 }
 
 impl LocalStore {
-    /// Determines the file's location, and creates its folder if it does not exist.
-    pub(super) fn prepare(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Failure> {
-        let folder = state_folder(variable)?;
+    /// Determines the file's location. Nothing is created.
+    pub(super) fn locate(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Failure> {
+        let file = state_folder(variable)?.join("locks.db");
+        Ok(Self { file })
+    }
+
+    /// Opens the file. Creates it, with its folder and its table, if it does not exist.
+    pub(super) async fn open_or_create(&self) -> Result<Arc<dyn LockProvider>, Failure> {
+        let folder = self.file.parent().unwrap_or(&self.file);
         // Private to this user: write access to the file allows holding and freeing locks.
-        let made = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         if let Err(error) = made {
             return Err(Failure::new(
                 STORE,
@@ -37,13 +40,16 @@ impl LocalStore {
                 ),
             ));
         }
-        let file = folder.join("locks.db");
-        Ok(Self { file })
+        Ok(Arc::new(open_sqlite(&self.file).await?))
     }
 
-    /// Opens the file. Creates it, with its table, if it does not exist.
-    pub(super) async fn open(&self) -> Result<Arc<dyn LockProvider>, Error> {
-        Ok(Arc::new(open_sqlite(&self.file).await?))
+    /// Opens the file. Creates nothing.
+    pub(super) async fn open(&self) -> Result<Arc<dyn LockProvider>, Failure> {
+        let Some(url) = super::sqlite::url_of(&self.file) else {
+            // A URL holds only paths in UTF-8.
+            return self.open_or_create().await;
+        };
+        Ok(shedlock::connect(&url).await?)
     }
 
     /// Where the locks are, for a message.

@@ -1,6 +1,7 @@
 //! Which store, and a connection to it.
 
 mod local;
+mod sqlite;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -66,15 +67,37 @@ enum Choice {
 
 impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
-    /// one, which is created if it does not exist.
+    /// one. A SQLite file that does not exist is created.
     pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
+        Self::open_with(args, terminal, true).await
+    }
+
+    /// The same for a command that reads, or acts on an existing lock: nothing is created.
+    pub(crate) async fn open_existing(
+        args: &StoreArgs,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
+        let opened = Self::open_with(args, terminal, false).await;
+        opened.map_err(|failure| {
+            failure.reworded(
+                "or connect without create=false to create the file",
+                "or create the file: `shedlock run` and `shedlock migrate` do",
+            )
+        })
+    }
+
+    async fn open_with(
+        args: &StoreArgs,
+        terminal: Terminal,
+        create: bool,
+    ) -> Result<Self, Failure> {
         let choice = Choice::make(args, |name| std::env::var_os(name))?;
         let Some(limit) = args.connect_timeout else {
-            return Self::connect(choice, terminal).await;
+            return Self::connect(choice, terminal, create).await;
         };
         let place = choice.place();
         tokio::select! {
-            opened = Self::connect(choice, terminal) => opened,
+            opened = Self::connect(choice, terminal, create) => opened,
             () = SystemClock.sleep_until(SystemClock.now() + limit) => {
                 Err(Failure::from(Error::new(
                     ErrorKind::Unavailable,
@@ -88,10 +111,13 @@ impl Store {
         }
     }
 
-    async fn connect(choice: Choice, terminal: Terminal) -> Result<Self, Failure> {
+    async fn connect(choice: Choice, terminal: Terminal, create: bool) -> Result<Self, Failure> {
         Ok(match choice {
             Choice::Url { url, from } => {
-                let connected = shedlock::connect(&url).await;
+                let connected = match (create, sqlite::existing(&url)) {
+                    (false, Some(existing)) => shedlock::connect(&existing).await,
+                    _ => shedlock::connect(&url).await,
+                };
                 Self {
                     provider: connected.map_err(|error| refused(error, from))?,
                     place: place_of(&url),
@@ -99,8 +125,12 @@ impl Store {
                 }
             }
             Choice::Local { is_meant } => {
-                let local = LocalStore::prepare(|name| std::env::var_os(name))?;
-                let provider = local.open().await?;
+                let local = LocalStore::locate(|name| std::env::var_os(name))?;
+                let provider = if create {
+                    local.open_or_create().await?
+                } else {
+                    local.open().await?
+                };
                 if !is_meant {
                     local.tell_once(terminal);
                 }
@@ -216,6 +246,7 @@ impl Choice {
                  URL of a store, or use --local for a file on this host"
             )));
         }
+        sqlite::check(url, from)?;
         if let Some(entry) = missing(url) {
             let name = entry.name;
             let tool = entry.build_tool.map_or_else(String::new, |tool| {

@@ -24,6 +24,13 @@ impl Sandbox {
         }
     }
 
+    /// The same, with an empty store.
+    pub(crate) fn migrated() -> Self {
+        let sandbox = Self::new();
+        assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+        sandbox
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -233,7 +233,7 @@ fn a_wrong_value_names_the_option_or_variable_that_it_came_from() {
 
 #[test]
 fn a_command_that_cannot_be_run_gives_what_shells_give_and_takes_no_lock() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::migrated();
     std::fs::write(sandbox.path("plain"), "echo hi").unwrap();
     std::fs::set_permissions(sandbox.path("plain"), PermissionsExt::from_mode(0o644)).unwrap();
     for (command, code) in [

@@ -29,7 +29,7 @@ const LOCK: [&str; 10] = [
 
 #[test]
 fn an_empty_store_has_no_locks() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::migrated();
     let list = done(&mut sandbox.shedlock(&["list"]));
     assert_eq!((list.code, list.stdout.as_str()), (0, "no locks\n"));
     let list = done(&mut sandbox.shedlock(&["list", "-o", "json"]));
@@ -102,7 +102,7 @@ fn show_prints_everything_about_one_lock() {
 
 #[test]
 fn a_missing_lock_gives_1() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::migrated();
     let absent = done(&mut sandbox.shedlock(&["show", "a"]));
     assert_eq!((absent.code, absent.stdout.as_str()), (1, ""));
     let said = format!("shedlock: no lock \"a\" in {}; to see all", sandbox.store());
@@ -112,6 +112,7 @@ fn a_missing_lock_gives_1() {
         "{}",
         absent.stderr
     );
+    assert_eq!(done(&mut sandbox.bare(&["migrate", "--local"])).code, 0);
     let absent = done(&mut sandbox.bare(&["show", "a", "--local"]));
     assert!(
         absent.stderr.ends_with("run `shedlock list --local`\n"),
@@ -202,7 +203,7 @@ fn migrate_twice_changes_nothing_the_second_time() {
 
 #[test]
 fn a_closed_standard_output_is_not_an_error() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::migrated();
     let script = format!("{} list | true", env!("CARGO_BIN_EXE_shedlock"));
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", &format!("set -o pipefail; {script}")]);

@@ -11,6 +11,7 @@ mod deadline;
 mod exit_codes;
 mod inspect;
 mod keep_alive;
+mod missing_files;
 mod namespaces;
 mod not_lost;
 mod run;

@@ -26,12 +26,13 @@ pub(super) async fn prepare(
     connect: &SqliteConnectOptions,
     clock: &Arc<dyn Clock>,
 ) -> Result<bool> {
+    let create = place.create;
     // File systems block, sometimes for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
     let is_new =
         made.map_err(|error| internal("cannot check the database file").with_source(error))?;
     let is_new = is_new?;
-    if is_new {
+    if is_new && create {
         write_ahead(connect, clock).await?;
     }
     Ok(is_new)
@@ -46,10 +47,7 @@ fn make(place: &Place) -> Result<bool> {
     };
     if !folder.exists() {
         if !place.create {
-            return Err(refused(
-                path,
-                "its directory does not exist and create=false",
-            ));
+            return Err(missing(path));
         }
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -74,9 +72,7 @@ fn make(place: &Place) -> Result<bool> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound if !place.create => {
-            refused(path, "it does not exist and create=false")
-        }
+        io::ErrorKind::NotFound if !place.create => missing(path),
         _ => cannot("file", path, "opened for writing")(error),
     })?;
     // The journal is next to the file, so the folder must accept new files.
@@ -142,6 +138,12 @@ fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Erro
         ))
         .with_source(error)
     }
+}
+
+fn missing(path: &Path) -> Error {
+    configuration(format!(
+        "no such file: {path:?}; check the path, or connect without create=false to create the file"
+    ))
 }
 
 fn refused(path: &Path, why: &str) -> Error {

@@ -56,7 +56,8 @@ use crate::url::Address;
 /// (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`, `owner_prefix`, `max_connections` (1, so that the
 /// writers of one process queue instead of polling for the file's lock), `connect_timeout` (10s), `timeout` (how long a
 /// call may take: 10s, or twice `busy_timeout` if that is longer), `busy_timeout` (how long a statement waits while
-/// another process writes: 5s; at most one day), `create` (true) and `allow_network_fs` (false).
+/// another process writes: 5s; at most one day), `create` (true: whether to create a missing file or table) and
+/// `allow_network_fs` (false).
 pub type SqliteProvider = StoreProvider<SqlStore<Sqlite>>;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -122,10 +123,14 @@ impl SqlStore<Sqlite> {
             .synchronous(SqliteSynchronous::Full)
             .disable_statement_logging();
         let store = address.store(connect.clone(), 1)?;
-        let path = place.path.clone();
+        let (path, create) = (place.path.clone(), place.create);
         let is_new = file::prepare(place, &connect, &store.options.clock).await?;
         let call = store.call();
-        if call.create_if_missing().await? {
+        // As on a server: the first call about a lock reports that the table is missing.
+        if !create && call.columns().await?.is_empty() {
+            return Ok(store.provider());
+        }
+        if create && call.create_if_missing().await? {
             let file = if is_new { "the new file" } else { "file" };
             let change = format!("created table {} in {file} {path:?}", store.options.table);
             let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,107 @@
+//! URLs of SQLite files.
+
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// Refuses a path that depends on the current directory.
+///
+/// cron, systemd and a shell start commands in different directories. Each would lock in a file of
+/// its own, and the command would run more than once at a time.
+pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
+    let Some((path, options)) = split(url) else {
+        return Ok(());
+    };
+    let is_absolute = path.starts_with('/') || path.to_ascii_lowercase().starts_with("%2f");
+    // The provider refuses these.
+    let is_no_path = path.is_empty() || path.contains(":memory:");
+    if is_absolute || is_no_path {
+        return Ok(());
+    }
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let folder = std::env::current_dir().unwrap_or_default();
+    let folder = encoded(&folder.to_string_lossy());
+    Err(Failure::usage(format!(
+        "{from}: the path {path:?} depends on the current directory, so that commands started in \
+         different directories would lock in different files; write the whole path, like \
+         sqlite:{folder}/{path}{options}"
+    )))
+}
+
+/// The URL with which a missing file or table is not created. `None` if it is another store's.
+pub(super) fn existing(url: &str) -> Option<String> {
+    let (_, options) = split(url)?;
+    let place = &url[..url.len() - options.len()];
+    let options = options.trim_start_matches('?').split('&');
+    let others = options.filter(|option| !option.is_empty() && !option.starts_with("create="));
+    let options: Vec<_> = others.chain(["create=false"]).collect();
+    Some(format!("{place}?{}", options.join("&")))
+}
+
+/// The URL of this file, which is not created. `None` if the path is not UTF-8.
+pub(super) fn url_of(file: &Path) -> Option<String> {
+    Some(format!("sqlite:{}?create=false", encoded(file.to_str()?)))
+}
+
+fn encoded(path: &str) -> String {
+    let path = path.replace('%', "%25");
+    path.replace('?', "%3F").replace('#', "%23")
+}
+
+/// The path as it is written, and the options with their `?`. `None` if it is another store's URL.
+fn split(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once(':')?;
+    if !scheme.eq_ignore_ascii_case("sqlite") {
+        return None;
+    }
+    let (path, options) = rest.split_at(rest.find('?').unwrap_or(rest.len()));
+    Some((path.strip_prefix("//").unwrap_or(path), options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_of_an_existing_file_keeps_its_options() {
+        for (url, other) in [
+            ("sqlite:/a.db", Some("sqlite:/a.db?create=false")),
+            ("sqlite:///a.db?", Some("sqlite:///a.db?create=false")),
+            (
+                "SQLite:/a.db?create=true&table=t",
+                Some("SQLite:/a.db?table=t&create=false"),
+            ),
+            ("postgres://h/d", None),
+            ("nonsense", None),
+        ] {
+            assert_eq!(existing(url).as_deref(), other, "{url}");
+        }
+        assert_eq!(
+            url_of(Path::new("/ä s?/50%#.db")).unwrap(),
+            "sqlite:/ä s%3F/50%25%23.db?create=false"
+        );
+    }
+
+    #[test]
+    fn paths_that_depend_on_the_directory_are_refused() {
+        for url in [
+            "sqlite:a.db",
+            "sqlite://a.db?table=t",
+            "sqlite:~/a.db",
+            "SQLITE:./a",
+        ] {
+            let failure = check(url, "--store").unwrap_err();
+            assert!(failure.message().starts_with("--store: the path"), "{url}");
+        }
+        for url in [
+            "sqlite:/a.db",
+            "sqlite:///a",
+            "sqlite:%2fa",
+            "sqlite:",
+            "mysql:a",
+            "",
+        ] {
+            assert!(check(url, "--store").is_ok(), "{url}");
+        }
+    }
+}
