@@ -1,4 +1,5 @@
-//! The only module that prints: results to stdout, everything else to stderr, and no passwords.
+//! The only module that prints: results to stdout, everything else to stderr, no passwords, and no
+//! characters that a terminal obeys.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::exit::{Failure, INTERNAL, USAGE};
+use crate::output::{visible, visible_lines};
 use crate::redact::redact;
 
 /// This program's output to its user.
@@ -66,7 +68,9 @@ impl Terminal {
             };
         }
         let text = error.render().to_string();
-        let _ = io::stderr().lock().write_all(redact(&text).as_bytes());
+        let _ = io::stderr()
+            .lock()
+            .write_all(visible_lines(&redact(&text)).as_bytes());
         ExitCode::from(USAGE)
     }
 
@@ -105,7 +109,7 @@ impl Terminal {
 fn say(text: &str) {
     // In one write, so that lines of several processes do not mix. If stderr is closed, there is
     // nowhere to report it.
-    let line = format!("shedlock: {}\n", redact(text));
+    let line = format!("shedlock: {}\n", visible(&redact(text)));
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
@@ -125,7 +129,9 @@ impl Write for Log {
     /// Called with whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        io::stderr().lock().write_all(redact(&text).as_bytes())?;
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let line = format!("{}\n", visible(&redact(line)));
+        io::stderr().lock().write_all(line.as_bytes())?;
         Ok(bytes.len())
     }
 

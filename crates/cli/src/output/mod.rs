@@ -2,6 +2,7 @@
 
 mod json;
 mod table;
+mod visible;
 
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +10,7 @@ use jiff::{Timestamp, Unit};
 use shedlock::{LockRecord, LockState, Migration, Slot};
 
 use crate::args::Format;
+pub(crate) use visible::{visible, visible_lines};
 
 /// All locks.
 pub(crate) fn locks(store: &str, locks: &[LockRecord], format: Format) -> String {
@@ -93,16 +95,6 @@ pub(crate) fn duration(duration: Duration) -> String {
         text = format!("{duration:?}");
     }
     text
-}
-
-/// An owner on one line. Another program may have written anything, and a terminal obeys control
-/// characters.
-pub(crate) fn visible(owner: &str) -> String {
-    let visible = |char: char| match char {
-        char if char.is_control() => char.escape_default().to_string(),
-        char => char.to_string(),
-    };
-    owner.chars().map(visible).collect()
 }
 
 /// A name as a word of a shell's command line.

@@ -21,7 +21,7 @@ pub(super) fn locks(locks: &[LockRecord]) -> String {
     ]);
     for lock in locks {
         table.add_row([
-            lock.name.as_str().to_owned(),
+            name(lock),
             super::state(lock.state).to_owned(),
             or_none(owner(lock)),
             or_none(lock.locked_until.map(super::second)),
@@ -57,7 +57,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         "last owner"
     };
     for (field, value) in [
-        ("name", Some(lock.name.as_str().to_owned())),
+        ("name", Some(name(lock))),
         ("state", Some(state)),
         (whose, owner(lock)),
         ("locked at", lock.locked_at.map(super::second)),
@@ -87,13 +87,14 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
         Some((user, host)) => format!("{user} on host {host}"),
         None => freed_by.to_owned(),
     };
+    let freed_by = super::visible(&freed_by);
     let was = match lock.state {
         LockState::AtLeast => "kept after its last run by",
         _ => "held by",
     };
     format!(
         "{}: freed by {freed_by}; it was {was} {} until {}\n",
-        lock.name.as_str(),
+        name(lock),
         or_none(owner(lock)),
         or_none(lock.locked_until.map(super::second)),
     )
@@ -105,7 +106,7 @@ pub(super) fn slot_reset(lock: Option<&LockRecord>, last_slot: Option<Slot>) -> 
     };
     format!(
         "{}: the last slot is {last_slot}; it was {}\n",
-        lock.name.as_str(),
+        name(lock),
         or_none(slot(lock)),
     )
 }
@@ -117,12 +118,17 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
     migration
         .changes
         .iter()
-        .map(|change| format!("{store}: {change}\n"))
+        .map(|change| format!("{store}: {}\n", super::visible(change)))
         .collect()
 }
 
+fn name(lock: &LockRecord) -> String {
+    super::visible(lock.name.as_str()).into_owned()
+}
+
 fn owner(lock: &LockRecord) -> Option<String> {
-    lock.owner.as_deref().map(super::visible)
+    let owner = super::visible(lock.owner.as_deref()?);
+    Some(owner.into_owned())
 }
 
 /// The last slot, and whether it is still open.

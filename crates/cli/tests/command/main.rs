@@ -9,6 +9,7 @@ mod common;
 
 mod deadline;
 mod exit_codes;
+mod hidden_characters;
 mod inspect;
 mod keep_alive;
 mod missing_files;
