@@ -135,7 +135,7 @@ fn printed(data: &[u8]) {
     let records = [record];
     let [record] = &records;
     let table = [
-        output::locks("sqlite", &records, Format::Table),
+        output::locks("sqlite", &records, "no locks", Some(80), Format::Table),
         output::lock("sqlite", Some(record), Format::Table),
         output::unlock("sqlite", Some(record), Some("root"), Format::Table),
     ];

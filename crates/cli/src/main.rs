@@ -12,6 +12,7 @@ mod exit;
 #[cfg(test)]
 mod fuzz;
 mod inspect;
+mod list;
 mod output;
 mod redact;
 mod run;
@@ -72,7 +73,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
     let done = runtime.block_on(async {
         match command {
             Command::Run(args) => run::run(args, terminal).await,
-            Command::List(args) => inspect::list(args, terminal).await,
+            Command::List(args) => list::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
             Command::Unlock(args) => unlock::unlock(args, terminal).await,
             Command::Slot(args) => match &args.command {

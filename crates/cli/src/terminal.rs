@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use rustix::termios::{isatty, tcgetwinsize};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
@@ -31,18 +32,35 @@ impl Terminal {
 
     /// The requested result. A reader that has gone away (`| head`) is not an error.
     pub(crate) fn print(self, text: &str) -> Result<(), Failure> {
-        self.result(text)
-            .map_err(|error| Failure::new(INTERNAL, format!("cannot write to stdout: {error}")))
+        self.result(text).map(drop)
     }
 
-    fn result(self, text: &str) -> io::Result<()> {
+    /// The requested result once more: in place of the last one on a terminal, otherwise after it.
+    /// Returns false if no one reads it any more.
+    pub(crate) fn redraw(self, text: &str) -> Result<bool, Failure> {
+        match Screen::of_stdout() {
+            Some(screen) => self.result(&screen.frame(text)),
+            None => self.result(text),
+        }
+    }
+
+    /// The width of the terminal. `None` if the results go elsewhere.
+    pub(crate) fn width(self) -> Option<usize> {
+        Some(Screen::of_stdout()?.columns)
+    }
+
+    fn result(self, text: &str) -> Result<bool, Failure> {
         let mut stdout = io::stdout().lock();
         let written = stdout
             .write_all(text.as_bytes())
             .and_then(|()| stdout.flush());
         match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written,
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Failure::new(
+                INTERNAL,
+                format!("cannot write to stdout: {error}"),
+            )),
         }
     }
 
@@ -103,6 +121,54 @@ impl Terminal {
         let subscriber = tracing_subscriber::registry().with(lines).with(levels);
         // Set once, at the start of the program, so no other subscriber exists.
         let _ = tracing::subscriber::set_global_default(subscriber);
+    }
+}
+
+/// The size of the terminal on stdout.
+#[derive(Clone, Copy, Debug)]
+struct Screen {
+    columns: usize,
+    rows: usize,
+}
+
+impl Screen {
+    fn of_stdout() -> Option<Self> {
+        let stdout = io::stdout();
+        if !isatty(&stdout) {
+            return None;
+        }
+        let (columns, rows) =
+            tcgetwinsize(&stdout).map_or((0, 0), |size| (size.ws_col, size.ws_row));
+        // Some terminals do not report their size.
+        let or = |size: u16, usual| if size == 0 { usual } else { usize::from(size) };
+        Some(Self {
+            columns: or(columns, 80),
+            rows: or(rows, 24),
+        })
+    }
+
+    /// The text as a picture that replaces the last one, without flicker. What is too much for the
+    /// screen is counted.
+    fn frame(self, text: &str) -> String {
+        let (home, end_of_line, below) = ("\x1b[H", "\x1b[K\n", "\x1b[J");
+        let lines: Vec<&str> = text.lines().collect();
+        let mut frame = home.to_owned();
+        // The cursor needs the last row, and the count of the rest another one.
+        let fitting = self.rows.saturating_sub(1).max(3);
+        let shown = if lines.len() > fitting {
+            fitting - 1
+        } else {
+            lines.len()
+        };
+        for line in &lines[..shown] {
+            frame.push_str(line);
+            frame.push_str(end_of_line);
+        }
+        if shown < lines.len() {
+            let more = lines.len() - shown;
+            frame.push_str(&format!("… {more} more{end_of_line}"));
+        }
+        frame + below
     }
 }
 

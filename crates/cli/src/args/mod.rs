@@ -1,5 +1,6 @@
 //! The command line.
 
+mod list;
 mod run;
 mod stores;
 mod values;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use run::RunArgs;
 
 /// Options that a variable can set, and the variable.
@@ -135,23 +137,6 @@ pub(crate) struct StoreArgs {
     /// `run` fails then (exit code 69), or tries again if the lock is waited for (--lock-wait).
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
-}
-
-/// Show all locks of the store
-///
-/// Prints one line per lock, sorted by name. STATE is `held` while the command runs (or its host has
-/// died and the lease has not ended yet), `at-least` while --lock-at-least-for or the pause after a
-/// failed slot keeps the lock after that, and `free` otherwise; a free lock shows its last owner.
-/// Times are in UTC, by the store's clock.
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// Show only locks that cannot be taken now
-    #[arg(long)]
-    pub(crate) held: bool,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
 }
 
 /// Show everything stored about one lock

@@ -69,6 +69,22 @@ pub(super) fn exit_code(text: &str) -> Result<u8, String> {
         .map_err(|_| "write a number from 0 to 255".to_owned())
 }
 
+/// A pattern of names.
+pub(super) fn pattern(text: &str) -> Result<glob::Pattern, String> {
+    glob::Pattern::new(text).map_err(|_| {
+        "write * for any text, ? for one character and [ab] for one of these, like expire-*"
+            .to_owned()
+    })
+}
+
+/// The width of a table.
+pub(super) fn width(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(columns) if columns >= 20 => Ok(columns),
+        _ => Err("write a number of 20 or more".to_owned()),
+    }
+}
+
 /// An instant.
 pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse::<jiff::Timestamp>()
@@ -117,6 +133,17 @@ mod tests {
             );
         }
         assert_eq!(attempts("3"), Ok(3));
+        assert!(pattern("expire-*/[ab]?").is_ok());
+        for text in ["[a", "a**b"] {
+            assert!(
+                pattern(text).unwrap_err().contains("like expire-*"),
+                "{text}"
+            );
+        }
+        assert_eq!(width("80"), Ok(80));
+        for text in ["19", "-80", "x"] {
+            assert_eq!(width(text), Err("write a number of 20 or more".to_owned()));
+        }
         for text in ["256", "no", "-1"] {
             let said = exit_code(text).unwrap_err();
             assert_eq!(said, "write a number from 0 to 255");

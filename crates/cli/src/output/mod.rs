@@ -1,5 +1,6 @@
 //! The output of `list`, `show`, `unlock`, `slot` and `migrate`.
 
+mod columns;
 mod json;
 mod table;
 mod visible;
@@ -12,10 +13,17 @@ use shedlock::{LockRecord, LockState, Migration, Slot};
 use crate::args::Format;
 pub(crate) use visible::{visible, visible_lines};
 
-/// All locks.
-pub(crate) fn locks(store: &str, locks: &[LockRecord], format: Format) -> String {
+/// These locks, or `none` for people. The table fits the width, if there is one.
+pub(crate) fn locks(
+    store: &str,
+    locks: &[LockRecord],
+    none: &str,
+    width: Option<usize>,
+    format: Format,
+) -> String {
     match format {
-        Format::Table => table::locks(locks),
+        Format::Table if locks.is_empty() => format!("{none}\n"),
+        Format::Table => table::locks(locks, width),
         Format::Json => json::locks(store, locks),
     }
 }
@@ -97,6 +105,40 @@ pub(crate) fn duration(duration: Duration) -> String {
     text
 }
 
+/// The time since the lock was last acquired, by the store's own clock.
+pub(crate) fn age(lock: &LockRecord) -> Option<Duration> {
+    let age = lock.read_at?.duration_since(lock.locked_at?);
+    // Acquired at the very time of reading.
+    Some(age.unwrap_or_default())
+}
+
+/// How long the lock stays taken, by the store's own clock. `None` if it is free.
+pub(crate) fn left(lock: &LockRecord) -> Option<Duration> {
+    if lock.state == LockState::Free {
+        return None;
+    }
+    lock.locked_until?.duration_since(lock.read_at?).ok()
+}
+
+/// A duration in its two largest units, like `3m12s`.
+fn about(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let largest = units.iter().position(|(_, size)| seconds >= *size);
+    let Some(largest) = largest else {
+        return "0s".to_owned();
+    };
+    let mut rest = seconds;
+    let mut text = String::new();
+    for (unit, size) in units.iter().skip(largest).take(2) {
+        if rest >= *size {
+            text.push_str(&format!("{}{unit}", rest / size));
+            rest %= size;
+        }
+    }
+    text
+}
+
 /// A name as a word of a shell's command line.
 pub(crate) fn shell_word(name: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:@".contains(char);
@@ -131,6 +173,20 @@ mod tests {
             assert_eq!(duration(Duration::from_millis(millis)), text);
         }
         assert_eq!(duration(Duration::from_micros(5)), "5µs");
+    }
+
+    #[test]
+    fn a_time_is_short() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (192, "3m12s"),
+            (7_205, "2h"),
+            (7_265, "2h1m"),
+            (1_000_000, "11d13h"),
+        ] {
+            assert_eq!(about(Duration::from_secs(seconds)), text);
+        }
     }
 
     #[test]

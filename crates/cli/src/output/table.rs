@@ -1,35 +1,48 @@
 //! Output for people.
 
+use super::columns::{self, Column};
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use shedlock::{LockRecord, LockState, Migration, Slot};
 
 const NONE: &str = "-";
 
-pub(super) fn locks(locks: &[LockRecord]) -> String {
-    if locks.is_empty() {
-        return "no locks\n".to_owned();
+/// If the table is too wide, slots lose their remarks, then owners and names are cut. Columns that
+/// matter least are left out.
+const COLUMNS: [Column; 7] = [
+    column("NAME", Some(12), 0),
+    column("STATE", None, 0),
+    column("OWNER", Some(12), 0),
+    column("AGE", None, 0),
+    column("LEFT", None, 0),
+    column("TOKEN", None, 2),
+    column("LAST SLOT", Some(21), 1),
+];
+
+const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Column {
+    Column {
+        title,
+        at_least,
+        leaves,
     }
-    let mut table = plain();
-    table.set_header([
-        "NAME",
-        "STATE",
-        "OWNER",
-        "UNTIL (UTC)",
-        "TOKEN",
-        "LAST SLOT",
-    ]);
-    for lock in locks {
-        table.add_row([
-            name(lock),
-            super::state(lock.state).to_owned(),
-            or_none(owner(lock)),
-            or_none(lock.locked_until.map(super::second)),
-            or_none(lock.fencing_token.map(|token| token.to_string())),
-            or_none(slot(lock)),
-        ]);
-    }
-    lines(&table)
+}
+
+pub(super) fn locks(locks: &[LockRecord], width: Option<usize>) -> String {
+    let rows: Vec<_> = locks
+        .iter()
+        .map(|lock| {
+            [
+                name(lock),
+                super::state(lock.state).to_owned(),
+                or_none(owner(lock)),
+                or_none(super::age(lock).map(super::about)),
+                or_none(super::left(lock).map(super::about)),
+                or_none(lock.fencing_token.map(|token| token.to_string())),
+                or_none(slot(lock)),
+            ]
+        })
+        .collect();
+    columns::lines(&COLUMNS, &rows, width)
 }
 
 pub(super) fn lock(lock: &LockRecord) -> String {
@@ -46,8 +59,8 @@ pub(super) fn lock(lock: &LockRecord) -> String {
     };
     let until = lock.locked_until.map(|until| {
         let text = super::second(until);
-        match left(lock) {
-            Some(left) => format!("{text} (in {left})"),
+        match super::left(lock) {
+            Some(left) => format!("{text} (in {})", super::about(left)),
             None => text,
         }
     });
@@ -141,18 +154,6 @@ fn slot(lock: &LockRecord) -> Option<String> {
     })
 }
 
-/// How long the lock stays taken, by the store's own clock. `None` if it is free.
-fn left(lock: &LockRecord) -> Option<String> {
-    let left = lock.locked_until?.duration_since(lock.read_at?).ok()?;
-    let seconds = left.as_secs();
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    Some(match (hours, minutes) {
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m {seconds}s"),
-        _ => format!("{hours}h {minutes}m"),
-    })
-}
-
 fn or_none(value: Option<String>) -> String {
     value.unwrap_or_else(|| NONE.to_owned())
 }
@@ -181,6 +182,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use shedlock::LockName;
+    use unicode_width::UnicodeWidthStr;
 
     use super::*;
 
@@ -195,23 +197,96 @@ mod tests {
         record
     }
 
+    /// Six locks with everything that makes a table wide.
+    fn six() -> Vec<LockRecord> {
+        let at = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let lock = |name: &str, state| {
+            let mut lock = LockRecord::new(LockName::new(name).unwrap(), state);
+            lock.read_at = Some(at);
+            lock
+        };
+        let mut open = lock("expire-subscriptions", LockState::Held);
+        open.owner = Some("web-3.example.org/4711/5f0c9b1d7e3a4c28".into());
+        open.locked_at = Some(at - Duration::from_secs(192));
+        open.locked_until = Some(at + Duration::from_secs(408));
+        open.fencing_token = Some(1_800_000_000_000_000);
+        open.last_slot = Some(Slot::at(at - Duration::from_secs(200)).unwrap());
+        open.slot_attempts = Some(2);
+        let mut kept = lock("payroll", LockState::AtLeast);
+        kept.owner = Some("web-4/1/ff".into());
+        kept.locked_at = Some(at);
+        kept.locked_until = Some(at + Duration::from_secs(90_000));
+        let mut free = lock("free", LockState::Free);
+        free.locked_at = Some(at - Duration::from_secs(1_000_000));
+        free.locked_until = Some(at - Duration::from_secs(999_000));
+        let mut no_clock = lock("no-clock", LockState::Held);
+        no_clock.read_at = None;
+        no_clock.locked_until = Some(at);
+        let wide = lock("日本語の名前", LockState::Free);
+        let long = lock(&"x".repeat(100_000), LockState::Free);
+        vec![open, free, no_clock, kept, wide, long]
+    }
+
     #[test]
-    fn a_list_has_one_line_per_lock() {
-        let free = LockRecord::new(LockName::new("a").unwrap(), LockState::Free);
+    fn a_list_fits_80_columns() {
+        let text = locks(&six(), Some(80));
         assert_eq!(
-            locks(&[free, held()]),
-            "NAME     STATE  OWNER       UNTIL (UTC)           TOKEN  LAST SLOT\n\
-             a        free   -           -                     -      -\n\
-             payroll  held   web-3/1/ff  2027-01-15T08:10:00Z  7      -\n"
+            text,
+            "\
+NAME             STATE     OWNER            AGE     LEFT   LAST SLOT
+expire-subscri…  held      web-3.example.…  3m12s   6m48s  2027-01-15T07:56:40Z…
+free             free      -                11d13h  -      -
+no-clock         held      -                -       -      -
+payroll          at-least  web-4/1/ff       0s      1d1h   -
+日本語の名前     free      -                -       -      -
+xxxxxxxxxxxxxx…  free      -                -       -      -
+"
         );
-        assert_eq!(locks(&[]), "no locks\n");
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_list_fits_140_columns() {
+        let text = locks(&six(), Some(140));
+        assert_eq!(
+            text,
+            "\
+NAME                             STATE     OWNER                            AGE     LEFT   TOKEN             LAST SLOT
+expire-subscriptions             held      web-3.example.org/4711/5f0c9b1…  3m12s   6m48s  1800000000000000  2027-01-15T07:56:40Z (not done…
+free                             free      -                                11d13h  -      -                 -
+no-clock                         held      -                                -       -      -                 -
+payroll                          at-least  web-4/1/ff                       0s      1d1h   -                 -
+日本語の名前                     free      -                                -       -      -                 -
+xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  free      -                                -       -      -                 -
+"
+        );
+        assert!(text.lines().all(|line| line.width() <= 140), "{text}");
+    }
+
+    #[test]
+    fn a_list_in_a_pipe_is_cut_only_where_no_name_should_reach() {
+        let text = locks(&six(), None);
+        assert!(text.contains("5f0c9b1d7e3a4c28"), "{text}");
+        assert!(text.contains("(not done, 2 attempts)"), "{text}");
+        assert!(text.lines().all(|line| line.width() < 450), "{text}");
+    }
+
+    #[test]
+    fn a_list_keeps_its_names_at_any_width() {
+        for width in 20..200 {
+            let text = locks(&six()[..5], Some(width));
+            assert_eq!(text.lines().count(), 6);
+            for start in ["NAME ", "expire-subs", "free ", "payroll "] {
+                assert!(text.contains(start), "{width}: {text}");
+            }
+        }
     }
 
     #[test]
     fn one_lock_has_one_line_per_field() {
         let text = lock(&held());
         assert!(text.contains("\nowner           web-3/1/ff\n"), "{text}");
-        let until = "\nlocked until    2027-01-15T08:10:00Z (in 9m 10s)\n";
+        let until = "\nlocked until    2027-01-15T08:10:00Z (in 9m10s)\n";
         assert!(text.contains(until), "{text}");
     }
 
@@ -221,14 +296,14 @@ mod tests {
         let mut open = held();
         open.last_slot = Some(Slot::at(at).unwrap());
         open.last_slot_done = Some(Slot::at(at - Duration::from_secs(60)).unwrap());
-        assert!(locks(&[open.clone()]).contains(" 2027-01-15T08:00:00Z\n"));
+        assert!(locks(&[open.clone()], None).contains(" 2027-01-15T08:00:00Z\n"));
         for (attempts, said) in [(0, "(not done, 0 attempts)"), (1, "(not done, 1 attempt)")] {
             open.slot_attempts = Some(attempts);
-            assert!(locks(&[open.clone()]).contains(said), "{said}");
+            assert!(locks(&[open.clone()], None).contains(said), "{said}");
         }
         open.slot_attempts = Some(2);
         let said = "2027-01-15T08:00:00Z (not done, 2 attempts)\n";
-        assert!(locks(&[open.clone()]).contains(said));
+        assert!(locks(&[open.clone()], None).contains(said));
         let text = lock(&open);
         assert!(text.contains(said), "{text}");
         assert!(

@@ -12,6 +12,7 @@ mod exit_codes;
 mod hidden_characters;
 mod inspect;
 mod keep_alive;
+mod list;
 mod missing_files;
 mod namespaces;
 mod not_lost;
