@@ -83,6 +83,20 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
+
+    /// The exit code as a number.
+    pub(crate) fn number(&self) -> u8 {
+        self.code
+    }
+
+    /// Whose failure it is, as a word of the JSON format.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.code {
+            USAGE => "usage",
+            STORE => "store",
+            _ => "internal",
+        }
+    }
 }
 
 /// Bad input is the caller's to fix; everything else is the store's.

@@ -30,28 +30,34 @@ use exit::{Failure, INTERNAL};
 use terminal::Terminal;
 
 fn main() -> ExitCode {
+    terminal::report_panics();
+    // The report has been printed.
+    std::panic::catch_unwind(start).unwrap_or_else(|_| ExitCode::from(INTERNAL))
+}
+
+fn start() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
     // Before anything else: a watchdog must be ready as soon as possible.
-    if watchdog::is_wanted(std::env::args_os().nth(1).as_deref()) {
+    if watchdog::is_wanted(arguments.get(1).map(|argument| &**argument)) {
+        terminal::set_style(args::log_format(&arguments), 0);
         return watchdog::serve(Terminal::new(false));
     }
-    if run::keys_are_wanted(std::env::args_os().nth(1).as_deref()) {
+    if run::keys_are_wanted(arguments.get(1).map(|argument| &**argument)) {
         return run::report_keys();
     }
     choose_crypto();
-    let arguments: Vec<_> = std::env::args_os().collect();
     let cli = match args::parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return Terminal::new(false).usage(&error),
-    };
-    let terminal = Terminal::new(cli.voice.quiet);
-    terminal.listen_to_logs(cli.voice.verbose);
-    match execute(&cli.command, terminal) {
-        Ok(code) => code,
-        Err(failure) => {
-            terminal.error(failure.message());
-            failure.code()
+        Err(error) => {
+            terminal::set_style(args::log_format(&arguments), 0);
+            return Terminal::new(false).usage(&error, args::has_json_results(&arguments));
         }
-    }
+    };
+    terminal::set_style(cli.voice.log_format, cli.voice.verbose);
+    let terminal = Terminal::new(cli.voice.quiet);
+    terminal.listen_to_logs();
+    execute(&cli.command, terminal)
+        .unwrap_or_else(|failure| terminal.failure(&failure, cli.command.has_json_results()))
 }
 
 /// Chooses between the two libraries of such a build, for clients that do not accept a

@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::terminal::{self, LogFormat};
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use run::RunArgs;
 
@@ -67,30 +68,86 @@ pub(crate) fn origin(
     (option, variable): (&'static str, &'static str),
     arguments: &[OsString],
 ) -> &'static str {
-    let is_typed = arguments
-        .iter()
-        .take_while(|argument| argument.as_os_str() != "--")
-        .filter_map(|argument| argument.to_str())
-        .any(|argument| argument.split('=').next() == Some(option));
-    if is_typed { option } else { variable }
+    match typed(arguments, option, None) {
+        Some(_) => option,
+        None => variable,
+    }
 }
 
 /// An error in a value from the environment names the variable, not an option that the user did not
 /// type.
 fn with_variable(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    for (option, variable) in [AT_MOST, AT_LEAST] {
-        let is_about_it = match error.get(ContextKind::InvalidArg) {
-            Some(ContextValue::String(argument)) => argument.split(' ').next() == Some(option),
-            _ => false,
-        };
-        if is_about_it && origin((option, variable), arguments) == variable {
-            error.insert(
-                ContextKind::InvalidArg,
-                ContextValue::String(variable.to_owned()),
-            );
-        }
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let option = argument.split(' ').next().unwrap_or_default();
+    if let Some(variable) = variable_of(&Cli::command(), option)
+        && typed(arguments, option, None).is_none()
+    {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
     }
     error
+}
+
+/// The variable of an option, of this command or of those below it.
+fn variable_of(command: &clap::Command, option: &str) -> Option<String> {
+    let name = option.strip_prefix("--")?;
+    let found = command
+        .get_arguments()
+        .find(|arg| arg.get_long() == Some(name) && arg.get_env().is_some());
+    match found {
+        Some(arg) => Some(arg.get_env()?.to_string_lossy().into_owned()),
+        None => command
+            .get_subcommands()
+            .find_map(|command| variable_of(command, option)),
+    }
+}
+
+/// The value of an option as it was typed, also on a command line that is wrong.
+fn typed<'a>(arguments: &'a [OsString], option: &str, short: Option<&str>) -> Option<&'a str> {
+    let mut words = arguments
+        .iter()
+        .skip(1)
+        .take_while(|argument| argument.as_os_str() != "--")
+        .map(|argument| argument.to_str().unwrap_or_default());
+    while let Some(word) = words.next() {
+        if word == option || Some(word) == short {
+            return Some(words.next().unwrap_or_default());
+        }
+        let value = word
+            .strip_prefix(option)
+            .and_then(|rest| rest.strip_prefix('='));
+        let value = value.or_else(|| word.strip_prefix(short?));
+        if value.is_some() {
+            return value;
+        }
+    }
+    None
+}
+
+/// Whether the results were asked for as JSON, also on a command line that is wrong.
+pub(crate) fn has_json_results(arguments: &[OsString]) -> bool {
+    typed(arguments, "--output", Some("-o")) == Some("json")
+}
+
+const LOG_FORMAT: (&str, &str) = ("--log-format", "SHEDLOCK_LOG_FORMAT");
+
+/// The format of the log that was asked for, also on a command line that is wrong.
+pub(crate) fn log_format(arguments: &[OsString]) -> LogFormat {
+    let (option, variable) = LOG_FORMAT;
+    let asked = match typed(arguments, option, None) {
+        Some(format) => Some(format.to_owned()),
+        None => std::env::var(variable).ok(),
+    };
+    let asked = asked.unwrap_or_default();
+    LogFormat::from_str(&asked, false).unwrap_or_default()
+}
+
+/// The arguments that give a process the log format of this one.
+pub(crate) fn of_log_format() -> [String; 2] {
+    let format = terminal::log_format().to_possible_value();
+    let format = format.map_or_else(String::new, |format| format.get_name().to_owned());
+    [LOG_FORMAT.0.to_owned(), format]
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,6 +158,23 @@ pub(crate) enum Command {
     Unlock(UnlockArgs),
     Slot(SlotArgs),
     Migrate(MigrateArgs),
+}
+
+impl Command {
+    /// Whether the results were asked for as JSON.
+    pub(crate) fn has_json_results(&self) -> bool {
+        let output = match self {
+            Self::Run(_) => return false,
+            Self::List(args) => args.output,
+            Self::Show(args) => args.output,
+            Self::Unlock(args) => args.output,
+            Self::Slot(args) => match &args.command {
+                SlotCommand::Reset(args) => args.output,
+            },
+            Self::Migrate(args) => args.output,
+        };
+        output.format == Format::Json
+    }
 }
 
 /// The verbosity on stderr.
@@ -119,6 +193,18 @@ pub(crate) struct Voice {
         display_order = 100
     )]
     pub(crate) quiet: bool,
+    /// The format of the lines on stderr
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        env = "SHEDLOCK_LOG_FORMAT",
+        hide_env_values = true,
+        display_order = 100
+    )]
+    pub(crate) log_format: LogFormat,
 }
 
 /// The store of the locks.
@@ -263,8 +349,6 @@ pub(crate) enum Format {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {

@@ -3,6 +3,9 @@
 use serde::Serialize;
 use shedlock::{LockRecord, Migration, Slot};
 
+use crate::exit::Failure;
+use crate::redact::redact;
+
 /// Increases when a field changes its meaning or is removed. New fields do not count.
 const VERSION: u32 = 1;
 
@@ -41,6 +44,19 @@ struct Changes<'a> {
     version: u32,
     store: &'a str,
     changes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    version: u32,
+    error: Problem<'a>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    kind: &'a str,
+    message: &'a str,
+    exit_code: u8,
 }
 
 #[derive(Serialize)]
@@ -117,6 +133,17 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         version: VERSION,
         store,
         changes: &migration.changes,
+    })
+}
+
+pub(super) fn failure(failure: &Failure) -> String {
+    text(&Failed {
+        version: VERSION,
+        error: Problem {
+            kind: failure.kind(),
+            message: &redact(failure.message()),
+            exit_code: failure.number(),
+        },
     })
 }
 
@@ -203,6 +230,12 @@ mod tests {
             slot_reset("sqlite", None, Some(Slot::at(at).unwrap())),
             "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"last_slot\": \
              \"2027-01-15T08:00:00.25Z\",\n  \"lock\": null\n}\n"
+        );
+        let failed = Failure::usage("no \"x\" in nats://geheim@h");
+        assert_eq!(
+            failure(&failed),
+            "{\n  \"version\": 1,\n  \"error\": {\n    \"kind\": \"usage\",\n    \"message\": \
+             \"no \\\"x\\\" in nats://***@h\",\n    \"exit_code\": 2\n  }\n}\n"
         );
         let changes = Migration::with_changes(vec!["created table shedlock".into()]);
         assert_eq!(

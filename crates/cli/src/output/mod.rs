@@ -11,6 +11,7 @@ use jiff::{Timestamp, Unit};
 use shedlock::{LockRecord, LockState, Migration, Slot};
 
 use crate::args::Format;
+use crate::exit::Failure;
 pub(crate) use visible::{visible, visible_lines};
 
 /// These locks, or `none` for people. The table fits the width, if there is one.
@@ -68,6 +69,11 @@ pub(crate) fn migration(store: &str, migration: &Migration, format: Format) -> S
         Format::Table => table::migration(store, migration),
         Format::Json => json::migration(store, migration),
     }
+}
+
+/// A failure, for a program that reads the results.
+pub(crate) fn failure(failure: &Failure) -> String {
+    json::failure(failure)
 }
 
 /// RFC 3339 in UTC, as exact as the instant. `None` outside the calendar's years.

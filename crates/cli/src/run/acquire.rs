@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, Moment, Skip, SlotEnd,
+    Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, Moment, Release, Skip, SlotEnd,
     SystemClock, UnlockRequest,
 };
 
@@ -58,10 +58,12 @@ pub(super) async fn acquire(
     // An attempt without a reply is withdrawn from here on.
     drop(asking);
     if let Some(Acquired::Lock(held, ..)) = answer {
-        // Failures are logged. The lock is free when lock_at_most_for ends.
-        let _ = held
-            .unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
-            .await;
+        let request = UnlockRequest::new().with_slot_end(SlotEnd::NotStarted);
+        if let Release::Failed(error) = held.unlock_with(&request).await {
+            terminal.error(&format!(
+                "{error:#}; the lock stays taken until --lock-at-most-for has passed"
+            ));
+        }
     }
     if let Some(executor) = asked.get() {
         tokio::select! {

@@ -66,6 +66,7 @@ impl Guard {
             .arg0("lease-watchdog")
             .arg(ARGUMENT)
             .arg(std::process::id().to_string())
+            .args(crate::args::of_log_format())
             .stdin(OwnedFd::from(theirs))
             // Out of reach of Ctrl-C, and of other signals to our group.
             .process_group(0)

@@ -13,6 +13,7 @@ mod hidden_characters;
 mod inspect;
 mod keep_alive;
 mod list;
+mod messages;
 mod missing_files;
 mod namespaces;
 mod not_lost;
