@@ -6,6 +6,7 @@ mod stores;
 mod values;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -212,11 +213,17 @@ pub(crate) struct Voice {
 pub(crate) struct StoreArgs {
     #[arg(long, value_name = "URL", help = stores::help(), long_help = stores::long_help())]
     pub(crate) store: Option<String>,
+    /// Read the URL of the store from this file, such as a mounted secret
+    ///
+    /// The file has one line. The default is the variable SHEDLOCK_STORE_FILE; it is an error to set
+    /// both SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    pub(crate) store_file: Option<PathBuf>,
     /// Use this user's SQLite file on this host, which other hosts do not share
     ///
     /// Inside Kubernetes this file is used only with this option, because it is lost with the pod.
-    /// Overrides SHEDLOCK_STORE.
-    #[arg(long, conflicts_with = "store")]
+    /// Overrides SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
+    #[arg(long, conflicts_with_all = ["store", "store_file"])]
     pub(crate) local: bool,
     /// How long connecting to the store may take [default: set by the store, mostly 10s]
     ///
@@ -326,6 +333,8 @@ impl StoreArgs {
             " --local"
         } else if self.store.is_some() {
             " --store …"
+        } else if self.store_file.is_some() {
+            " --store-file …"
         } else {
             ""
         }

@@ -12,7 +12,8 @@ fn served() -> impl Iterator<Item = &'static StoreEntry> {
 pub(super) fn after_help() -> String {
     let titles: Vec<_> = served().map(|entry| entry.title).collect();
     format!(
-        "Locks live in a store: SQLite on this host, or {} by URL (--store, or SHEDLOCK_STORE).\n\n\
+        "Locks live in a store: SQLite on this host, or {} by URL (--store or SHEDLOCK_STORE, or \
+         in a file: --store-file).\n\n\
          First steps:\n  \
          shedlock run --name backup --lock-at-most-for 10m -- ./backup.sh\n  \
          shedlock list\n  \
@@ -44,8 +45,8 @@ pub(super) fn long_help() -> String {
          other hosts do not share. `run` and `migrate` create a SQLite file that does not exist, \
          with its folder; the other commands create nothing. The path in a sqlite: URL must be \
          absolute. \
-         Put a URL with a password into the variable: any user on the host can read a command \
-         line.",
+         Put a URL with a password into the variable or into a file (--store-file): any user on \
+         the host can read a command line.",
         help(),
         schemes.join(", ")
     )

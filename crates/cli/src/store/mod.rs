@@ -1,11 +1,12 @@
 //! Which store, and a connection to it.
 
+mod file;
 mod local;
 mod sqlite;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ enum Choice {
     /// A URL, and the option or variable that it came from.
     Url {
         url: String,
-        from: &'static str,
+        from: String,
     },
     Local {
         is_meant: bool,
@@ -119,7 +120,7 @@ impl Store {
                     _ => shedlock::connect(&url).await,
                 };
                 Self {
-                    provider: connected.map_err(|error| refused(error, from))?,
+                    provider: connected.map_err(|error| refused(error, &from))?,
                     place: place_of(&url),
                     address: Address::Url(url),
                 }
@@ -207,11 +208,23 @@ impl Choice {
         if let Some(url) = &args.store {
             return Self::url(url, "--store");
         }
-        if let Some(url) = variable("SHEDLOCK_STORE") {
-            let url = url.into_string().map_err(|_| {
-                Failure::usage("SHEDLOCK_STORE is not valid UTF-8: set it to a URL")
-            })?;
-            return Self::url(&url, "SHEDLOCK_STORE");
+        if let Some(path) = &args.store_file {
+            return Self::file(path, "--store-file");
+        }
+        match (variable("SHEDLOCK_STORE"), variable("SHEDLOCK_STORE_FILE")) {
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage(
+                    "SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are both set: unset one of them",
+                ));
+            }
+            (Some(url), None) => {
+                let url = url.into_string().map_err(|_| {
+                    Failure::usage("SHEDLOCK_STORE is not valid UTF-8: set it to a URL")
+                })?;
+                return Self::url(&url, "SHEDLOCK_STORE");
+            }
+            (None, Some(path)) => return Self::file(Path::new(&path), "SHEDLOCK_STORE_FILE"),
+            (None, None) => {}
         }
         if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
             return Err(Failure::usage(
@@ -231,7 +244,12 @@ impl Choice {
         }
     }
 
-    fn url(url: &str, from: &'static str) -> Result<Self, Failure> {
+    fn file(path: &Path, from: &str) -> Result<Self, Failure> {
+        let from = format!("{from} ({})", path.display());
+        Self::url(&file::read(path, &from)?, &from)
+    }
+
+    fn url(url: &str, from: &str) -> Result<Self, Failure> {
         // An empty value is probably a variable that was never set. Continuing with the local store
         // would run the command on every host.
         if url.trim().is_empty() {
@@ -259,7 +277,7 @@ impl Choice {
         }
         Ok(Self::Url {
             url: url.to_owned(),
-            from,
+            from: from.to_owned(),
         })
     }
 }
@@ -285,6 +303,7 @@ mod tests {
     ) -> Result<Choice, Failure> {
         let args = StoreArgs {
             store: store.map(str::to_owned),
+            store_file: None,
             local,
             connect_timeout: None,
         };
@@ -297,9 +316,9 @@ mod tests {
     #[test]
     fn the_argument_wins_over_the_variable_over_the_local_store() {
         let variables = [("SHEDLOCK_STORE", "postgres://b")];
-        let url = |url: &str, from| Choice::Url {
+        let url = |url: &str, from: &str| Choice::Url {
             url: url.to_owned(),
-            from,
+            from: from.to_owned(),
         };
         let chosen = choose(Some("postgres://a"), false, &variables);
         assert_eq!(chosen.unwrap(), url("postgres://a", "--store"));

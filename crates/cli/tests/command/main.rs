@@ -21,6 +21,7 @@ mod run;
 mod signals;
 mod slots;
 mod store;
+mod store_file;
 mod terminal;
 mod unused_slots;
 mod waiting;
