@@ -74,13 +74,14 @@ pub(super) async fn acquire(
     Ok(Acquired::Interrupted(interrupted))
 }
 
-async fn first_to_end(signals: &mut Signals) -> Signal {
+/// The next signal that asks this process to end.
+pub(super) async fn first_to_end(signals: &mut Signals) -> Signal {
     loop {
         let signal = signals.next().await;
         if asks_to_end(signal) {
             return signal;
         }
-        // The other signals are meant for a running command, and it does not run yet.
+        // The other signals are meant for a running command, and none runs.
     }
 }
 

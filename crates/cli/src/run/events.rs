@@ -19,6 +19,9 @@ pub(super) struct Events {
     printed: Mutex<Option<(SkipReason, Option<String>)>>,
     is_lost: AtomicBool,
     lease_changed: Notify,
+    /// Why the last call to the store failed, if it was not taken from here.
+    store_error: Mutex<Option<String>>,
+    store_failed: Notify,
 }
 
 impl Events {
@@ -29,6 +32,8 @@ impl Events {
             printed: Mutex::new(None),
             is_lost: AtomicBool::new(false),
             lease_changed: Notify::new(),
+            store_error: Mutex::new(None),
+            store_failed: Notify::new(),
         }
     }
 
@@ -40,6 +45,29 @@ impl Events {
     /// Completes when the lease was extended or lost since the last call. Cancellation safe.
     pub(super) async fn lease_changed(&self) {
         self.lease_changed.notified().await;
+    }
+
+    /// Forgets failures of the store so far.
+    pub(super) fn forget_store_error(&self) {
+        self.take_store_error();
+    }
+
+    /// Completes when a call to the store has failed since the last call, with the reason. Cancellation safe.
+    pub(super) async fn store_error(&self) -> String {
+        loop {
+            if let Some(error) = self.take_store_error() {
+                return error;
+            }
+            self.store_failed.notified().await;
+        }
+    }
+
+    fn take_store_error(&self) -> Option<String> {
+        let mut error = self
+            .store_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        error.take()
     }
 
     /// Whether the reason or the owner has changed since this was last printed. An owner that extends
@@ -78,6 +106,14 @@ impl Listener for Events {
             } => {
                 self.is_lost.store(true, Ordering::Relaxed);
                 self.lease_changed.notify_one();
+            }
+            Event::StoreError { error, .. } => {
+                let mut last = self
+                    .store_error
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *last = Some(format!("{error:#}"));
+                self.store_failed.notify_one();
             }
             Event::Extended { .. } => self.lease_changed.notify_one(),
             _ => {}

@@ -9,15 +9,14 @@ use shedlock::{
     Clock, HeldLock, LockConfig, LockName, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
 };
 
-use super::acquire::{Acquired, acquire, settle};
+use super::acquire::{Acquired, acquire, first_to_end, settle};
 use super::events::Events;
 use super::job::Job;
-use super::signals::Signals;
+use super::signals::{Signals, name_of};
 use super::{code_of, explain, program, slot};
 use crate::args::{AT_LEAST, AT_MOST, RunArgs, origin};
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::signals::asks_to_end;
 use crate::store::sets_at_most;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, StopReason};
@@ -112,10 +111,10 @@ impl<'a> Runner<'a> {
         let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
         let ended = job.run(&held).await;
         let asked = job.asked_to_end();
-        let is_lost = self.release(held, &ended, asked.is_some()).await;
+        let is_lost = self.release(held, &events, &ended, asked.is_some()).await;
         tokio::select! {
             () = settle(&executor, &self.args.name, self.terminal) => {}
-            () = told_to_end(&mut self.signals) => {}
+            _ = first_to_end(&mut self.signals) => {}
         }
         let ended = ended?;
         explain(&ended, asked, self.args, self.terminal);
@@ -135,17 +134,19 @@ impl<'a> Runner<'a> {
     async fn release(
         &mut self,
         held: HeldLock,
+        events: &Events,
         ended: &Result<Ended, Failure>,
         has_signal: bool,
     ) -> bool {
         // Calls to an unavailable store are retried. The caller waits for its command, not for that.
-        const PATIENCE: Duration = Duration::from_secs(30);
+        const PATIENCE: Duration = Duration::from_secs(10);
         let name = held.name().clone();
         let until = held
             .locked_until()
             .and_then(output::instant)
             .unwrap_or_else(|| "--lock-at-most-for has passed".to_owned());
         let give_up = SystemClock.now() + PATIENCE;
+        events.forget_store_error();
         let unlock = async {
             match ended.as_ref().map(code_of) {
                 Err(_) => {
@@ -160,19 +161,38 @@ impl<'a> Runner<'a> {
                 Ok(_) => held.fail().await,
             }
         };
+        let command = match ended {
+            Ok(_) => "the command has ended",
+            Err(_) => "the command was not started",
+        };
+        let mut last_error = None;
         let released = tokio::select! {
-            released = unlock => Some(released),
-            () = SystemClock.sleep_until(give_up) => None,
-            () = told_to_end(&mut self.signals) => None,
+            biased;
+            released = unlock => Ok(released),
+            signal = first_to_end(&mut self.signals) => Err(format!("; {} arrived", name_of(signal))),
+            () = SystemClock.sleep_until(give_up) => {
+                Err(format!("; gave up after {}", output::duration(PATIENCE)))
+            }
+            () = retrying(events, &mut last_error, |why| self.terminal.notice(&format!(
+                "{name}: {command}; cannot release the lock yet, retrying for up to {}: {}",
+                output::duration(PATIENCE),
+                without_lock(why, name.as_str()),
+            ))) => {
+                unreachable!("it retries until something else happens")
+            }
         };
         let why = match released {
-            Some(Release::Failed(error)) => format!("{error:#}"),
-            None => format!("lock {:?}: the store did not reply", name.as_str()),
-            Some(Release::Lost) => return self.report_loss(name.as_str(), ended),
-            Some(_) => return false,
+            Ok(Release::Failed(error)) => format!("{error:#}"),
+            Ok(Release::Lost) => return self.report_loss(name.as_str(), ended),
+            Ok(_) => return false,
+            Err(end) => last_error.unwrap_or_else(|| NO_REPLY.to_owned()) + &end,
         };
         self.terminal.error(&format!(
-            "{why}; the command has ended, but the lock stays taken until {until}"
+            "{name}: the lock was not released: {}; {command}, but the lock stays taken until \
+             {until}; to free it sooner, run `shedlock unlock {} --force{}`",
+            without_lock(&why, name.as_str()),
+            output::shell_word(name.as_str()),
+            self.args.store.option()
         ));
         false
     }
@@ -210,6 +230,25 @@ fn is_uncut(ended: &Ended) -> bool {
     )
 }
 
-async fn told_to_end(signals: &mut Signals) {
-    while !asks_to_end(signals.next().await) {}
+const NO_REPLY: &str = "the store does not reply";
+
+/// Reports once that the unlock is not done yet, and remembers the last reason. Never completes.
+async fn retrying(events: &Events, last_error: &mut Option<String>, report: impl FnOnce(&str)) {
+    const SILENCE: Duration = Duration::from_secs(1);
+    *last_error = tokio::select! {
+        error = events.store_error() => Some(error),
+        () = SystemClock.sleep_until(SystemClock.now() + SILENCE) => None,
+    };
+    report(last_error.as_deref().unwrap_or(NO_REPLY));
+    loop {
+        *last_error = Some(events.store_error().await);
+    }
+}
+
+/// An error without the lock, which the message names already.
+fn without_lock<'a>(why: &'a str, name: &str) -> &'a str {
+    let why = why
+        .strip_prefix(&format!("lock {name:?} in "))
+        .unwrap_or(why);
+    why.strip_suffix(", then retry").unwrap_or(why)
 }

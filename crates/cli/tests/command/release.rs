@@ -1,0 +1,107 @@
+//! The unlock after the command, if the store does not work.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStderr};
+
+use rustix::process::Signal;
+use sqlx::{Connection, Executor, SqliteConnection};
+
+use super::common::{Sandbox, done, end, signal};
+
+/// Another program that writes to the store's file, and so keeps every other writer out.
+struct Writer {
+    runtime: tokio::runtime::Runtime,
+    connection: SqliteConnection,
+}
+
+impl Writer {
+    fn of(sandbox: &Sandbox) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let connection = runtime.block_on(async {
+            let mut connection = SqliteConnection::connect(&sandbox.store()).await.unwrap();
+            connection.execute("BEGIN IMMEDIATE").await.unwrap();
+            connection
+        });
+        Self {
+            runtime,
+            connection,
+        }
+    }
+
+    fn end(mut self) {
+        let rollback = self.connection.execute("ROLLBACK");
+        self.runtime.block_on(rollback).unwrap();
+    }
+}
+
+/// A command that ends with 5 when this returns, while the store can be read but not written.
+fn ended_without_store(sandbox: &Sandbox) -> (Child, BufReader<ChildStderr>, Writer) {
+    let store = format!("{}?busy_timeout=200ms", sandbox.store());
+    let script = "echo x > up; until [ -e go ]; do sleep 0.05; done; exit 5";
+    let mut child = sandbox
+        .run("a", "10m", script)
+        .env("SHEDLOCK_STORE", store)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("up", 1);
+    let writer = Writer::of(sandbox);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    (child, stderr, writer)
+}
+
+fn line(stderr: &mut BufReader<ChildStderr>) -> String {
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    line
+}
+
+const RETRYING: &str = "shedlock: a: the command has ended; cannot release the lock yet, retrying \
+                        for up to 10s: ";
+
+#[test]
+fn an_unlock_that_is_retried_is_not_silent() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store(&sandbox);
+    let first = line(&mut stderr);
+    assert!(first.starts_with(RETRYING), "{first}");
+    writer.end();
+    assert_eq!(end(child).code, 5);
+    assert_eq!(line(&mut stderr), "", "released: nothing more to report");
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+#[test]
+fn an_unlock_that_fails_does_not_last_half_a_minute_and_is_reported_once() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store(&sandbox);
+    let first = line(&mut stderr);
+    assert!(first.starts_with(RETRYING), "{first}");
+    let last = line(&mut stderr);
+    let start = "shedlock: a: the lock was not released: ";
+    assert!(last.starts_with(start), "{last}");
+    let part = "; gave up after 10s; the command has ended, but the lock stays taken until 20";
+    assert!(last.contains(part), "{last}");
+    assert_eq!(end(child).code, 5);
+    assert_eq!(line(&mut stderr), "");
+    writer.end();
+    assert_eq!(sandbox.lock("a")["state"], "held");
+}
+
+#[test]
+fn a_signal_ends_an_unlock_that_is_retried() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store(&sandbox);
+    let first = line(&mut stderr);
+    assert!(first.starts_with(RETRYING), "{first}");
+    signal(child.id(), Signal::TERM);
+    let last = line(&mut stderr);
+    assert!(last.contains("; SIGTERM arrived; "), "{last}");
+    assert_eq!(end(child).code, 5);
+    writer.end();
+    let freed = done(&mut sandbox.shedlock(&["unlock", "a", "--force"]));
+    assert_eq!(freed.code, 0, "{}", freed.stderr);
+}
