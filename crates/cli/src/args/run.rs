@@ -61,6 +61,8 @@ Environment of the command:
                           with --keep-alive, the end of the first lease
   SHEDLOCK_SLOT           the scheduled time of the run, with --schedule or --every
   SHEDLOCK_SLOT_ATTEMPT   the number of this attempt at its slot, from 1, with --must-not-be-lost
+  SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are removed, unless --pass-store is set; then
+  SHEDLOCK_STORE_WITHHELD is set, so that a nested shedlock does not use another store
 
 Examples:
   # In the crontab of every host: every ten minutes, on one host
@@ -209,6 +211,12 @@ pub(crate) struct RunArgs {
     pub(crate) owner_prefix: Option<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    /// Leave SHEDLOCK_STORE and SHEDLOCK_STORE_FILE in the command's environment
+    ///
+    /// They are removed otherwise, since they may contain a password. A nested `shedlock` then fails
+    /// unless it has a store of its own.
+    #[arg(long)]
+    pub(crate) pass_store: bool,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

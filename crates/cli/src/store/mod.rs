@@ -20,6 +20,9 @@ use crate::redact::redact;
 use crate::terminal::Terminal;
 use local::LocalStore;
 
+/// Set in the environment of a command whose `shedlock run` does not pass its store on.
+pub(crate) const WITHHELD: &str = "SHEDLOCK_STORE_WITHHELD";
+
 /// A connected store.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -226,6 +229,13 @@ impl Choice {
             (None, Some(path)) => return Self::file(Path::new(&path), "SHEDLOCK_STORE_FILE"),
             (None, None) => {}
         }
+        if variable(WITHHELD).is_some() {
+            return Err(Failure::usage(
+                "no store is set: the `shedlock run` around this command does not pass its store \
+                 on; start it with --pass-store, or set the URL of a store with --store or \
+                 SHEDLOCK_STORE, or use --local for a file on this host",
+            ));
+        }
         if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
             return Err(Failure::usage(
                 "no store is set: a lock in this pod's file does not exclude other pods; set the \
@@ -328,6 +338,10 @@ mod tests {
         assert_eq!(chosen.unwrap(), Choice::Local { is_meant: true });
         let chosen = choose(None, false, &[]);
         assert_eq!(chosen.unwrap(), Choice::Local { is_meant: false });
+        let nested = [(WITHHELD, "1")];
+        assert!(choose(None, false, &nested).is_err());
+        assert!(choose(None, true, &nested).is_ok());
+        assert!(choose(Some("postgres://a"), false, &nested).is_ok());
     }
 
     #[test]

@@ -27,13 +27,34 @@ fn the_environment_describes_the_lock() {
         fields[3]
     );
     assert_eq!(fields[4], "none");
-    // The environment is the user's: it still contains what the command needs to reach the same
-    // store.
-    assert_eq!(fields[5], sandbox.store());
+    assert_eq!(fields[5], "");
 
     let second = done(&mut command);
     let token = |line: &str| line.split('|').nth(2).unwrap().parse::<u64>().unwrap();
     assert!(token(&second.stdout) > token(&first.stdout));
+}
+
+#[test]
+fn the_password_of_the_store_is_not_in_the_commands_environment() {
+    let sandbox = Sandbox::new();
+    let script = "echo ${SHEDLOCK_STORE-none} ${SHEDLOCK_STORE_FILE-none}; env | grep -c sqlite:; \
+                  \"$SHEDLOCK\" list";
+    let run = |options: &[&str]| {
+        let mut command = sandbox.run_with("a", "1m", options, script);
+        command.env("SHEDLOCK", env!("CARGO_BIN_EXE_shedlock"));
+        done(&mut command)
+    };
+    let without = run(&[]);
+    assert_eq!(without.stdout, "none none\n0\n", "{}", without.stderr);
+    // A nested `shedlock` does not use another store.
+    let said = "shedlock: no store is set: the `shedlock run` around this command does not pass \
+                its store on; start it with --pass-store";
+    assert!(without.stderr.starts_with(said), "{}", without.stderr);
+    assert_eq!(without.code, 2);
+    let with = run(&["--pass-store"]);
+    let start = format!("{} none\n1\n", sandbox.store());
+    assert!(with.stdout.starts_with(&start), "{}", with.stdout);
+    assert_eq!((with.code, with.stderr.as_str()), (0, ""));
 }
 
 #[test]
