@@ -146,7 +146,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) every: Option<Duration>,
     /// The time zone of --schedule, like Asia/Seoul: the zone that the timer uses (crond: the host's
-    /// local time) [default: UTC]
+    /// local time) [default: UTC, with a warning if the host's local time is another]
     #[arg(
         long,
         value_name = "ZONE",

@@ -33,6 +33,7 @@ use until_done::until_done;
 pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let slot = slot::of(args)?;
     let mut runner = Runner::prepare(args, slot, terminal)?;
+    slot::warn_of_zone(args, terminal);
     let code = match slot {
         Some(slot) if args.must_not_be_lost => until_done(&mut runner, slot).await?,
         _ => {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use shedlock::{Clock, Completion, LockConfig, Skip, SkipReason, Slot, SystemClock};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output::{instant, shell_word, visible};
+use crate::terminal::Terminal;
 
 /// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
 pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
@@ -24,6 +27,38 @@ pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
             args.name
         ))
     })
+}
+
+/// Warns if the schedule is read in UTC only because no zone is set, on a host that has another local time: the timer
+/// that starts this program probably uses that, and the two would disagree about the slots.
+pub(super) fn warn_of_zone(args: &RunArgs, terminal: Terminal) {
+    if args.schedule.is_none() || args.zone.is_some() {
+        return;
+    }
+    let Ok(zone) = TimeZone::try_system() else {
+        return;
+    };
+    if is_utc(
+        &zone,
+        Timestamp::try_from(SystemClock.system_time()).unwrap_or_default(),
+    ) {
+        return;
+    }
+    let (zone, option) = match zone.iana_name() {
+        Some(name) => (name.to_owned(), format!("--zone {name}")),
+        None => ("not UTC".to_owned(), "its name with --zone".to_owned()),
+    };
+    terminal.notice(&format!(
+        "{}: --schedule is read in UTC, but this host's time zone is {zone}: if the timer that \
+         starts this program uses it, as crond does, set {option}; if not, set --zone UTC",
+        args.name
+    ));
+}
+
+/// Whether this zone is the same as UTC from now on.
+fn is_utc(zone: &TimeZone, now: Timestamp) -> bool {
+    let mut later = zone.following(now).take(4);
+    zone.to_offset(now).is_zero() && later.all(|change| change.offset().is_zero())
 }
 
 /// The lock together with this slot.
@@ -162,6 +197,21 @@ mod tests {
             "an attempt at slot 2027-01-15T08:00:00Z failed; the next one is at \
              2027-01-15T08:00:05Z at the earliest"
         );
+    }
+
+    #[test]
+    fn a_zone_that_is_utc_only_in_winter_is_not_utc() {
+        let winter: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
+        for (zone, expected) in [
+            ("UTC", true),
+            ("Etc/UTC", true),
+            ("Africa/Abidjan", true),
+            ("Europe/London", false),
+            ("Asia/Seoul", false),
+        ] {
+            let zone = TimeZone::get(zone).unwrap();
+            assert_eq!(is_utc(&zone, winter), expected, "{zone:?}");
+        }
     }
 
     #[test]

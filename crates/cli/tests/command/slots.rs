@@ -121,3 +121,40 @@ fn an_invalid_schedule_is_refused_before_anything_happens() {
         assert!(!sandbox.path("locks.db").exists());
     }
 }
+
+#[test]
+fn a_schedule_in_utc_on_a_host_in_another_zone_is_not_silent() {
+    let sandbox = Sandbox::new();
+    let run = |zone: &str, options: &[&str]| {
+        let mut command = sandbox.run_with("a", "1m", options, "true");
+        done(command.env("TZ", zone)).stderr
+    };
+    let yearly = ["--schedule", "0 0 1 1 *"];
+    let warned = run("Asia/Seoul", &yearly);
+    let said = "shedlock: a: --schedule is read in UTC, but this host's time zone is Asia/Seoul: if \
+                the timer that starts this program uses it, as crond does, set --zone Asia/Seoul; \
+                if not, set --zone UTC\n";
+    assert!(warned.starts_with(said), "{warned}");
+    assert_eq!(warned.matches("--zone UTC").count(), 1, "{warned}");
+    // As a rule without a name.
+    let warned = run("KST-9", &yearly);
+    let said = "this host's time zone is not UTC: ";
+    assert!(warned.contains(said), "{warned}");
+    for (zone, options) in [
+        ("UTC", &yearly[..]),
+        ("Asia/Seoul", &["--schedule", "0 0 1 1 *", "--zone", "UTC"]),
+        (
+            "Asia/Seoul",
+            &["--schedule", "0 0 1 1 *", "--zone", "Asia/Seoul"],
+        ),
+        ("Asia/Seoul", &["--every", "10m"]),
+        ("Asia/Seoul", &[]),
+        ("Asia/Seoul", &["-q", "--schedule", "0 0 1 1 *"]),
+    ] {
+        let silent = run(zone, options);
+        assert!(
+            !silent.contains("time zone"),
+            "{zone} {options:?}: {silent}"
+        );
+    }
+}
