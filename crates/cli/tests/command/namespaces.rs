@@ -1,21 +1,33 @@
 //! PID namespaces as `unshare --fork --pid`, `bwrap` and `nsenter` create them: without `setsid`, so that the process
 //! group of the command line has no number inside.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::common::{Sandbox, done, now};
+use rustix::process::Signal;
+
+use super::common::{Sandbox, done, end, eventually, now, signal};
 
 /// With the namespace's own `/proc`, and with that of its parent, in which the same numbers are other processes.
 const PROC: [&[&str]; 2] = [&["--mount-proc"], &[]];
 
 /// This shell script as the first process of a new namespace; `$SHEDLOCK` is the program.
 fn in_namespace(sandbox: &Sandbox, options: &[&str], script: &str) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--fork", "--pid"]).args(options);
-    if !rustix::process::geteuid().is_root() {
-        command.arg("--map-root-user");
-    }
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--fork", "--pid"]).args(options);
+        if !rustix::process::geteuid().is_root() {
+            command.arg("--map-root-user");
+        }
+        command
+    };
+    let possible = done(unshare().arg("true"));
+    assert_eq!(
+        possible.code, 0,
+        "this system refuses a new PID namespace, also as root of a user namespace: {}",
+        possible.stderr
+    );
+    let mut command = unshare();
     command
         .args(["sh", "-c", script])
         .env("SHEDLOCK", env!("CARGO_BIN_EXE_shedlock"))
@@ -59,4 +71,62 @@ fn what_a_command_leaves_behind_in_a_pid_namespace_is_stopped_and_nothing_else()
         assert!(now() - began < Duration::from_secs(50), "{options:?}");
         assert_eq!(sandbox.lock("a")["state"], "free", "{options:?}");
     }
+}
+
+#[test]
+fn what_a_command_of_process_1_abandons_does_not_stay_as_a_zombie() {
+    let sandbox = Sandbox::new();
+    let job = "for i in 1 2 3; do (sleep 0.1 & ); done; sleep 0.5; rounds=50\n\
+        while grep -qs ') Z ' /proc/[0-9]*/stat && [ $rounds -gt 0 ]; do\n\
+        sleep 0.1; rounds=$((rounds - 1)); done\n\
+        echo running as child of $(cat /proc/1/comm); grep -hs ') Z ' /proc/[0-9]*/stat; true";
+    std::fs::write(sandbox.path("job.sh"), job).unwrap();
+    let script = "exec $SHEDLOCK run -n a --lock-at-most-for 60s -- sh job.sh";
+    let ended = done(&mut in_namespace(&sandbox, PROC[0], script));
+    assert_eq!(
+        (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
+        (0, "running as child of shedlock\n", "")
+    );
+    assert_eq!(sandbox.lock("a")["state"], "free");
+}
+
+#[test]
+fn process_1_does_not_swallow_signals() {
+    for options in PROC {
+        for (sent, script, code) in [
+            (Signal::TERM, "echo x > up; exec sleep 60", 143),
+            (
+                Signal::INT,
+                "trap 'echo cleaned > state; exit 9' INT; echo x > up; \
+                 while :; do sleep 0.05; done",
+                9,
+            ),
+        ] {
+            let sandbox = Sandbox::new();
+            std::fs::write(sandbox.path("job.sh"), script).unwrap();
+            let script = "exec $SHEDLOCK run -n a --lock-at-most-for 60s -- sh job.sh";
+            let outside = in_namespace(&sandbox, options, script)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            sandbox.await_lines("up", 1);
+            signal(first_child_of(outside.id()), sent);
+            let ended = end(outside);
+            assert_eq!(ended.code, code, "{options:?} {sent:?}: {}", ended.stderr);
+            assert_eq!(sandbox.lock("a")["state"], "free", "{options:?} {sent:?}");
+        }
+    }
+}
+
+/// The first process of the namespace, by its number outside.
+fn first_child_of(unshare: u32) -> u32 {
+    let mut found = None;
+    eventually("a child of unshare", || {
+        let file = format!("/proc/{unshare}/task/{unshare}/children");
+        let children = std::fs::read_to_string(file).unwrap_or_default();
+        found = children.split_whitespace().next().map(str::to_owned);
+        found.is_some()
+    });
+    found.and_then(|pid| pid.parse().ok()).unwrap()
 }
