@@ -89,7 +89,8 @@ async fn page(store: &Store, args: &ListArgs, terminal: Terminal) -> Result<Stri
     Ok(output::locks(name, &locks, none, width, format))
 }
 
-async fn all_locks(store: &Store, held_only: bool) -> Result<Vec<LockRecord>, Error> {
+/// All locks, or only those that cannot be taken now.
+pub(crate) async fn all_locks(store: &Store, held_only: bool) -> Result<Vec<LockRecord>, Error> {
     let mut locks = Vec::new();
     let mut request = ListRequest::new();
     if held_only {
@@ -110,6 +111,7 @@ fn is_wanted(lock: &LockRecord, args: &ListArgs) -> bool {
     let has_state = |state: &StateFilter| {
         let wanted = match state {
             StateFilter::Held => LockState::Held,
+            StateFilter::Paused => LockState::Paused,
             StateFilter::AtLeast => LockState::AtLeast,
             StateFilter::Free => LockState::Free,
         };

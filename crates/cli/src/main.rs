@@ -14,6 +14,7 @@ mod fuzz;
 mod inspect;
 mod list;
 mod output;
+mod pause;
 mod redact;
 mod run;
 mod signals;
@@ -21,6 +22,7 @@ mod slot;
 mod store;
 mod terminal;
 mod unlock;
+mod user;
 mod watchdog;
 
 use std::process::ExitCode;
@@ -81,6 +83,8 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Run(args) => run::run(args, terminal).await,
             Command::List(args) => list::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
+            Command::Pause(args) => pause::pause(args, terminal).await,
+            Command::Resume(args) => pause::resume(args, terminal).await,
             Command::Unlock(args) => unlock::unlock(args, terminal).await,
             Command::Slot(args) => match &args.command {
                 SlotCommand::Reset(args) => slot::reset(args, terminal).await,

@@ -9,6 +9,7 @@ use crate::exit::{ABSENT, Failure};
 use crate::output;
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
+use crate::user;
 
 /// Frees the lock, and prints its previous state and who freed it.
 pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
@@ -37,13 +38,21 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
             let why = format!("its owner is {owner:?}");
             (Some(lock), false, Some(why))
         }
+        ForcedUnlock::Paused(lock) => {
+            let resume = format!(
+                "it is paused; to resume it, run `shedlock resume {}{}`",
+                output::shell_word(name.as_str()),
+                args.store.option()
+            );
+            (Some(lock), false, Some(resume))
+        }
         _ if seen.is_none() => (None, false, Some(no_such_lock(&args.store))),
         _ => (seen, false, Some("it is not held".to_owned())),
     };
     let text = output::unlock(
         provider.store(),
         lock.as_ref(),
-        is_freed.then(who).as_deref(),
+        is_freed.then(user::at_host).as_deref(),
         args.output.format,
     );
     terminal.print(&text)?;
@@ -52,14 +61,4 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Who frees it, for later readers of the log.
-fn who() -> String {
-    let user = ["SUDO_USER", "USER", "LOGNAME"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
-        .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
-    let system = rustix::system::uname();
-    format!("{user}@{}", system.nodename().to_string_lossy())
 }

@@ -11,13 +11,13 @@ use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::running::Running;
 use crate::runtime::{
-    Context, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, watch_deadline,
+    Context, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, pause, watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
     Attempt, AttemptRequest, Error, ErrorKind, HeldLock, Listener, LockConfig, LockDefaults,
-    LockName, LockProvider, LostPolicy, Outcome, Release,
+    LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused, Release,
 };
 
 /// Runs tasks under locks of one provider.
@@ -341,6 +341,38 @@ impl Executor {
             }
             Attempt::Skipped(skip) => Attempt::Skipped(skip),
         })
+    }
+
+    /// Pauses a lock for an operator; see [`LockProvider::pause`]. If a task holds the lock, tries
+    /// until it has ended, for up to `wait`. A store that fails is tried again too.
+    /// [`LockProvider::resume`] ends the pause.
+    ///
+    /// If the future is dropped, the lock may be paused.
+    ///
+    /// ```
+    /// use shedlock::{Executor, LockConfig, LockName, MemoryProvider, PauseRequest, ResumeRequest};
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    /// let name = LockName::new("payroll")?;
+    /// let pause = PauseRequest::new(name.clone(), "alice").with_reason("the bank is down");
+    /// executor.pause(&pause, Duration::from_secs(30)).await?;
+    ///
+    /// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+    /// let outcome = executor.execute(&config, async {}).await?;
+    /// let skip = outcome.skip().unwrap().to_string();
+    /// assert!(skip.starts_with("paused by alice@"), "{skip}");
+    ///
+    /// executor.provider().resume(&ResumeRequest::new(name)).await?;
+    /// assert!(executor.execute(&config, async {}).await?.is_executed());
+    /// # Ok::<(), shedlock::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`LockProvider::pause`], after `wait` if the error is retryable.
+    pub async fn pause(&self, request: &PauseRequest, wait: Duration) -> Result<Paused, Error> {
+        pause(&self.0, request, wait).await
     }
 
     /// Checks everything that [`execute`](Self::execute) would refuse before any I/O, with the

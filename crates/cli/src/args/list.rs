@@ -10,7 +10,7 @@ use super::{OutputArgs, StoreArgs, values};
 /// Show the locks of the store
 ///
 /// Prints one line per lock, sorted by name. STATE is `held` while the command runs (or its host has
-/// died and the lease has not ended yet), `at-least` while --lock-at-least-for or the pause after a
+/// died and the lease has not ended yet), `paused` while `shedlock pause` keeps it, `at-least` while --lock-at-least-for or the pause after a
 /// failed slot keeps the lock after that, and `free` otherwise; a free lock shows its last owner.
 /// AGE is the time since the lock was last acquired, LEFT the time until it becomes free, both by the
 /// store's clock. LAST SLOT is in UTC.
@@ -20,7 +20,7 @@ use super::{OutputArgs, StoreArgs, values};
 /// one lock in full, and --output json all of them.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Show only locks that cannot be taken now: those in the states held and at-least
+    /// Show only locks that cannot be taken now: those in the states held, paused and at-least
     #[arg(long, conflicts_with = "state")]
     pub(crate) held: bool,
     /// Show only locks in this state; can be repeated
@@ -65,7 +65,7 @@ pub(crate) struct ListArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortKey {
     Name,
-    /// Held, at-least, free
+    /// Held, paused, at-least, free
     State,
     /// The time since the last acquisition
     Age,
@@ -79,6 +79,7 @@ pub(crate) enum SortKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StateFilter {
     Held,
+    Paused,
     AtLeast,
     Free,
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod list;
+mod pause;
 mod run;
 mod stores;
 mod values;
@@ -14,6 +15,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::terminal::{self, LogFormat};
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
+pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
 pub(crate) use run::RunArgs;
 
 /// Options that a variable can set, and the variable.
@@ -156,6 +158,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     List(ListArgs),
     Show(ShowArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
     Unlock(UnlockArgs),
     Slot(SlotArgs),
     Migrate(MigrateArgs),
@@ -168,6 +172,8 @@ impl Command {
             Self::Run(_) => return false,
             Self::List(args) => args.output,
             Self::Show(args) => args.output,
+            Self::Pause(args) => args.output,
+            Self::Resume(args) => args.output,
             Self::Unlock(args) => args.output,
             Self::Slot(args) => match &args.command {
                 SlotCommand::Reset(args) => args.output,

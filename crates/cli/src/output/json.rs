@@ -1,7 +1,7 @@
 //! Output for programs. `docs/json.md` describes the format, and tests freeze it.
 
 use serde::Serialize;
-use shedlock::{LockRecord, Migration, Slot};
+use shedlock::{LockRecord, Migration, Pause, Slot};
 
 use crate::exit::Failure;
 use crate::redact::redact;
@@ -40,6 +40,30 @@ struct SlotReset<'a> {
 }
 
 #[derive(Serialize)]
+struct PausedLocks<'a> {
+    version: u32,
+    store: &'a str,
+    paused: Vec<PausedLock<'a>>,
+}
+
+#[derive(Serialize)]
+struct PausedLock<'a> {
+    name: &'a str,
+    paused_by: &'a str,
+    reason: &'a str,
+    paused_until: Option<String>,
+    before: Option<Lock<'a>>,
+}
+
+#[derive(Serialize)]
+struct ResumedLocks<'a> {
+    version: u32,
+    store: &'a str,
+    resumed_by: &'a str,
+    resumed: Vec<Lock<'a>>,
+}
+
+#[derive(Serialize)]
 struct Changes<'a> {
     version: u32,
     store: &'a str,
@@ -64,6 +88,8 @@ struct Lock<'a> {
     name: &'a str,
     state: &'static str,
     owner: Option<&'a str>,
+    paused_by: Option<&'a str>,
+    pause_reason: Option<&'a str>,
     locked_at: Option<String>,
     locked_until: Option<String>,
     fencing_token: Option<u64>,
@@ -79,6 +105,8 @@ impl<'a> Lock<'a> {
             name: record.name.as_str(),
             state: super::state(record.state),
             owner: record.owner.as_deref(),
+            paused_by: record.pause().map(|pause| pause.by()),
+            pause_reason: record.pause().map(|pause| pause.reason()),
             locked_at: record.locked_at.and_then(super::instant),
             locked_until: record.locked_until.and_then(super::instant),
             fencing_token: record.fencing_token,
@@ -125,6 +153,33 @@ pub(super) fn slot_reset(
         store,
         last_slot: last_slot.as_ref().map(Slot::to_string),
         lock: lock.map(Lock::of),
+    })
+}
+
+pub(super) fn paused(store: &str, locks: &[super::PausedLock]) -> String {
+    let paused = locks.iter().map(|lock| {
+        let pause = Pause::parse(&lock.owner);
+        PausedLock {
+            name: lock.name.as_str(),
+            paused_by: pause.map_or("", |pause| pause.by()),
+            reason: pause.map_or("", |pause| pause.reason()),
+            paused_until: super::instant(lock.until),
+            before: lock.before.as_ref().map(Lock::of),
+        }
+    });
+    text(&PausedLocks {
+        version: VERSION,
+        store,
+        paused: paused.collect(),
+    })
+}
+
+pub(super) fn resumed(store: &str, locks: &[LockRecord], by: &str) -> String {
+    text(&ResumedLocks {
+        version: VERSION,
+        store,
+        resumed_by: by,
+        resumed: locks.iter().map(Lock::of).collect(),
     })
 }
 
@@ -183,6 +238,8 @@ mod tests {
     "name": "a \"b\"",
     "state": "at-least",
     "owner": "h/1/ff",
+    "paused_by": null,
+    "pause_reason": null,
     "locked_at": "2027-01-15T08:00:00.25Z",
     "locked_until": "2027-01-15T08:01:00.25Z",
     "fencing_token": 18446744073709551615,
@@ -205,6 +262,8 @@ mod tests {
       "name": "a",
       "state": "free",
       "owner": null,
+      "paused_by": null,
+      "pause_reason": null,
       "locked_at": null,
       "locked_until": null,
       "fencing_token": null,

@@ -8,7 +8,7 @@ mod visible;
 use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
-use shedlock::{LockRecord, LockState, Migration, Slot};
+use shedlock::{LockName, LockRecord, LockState, Migration, Slot};
 
 use crate::args::Format;
 use crate::exit::Failure;
@@ -60,6 +60,37 @@ pub(crate) fn slot_reset(
     match format {
         Format::Table => table::slot_reset(lock, last_slot),
         Format::Json => json::slot_reset(store, lock, last_slot),
+    }
+}
+
+/// A lock that was paused now.
+#[derive(Debug)]
+pub(crate) struct PausedLock {
+    pub(crate) name: LockName,
+    /// The owner text of the pause.
+    pub(crate) owner: String,
+    /// When the pause ends by itself.
+    pub(crate) until: SystemTime,
+    /// The record from before.
+    pub(crate) before: Option<LockRecord>,
+}
+
+/// The locks that were paused. `has_end` is whether the user has set an end.
+pub(crate) fn paused(store: &str, locks: &[PausedLock], has_end: bool, format: Format) -> String {
+    match format {
+        Format::Table => locks
+            .iter()
+            .map(|lock| table::paused(lock, has_end))
+            .collect(),
+        Format::Json => json::paused(store, locks),
+    }
+}
+
+/// The locks that were resumed, before they were, and by whom.
+pub(crate) fn resumed(store: &str, locks: &[LockRecord], by: &str, format: Format) -> String {
+    match format {
+        Format::Table => locks.iter().map(|lock| table::resumed(lock, by)).collect(),
+        Format::Json => json::resumed(store, locks, by),
     }
 }
 
@@ -155,9 +186,10 @@ pub(crate) fn shell_word(name: &str) -> String {
 }
 
 /// The state as a word of the JSON format.
-fn state(state: LockState) -> &'static str {
+pub(crate) fn state(state: LockState) -> &'static str {
     match state {
         LockState::Held => "held",
+        LockState::Paused => "paused",
         LockState::AtLeast => "at-least",
         LockState::Free => "free",
         _ => "unknown",

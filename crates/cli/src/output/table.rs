@@ -3,7 +3,9 @@
 use super::columns::{self, Column};
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use shedlock::{LockRecord, LockState, Migration, Slot};
+use shedlock::{LockRecord, LockState, Migration, Pause, Slot};
+
+use super::PausedLock;
 
 const NONE: &str = "-";
 
@@ -49,6 +51,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
     let mut table = plain();
     let state = match lock.state {
         LockState::Held => "held: its holder is running, or its host has died".to_owned(),
+        LockState::Paused => "paused: no one can take it before the pause ends".to_owned(),
         LockState::AtLeast => {
             let kept = "unlocked, but kept by --lock-at-least-for or by the pause after a failed \
                         slot (--retry-backoff)";
@@ -64,17 +67,22 @@ pub(super) fn lock(lock: &LockRecord) -> String {
             None => text,
         }
     });
-    let whose = if lock.state == LockState::Held {
-        "owner"
-    } else {
-        "last owner"
+    let (whose, at, ends) = match lock.state {
+        LockState::Held => ("owner", "locked at", "locked until"),
+        LockState::Paused => ("paused by", "paused at", "paused until"),
+        _ => ("last owner", "locked at", "locked until"),
     };
-    for (field, value) in [
+    let pause = lock.pause();
+    let who = pause.map_or_else(|| owner(lock), |pause| shown(pause.by()));
+    let reason = pause.map(|pause| ("reason", shown(pause.reason())));
+    let first = [
         ("name", Some(name(lock))),
         ("state", Some(state)),
-        (whose, owner(lock)),
-        ("locked at", lock.locked_at.map(super::second)),
-        ("locked until", until),
+        (whose, who),
+    ];
+    let rest = [
+        (at, lock.locked_at.map(super::second)),
+        (ends, until),
         (
             "fencing token",
             lock.fencing_token.map(|token| token.to_string()),
@@ -85,7 +93,8 @@ pub(super) fn lock(lock: &LockRecord) -> String {
             lock.last_slot_done.map(|slot| slot.to_string()),
         ),
         ("read at", lock.read_at.map(super::second)),
-    ] {
+    ];
+    for (field, value) in first.into_iter().chain(reason).chain(rest) {
         table.add_row([field.to_owned(), or_none(value)]);
     }
     lines(&table)
@@ -110,6 +119,41 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
         name(lock),
         or_none(owner(lock)),
         or_none(lock.locked_until.map(super::second)),
+    )
+}
+
+pub(super) fn paused(lock: &PausedLock, has_end: bool) -> String {
+    let until = super::second(lock.until);
+    let until = if has_end {
+        format!("until {until}")
+    } else {
+        format!("until it is resumed (at most until {until})")
+    };
+    let pause = Pause::parse(&lock.owner);
+    let by = pause.map(|pause| pause.to_string()).unwrap_or_default();
+    let was = lock
+        .before
+        .as_ref()
+        .filter(|lock| lock.state == LockState::Held);
+    let was = was.map_or_else(String::new, |lock| {
+        format!(
+            "; it was held by {}, whose task may still run",
+            or_none(owner(lock))
+        )
+    });
+    let name = super::visible(lock.name.as_str());
+    format!("{name}: paused {by} {until}{was}\n")
+}
+
+pub(super) fn resumed(lock: &LockRecord, by: &str) -> String {
+    let was = lock.pause().map(|pause| pause.to_string());
+    let since = lock.locked_at.map(super::second);
+    format!(
+        "{}: resumed by {}; it was paused {} since {}\n",
+        name(lock),
+        super::visible(by),
+        was.unwrap_or_default(),
+        or_none(since)
     )
 }
 
@@ -152,6 +196,12 @@ fn slot(lock: &LockRecord) -> Option<String> {
         Some(attempts) => format!("{slot} (not done, {attempts} attempts)"),
         None => slot.to_string(),
     })
+}
+
+/// An untrusted text, if there is one.
+fn shown(text: &str) -> Option<String> {
+    let shown = super::visible(text).into_owned();
+    Some(shown).filter(|text| !text.is_empty())
 }
 
 fn or_none(value: Option<String>) -> String {

@@ -17,6 +17,7 @@ mod messages;
 mod missing_files;
 mod namespaces;
 mod not_lost;
+mod pause;
 mod release;
 mod run;
 mod signals;

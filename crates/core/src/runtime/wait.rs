@@ -118,7 +118,7 @@ impl Pauses {
 }
 
 /// Returns between half of the pause and all of it.
-fn jittered(pause: Duration, random: u64) -> Duration {
+pub(crate) fn jittered(pause: Duration, random: u64) -> Duration {
     const STEPS: u32 = 1 << 16;
     let step = u32::try_from(random % u64::from(STEPS)).unwrap_or(0);
     pause / 2 + (pause / 2 / STEPS) * step

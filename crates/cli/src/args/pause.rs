@@ -1,0 +1,98 @@
+//! The command lines of `pause` and `resume`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{OutputArgs, StoreArgs, values};
+
+/// Pause a job: no host runs it until it is resumed
+///
+/// Takes the lock of the job and keeps it. All hosts obey, with `shedlock run`, the library and
+/// ShedLock for Java alike: they skip the job and show who has paused it, until when, and why.
+/// Scheduled times (slots) that fall due during the pause are not run later, unless you resume with
+/// --catch-up.
+///
+/// A task that runs now may finish: this command waits for its end, up to --wait, and takes the lock
+/// then. With --now it takes the lock from the task. A task with --keep-alive detects that at its next
+/// extension and is stopped; without, it may go on until its end, and then fails to release its lock
+/// (exit code 75). A running task of ShedLock for Java goes on, and on MongoDB, ZooKeeper and Redis
+/// (without safeUpdate) its end also ends the pause: check with `shedlock show`.
+///
+/// A job that is paused already gets the new end and the new reason. Prints each paused job on stdout;
+/// the exit code is 1 if a job could not be paused, or if none matches.
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    pub(crate) names: NamesArgs,
+    /// Why, for everyone who meets the pause (printable ASCII, 100 characters or more)
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) reason: String,
+    /// End the pause after this long [default: when it is resumed]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        value_parser = values::duration_above_zero,
+        allow_hyphen_values = true,
+        conflicts_with = "until"
+    )]
+    pub(crate) lasts: Option<Duration>,
+    /// End the pause at this time, like 2026-11-21T03:00:00Z [default: when it is resumed]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) until: Option<jiff::Timestamp>,
+    /// Take the lock from a running task instead of waiting for its end
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) now: bool,
+    /// Wait up to this long for running tasks to end [default: 1m]
+    ///
+    /// A store that cannot be reached is tried again for as long. With 0s, a running task is
+    /// reported at once.
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
+    pub(crate) wait: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Resume a paused job
+///
+/// Any user can resume a job, whoever has paused it. Its next run is that of the next scheduled time
+/// (slot). Prints each resumed job on stdout; the exit code is 1 if a named job is not paused, or if no
+/// paused job matches.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    pub(crate) names: NamesArgs,
+    /// Also run the slots that fell due during the pause, as far as each host's schedule makes up for
+    /// missed ones
+    ///
+    /// The library's scheduler runs all of them under must_not_be_lost, and the newest one under its
+    /// late policies. `shedlock run` runs the newest one, if it is started before the next.
+    #[arg(long)]
+    pub(crate) catch_up: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// The locks that a command is about.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct NamesArgs {
+    /// The name of the job's lock, or a pattern like 'expire-*' for all existing locks that match
+    ///
+    /// A `*` stands for any text, `?` for one character, `[ab]` for one of these. A lock whose name
+    /// is exactly this comes first. Names without these characters need not exist yet.
+    #[arg(value_name = "NAME|PATTERN")]
+    pub(crate) names: Vec<String>,
+    /// All existing locks of the store
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+}

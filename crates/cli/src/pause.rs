@@ -1,0 +1,248 @@
+//! `shedlock pause` and `resume`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use glob::Pattern;
+use shedlock::{
+    Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused, ResumeRequest, Resumed,
+};
+
+use crate::args::{NamesArgs, PauseArgs, ResumeArgs};
+use crate::exit::{ABSENT, Failure};
+use crate::list::all_locks;
+use crate::output::{self, PausedLock, visible};
+use crate::store::{Store, no_such_lock};
+use crate::terminal::Terminal;
+use crate::user;
+
+/// How long a running task is waited for, unless the user sets it.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// The stores on which ShedLock unlocks without comparing the owner.
+const UNLOCKED_BY_SHEDLOCK: [&str; 3] = ["mongodb", "redis", "zookeeper"];
+
+/// Pauses the locks, one after the other.
+pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let names = Names::read(&args.names)?;
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let executor = Executor::new(store.provider().clone());
+    let wait = if args.now {
+        Duration::ZERO
+    } else {
+        args.wait.unwrap_or(WAIT)
+    };
+    let mut paused = Vec::new();
+    let found = names.find(&store, |_| true, terminal).await?;
+    let mut result = Ok(found.is_complete);
+    for name in found.names {
+        let request = request(args, name.clone());
+        match executor.pause(&request, wait).await {
+            Ok(Paused::Done { before, until, .. }) => {
+                warn_of_shedlock(&store, before.as_ref(), terminal);
+                paused.push(PausedLock {
+                    name,
+                    owner: request.owner(),
+                    until,
+                    before,
+                });
+            }
+            Ok(Paused::Held(lock)) => {
+                terminal.error(&why_held(&lock));
+                result = Ok(false);
+            }
+            // The others are paused: they are printed before the failure is.
+            Err(error) => {
+                result = Err(Failure::from(error));
+                break;
+            }
+            Ok(_) => unreachable!("a lock is paused or held"),
+        }
+    }
+    if result.is_ok() || !paused.is_empty() {
+        let has_end = args.lasts.is_some() || args.until.is_some();
+        let provider = store.provider();
+        let text = output::paused(provider.store(), &paused, has_end, args.output.format);
+        terminal.print(&text)?;
+    }
+    result.map(exit_code)
+}
+
+/// Resumes the locks, one after the other.
+pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let names = Names::read(&args.names)?;
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let is_paused = |lock: &LockRecord| lock.state == LockState::Paused;
+    let found = names.find(&store, is_paused, terminal).await?;
+    let mut resumed = Vec::new();
+    let mut result = Ok(found.is_complete);
+    for name in found.names {
+        let mut request = ResumeRequest::new(name.clone());
+        if args.catch_up {
+            request = request.catching_up();
+        }
+        match store.provider().resume(&request).await {
+            Ok(Resumed::Resumed(before)) => resumed.push(before),
+            Ok(Resumed::NotPaused(lock)) => {
+                let why = match lock {
+                    Some(lock) => format!("it is not paused but {}", output::state(lock.state)),
+                    None => no_such_lock(&args.store),
+                };
+                let name = visible(name.as_str());
+                terminal.error(&format!("{name}: not resumed: {why}"));
+                result = Ok(false);
+            }
+            Err(error) => {
+                result = Err(Failure::from(error));
+                break;
+            }
+            Ok(_) => unreachable!("a lock is paused or not"),
+        }
+    }
+    if result.is_ok() || !resumed.is_empty() {
+        let (by, provider) = (user::at_host(), store.provider());
+        let text = output::resumed(provider.store(), &resumed, &by, args.output.format);
+        terminal.print(&text)?;
+    }
+    result.map(exit_code)
+}
+
+fn exit_code(is_complete: bool) -> ExitCode {
+    if is_complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(ABSENT)
+    }
+}
+
+fn request(args: &PauseArgs, name: LockName) -> PauseRequest {
+    let mut request = PauseRequest::new(name, &user::user()).with_reason(&args.reason);
+    if let Some(duration) = args.lasts {
+        request = request.lasting(duration);
+    }
+    if let Some(until) = args.until {
+        request = request.until(until.into());
+    }
+    if args.now {
+        request = request.replacing_holder();
+    }
+    request
+}
+
+fn why_held(lock: &LockRecord) -> String {
+    let name = visible(lock.name.as_str());
+    let owner = visible(lock.owner.as_deref().unwrap_or("another owner"));
+    let until = lock.locked_until.map(output::second);
+    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    format!(
+        "{name}: not paused: held by {owner}{until}; wait longer with --wait, or take the lock from \
+         the running task with --now"
+    )
+}
+
+fn warn_of_shedlock(store: &Store, before: Option<&LockRecord>, terminal: Terminal) {
+    let kind = store.provider().store();
+    let Some(lock) = before.filter(|_| UNLOCKED_BY_SHEDLOCK.contains(&kind)) else {
+        return;
+    };
+    let owner = lock.owner.as_deref().unwrap_or_default();
+    if lock.state == LockState::Held && !Owner::is_ours(owner) {
+        terminal.error(&format!(
+            "{}: ShedLock for Java held the lock: when its task ends, it may end this pause too; \
+             check with `shedlock show` then, and pause again if needed",
+            visible(lock.name.as_str())
+        ));
+    }
+}
+
+/// The names and patterns that were typed.
+struct Names(Vec<Typed>);
+
+enum Typed {
+    Name(LockName),
+    Pattern(Pattern),
+}
+
+/// The locks that they stand for.
+struct Found {
+    names: Vec<LockName>,
+    /// Whether each pattern matched at least one.
+    is_complete: bool,
+}
+
+impl Names {
+    fn read(args: &NamesArgs) -> Result<Self, Failure> {
+        if args.all {
+            let everything = Pattern::new("*").expect("a star is a pattern");
+            return Ok(Self(vec![Typed::Pattern(everything)]));
+        }
+        let read = |text: &String| {
+            if !text.contains(['*', '?', '[']) {
+                return Ok(Typed::Name(LockName::new(text)?));
+            }
+            let pattern = Pattern::new(text).map_err(|_| {
+                Failure::usage(format!(
+                    "{text:?} is not a pattern: write * for any text, ? for one character and [ab] \
+                     for one of these, like 'expire-*'"
+                ))
+            });
+            pattern.map(Typed::Pattern)
+        };
+        args.names
+            .iter()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    async fn find(
+        &self,
+        store: &Store,
+        is_wanted: impl Fn(&LockRecord) -> bool,
+        terminal: Terminal,
+    ) -> Result<Found, Failure> {
+        let has_pattern = self
+            .0
+            .iter()
+            .any(|typed| matches!(typed, Typed::Pattern(_)));
+        let mut locks = Vec::new();
+        if has_pattern {
+            locks = all_locks(store, false).await?;
+        }
+        let mut found = Found {
+            names: Vec::new(),
+            is_complete: true,
+        };
+        for typed in &self.0 {
+            let before = found.names.len();
+            match typed {
+                Typed::Name(name) => found.names.push(name.clone()),
+                Typed::Pattern(pattern) => {
+                    // A name may contain a star.
+                    let is_exact = |lock: &&LockRecord| lock.name.as_str() == pattern.as_str();
+                    let matching: Vec<_> = match locks.iter().find(is_exact) {
+                        Some(lock) => vec![lock],
+                        None => locks
+                            .iter()
+                            .filter(|lock| pattern.matches(lock.name.as_str()) && is_wanted(lock))
+                            .collect(),
+                    };
+                    found
+                        .names
+                        .extend(matching.iter().map(|lock| lock.name.clone()));
+                    if found.names.len() == before {
+                        found.is_complete = false;
+                        terminal.error(&format!(
+                            "no lock in {} matches {:?}",
+                            store.place(),
+                            pattern.as_str()
+                        ));
+                    }
+                }
+            }
+        }
+        found.names.sort();
+        found.names.dedup();
+        Ok(found)
+    }
+}

@@ -1,0 +1,231 @@
+//! Pausing a job, and resuming it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::common::{Done, Sandbox, done, end, eventually, pause as rest, signal};
+use rustix::process::Signal;
+
+fn paused(sandbox: &Sandbox, arguments: &[&str]) -> Done {
+    let mut command = sandbox.shedlock(&["pause"]);
+    done(command.args(arguments).env("USER", "alice"))
+}
+
+fn resumed(sandbox: &Sandbox, arguments: &[&str]) -> Done {
+    let mut command = sandbox.shedlock(&["resume"]);
+    done(command.args(arguments).env("USER", "bob"))
+}
+
+fn runs(sandbox: &Sandbox, name: &str) -> bool {
+    let ran = done(&mut sandbox.run(name, "60s", "echo ran >> ran"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    !ran.stderr.contains("skipped")
+}
+
+#[test]
+fn a_paused_job_is_skipped_with_who_and_why_until_it_is_resumed() {
+    let sandbox = Sandbox::new();
+    assert!(runs(&sandbox, "mail"));
+    let answer = paused(&sandbox, &["mail", "--reason", "the mail server is down"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer.stdout.starts_with("mail: paused by alice@"),
+        "{answer:?}"
+    );
+    assert!(
+        answer
+            .stdout
+            .contains("(the mail server is down) until it is resumed"),
+        "{answer:?}"
+    );
+
+    let skipped = done(&mut sandbox.run("mail", "60s", "echo ran >> ran"));
+    assert_eq!((skipped.code, sandbox.read("ran").lines().count()), (0, 1));
+    assert!(
+        skipped.stderr.contains("skipped: paused by alice@"),
+        "{skipped:?}"
+    );
+    assert!(
+        skipped.stderr.contains("the mail server is down"),
+        "{skipped:?}"
+    );
+
+    let shown = done(&mut sandbox.shedlock(&["show", "mail"]));
+    assert!(
+        shown.stdout.contains("state           paused:"),
+        "{shown:?}"
+    );
+    assert!(shown.stdout.contains("paused by       alice@"), "{shown:?}");
+    assert!(
+        shown
+            .stdout
+            .contains("reason          the mail server is down"),
+        "{shown:?}"
+    );
+    let listed = done(&mut sandbox.shedlock(&["list", "--state", "paused"]));
+    assert!(listed.stdout.contains("mail  paused"), "{listed:?}");
+    let forced = done(&mut sandbox.shedlock(&["unlock", "mail", "--force"]));
+    assert_eq!(forced.code, 1, "{forced:?}");
+    assert!(
+        forced.stderr.contains("run `shedlock resume mail`"),
+        "{forced:?}"
+    );
+
+    let answer = resumed(&sandbox, &["mail"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer.stdout.starts_with("mail: resumed by bob@"),
+        "{answer:?}"
+    );
+    assert!(runs(&sandbox, "mail"));
+    let again = resumed(&sandbox, &["mail"]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(
+        again
+            .stderr
+            .contains("mail: not resumed: it is not paused but free"),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn a_pause_waits_for_the_running_task_and_leaves_it_alone() {
+    let sandbox = Sandbox::new();
+    let running = sandbox.run(
+        "mail",
+        "60s",
+        "echo up > up; until [ -e go ]; do sleep 0.02; done",
+    );
+    let running = { running }.spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    let refused = paused(&sandbox, &["mail", "--wait", "0s"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains("mail: not paused: held by "),
+        "{refused:?}"
+    );
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+
+    let waiting = sandbox
+        .shedlock(&["pause", "mail", "--for", "1h"])
+        .spawn()
+        .unwrap();
+    rest(Duration::from_millis(300));
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(running).code, 0);
+    let answer = end(waiting);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        !answer.stdout.contains("resumed"),
+        "it has an end: {answer:?}"
+    );
+    assert!(!runs(&sandbox, "mail"));
+}
+
+#[test]
+fn a_pause_with_now_stops_a_task_that_extends_its_lease() {
+    let sandbox = Sandbox::new();
+    let script = "echo up > up; sleep 60";
+    let running = sandbox.run_with("mail", "3s", &["--keep-alive"], script);
+    let running = { running }.spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    let answer = paused(&sandbox, &["mail", "--now"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(
+        answer.stdout.contains("whose task may still run"),
+        "{answer:?}"
+    );
+    let ended = end(running);
+    assert_eq!(ended.code, 75, "{ended:?}");
+    assert!(!runs(&sandbox, "mail"), "the pause outlives the task");
+}
+
+#[test]
+fn patterns_pause_and_resume_the_locks_that_match() {
+    let sandbox = Sandbox::new();
+    for name in ["expire-a", "expire-b", "report"] {
+        assert!(runs(&sandbox, name));
+    }
+    let answer = paused(&sandbox, &["expire-*", "-o", "json", "--reason", "audit"]);
+    let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let names: Vec<_> = json["paused"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(names, ["expire-a", "expire-b"], "{json}");
+    assert_eq!(json["paused"][0]["reason"], "audit", "{json}");
+    assert_eq!(json["paused"][0]["before"]["state"], "free", "{json}");
+    assert!(runs(&sandbox, "report"));
+    assert!(!runs(&sandbox, "expire-a"));
+
+    let missing = paused(&sandbox, &["nothing-*", "report"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.stdout.contains("report: paused"), "{missing:?}");
+    assert!(
+        missing.stderr.contains("matches \"nothing-*\""),
+        "{missing:?}"
+    );
+
+    let answer = resumed(&sandbox, &["--all", "-o", "json"]);
+    let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(json["resumed"].as_array().unwrap().len(), 3, "{json}");
+    assert!(
+        json["resumed_by"].as_str().unwrap().starts_with("bob@"),
+        "{json}"
+    );
+    assert!(runs(&sandbox, "expire-a") && runs(&sandbox, "report"));
+    let none = resumed(&sandbox, &["--all"]);
+    assert_eq!(none.code, 1, "{none:?}");
+}
+
+#[test]
+fn a_job_can_be_paused_before_its_first_run() {
+    let sandbox = Sandbox::new();
+    done(&mut sandbox.shedlock(&["migrate"]));
+    assert_eq!(paused(&sandbox, &["new"]).code, 0);
+    assert!(!runs(&sandbox, "new"));
+    let until = "9999-01-01T00:00:00Z";
+    let late = paused(&sandbox, &["new", "--until", until]);
+    assert_eq!(late.code, 2, "{late:?}");
+    assert!(
+        late.stderr.contains("cannot pause a lock for longer than"),
+        "{late:?}"
+    );
+    let past = paused(&sandbox, &["new", "--until", "2020-01-01T00:00:00Z"]);
+    assert_eq!(past.code, 2, "{past:?}");
+    assert!(
+        past.stderr
+            .contains("which has passed by the store's clock"),
+        "{past:?}"
+    );
+    for wrong in [
+        &[][..],
+        &["a", "--all"],
+        &["a", "--now", "--wait", "1s"],
+        &["a", "--for", "0s"],
+    ] {
+        assert_eq!(paused(&sandbox, wrong).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_pause_that_is_interrupted_while_it_waits_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let running = sandbox.run(
+        "mail",
+        "60s",
+        "echo up > up; until [ -e go ]; do sleep 0.02; done",
+    );
+    let running = { running }.spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    let waiting = sandbox.shedlock(&["pause", "mail"]).spawn().unwrap();
+    rest(Duration::from_millis(300));
+    signal(waiting.id(), Signal::INT);
+    let _ = end(waiting);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(running).code, 0);
+    eventually("the next run", || runs(&sandbox, "mail"));
+}
