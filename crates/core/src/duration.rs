@@ -47,7 +47,26 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
 const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
 fn unreadable(text: &str) -> Error {
-    refused(text, "write it with its unit,")
+    let why = match has_units(text) {
+        true => "write each unit once, the largest first,",
+        false => "write it with its unit,",
+    };
+    refused(text, why)
+}
+
+/// Whether each number has its unit. So only their order is wrong, or a unit is repeated.
+fn has_units(text: &str) -> bool {
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let after_number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let after_unit = after_number.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let part = &rest[..rest.len() - after_unit.len()];
+        if part.parse::<jiff::Span>().is_err() {
+            return false;
+        }
+        rest = after_unit.trim_start();
+    }
+    !text.trim().is_empty()
 }
 
 fn refused(text: &str, why: &str) -> Error {
@@ -170,6 +189,20 @@ mod tests {
             let error = parse_duration(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text:?}");
             assert!(error.message().contains("\"1h 30m\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_text_whose_numbers_have_units_is_not_refused_for_a_missing_unit() {
+        for text in ["30m1h", "1h1h", " 1s 2d "] {
+            let error = parse_duration(text).unwrap_err();
+            let said = error.message();
+            let order = "write each unit once, the largest first, like \"10m\"";
+            assert!(said.contains(order), "{said}");
+        }
+        for text in ["30m1", "m", "1h soon"] {
+            let error = parse_duration(text).unwrap_err();
+            assert!(error.message().contains("with its unit"), "{error}");
         }
     }
 

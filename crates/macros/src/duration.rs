@@ -28,9 +28,28 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 
 const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
-/// The error for a value without any unit, such as the number `10`.
+/// The error for a value that is no duration, such as the number `10`.
 pub(crate) fn unreadable(text: &str) -> String {
-    refused(text, "write it with its unit,")
+    let why = match has_units(text) {
+        true => "write each unit once, the largest first,",
+        false => "write it with its unit,",
+    };
+    refused(text, why)
+}
+
+/// Whether each number has its unit. So only their order is wrong, or a unit is repeated.
+fn has_units(text: &str) -> bool {
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let after_number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let after_unit = after_number.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let part = &rest[..rest.len() - after_unit.len()];
+        if part.parse::<jiff::Span>().is_err() {
+            return false;
+        }
+        rest = after_unit.trim_start();
+    }
+    !text.trim().is_empty()
 }
 
 fn refused(text: &str, why: &str) -> String {
@@ -80,6 +99,9 @@ mod tests {
             "m10",
             "١٠m",
             "10m\n",
+            "30m1h",
+            "1h1h",
+            "30m1",
         ];
         for text in texts {
             let here = super::parse(text);

@@ -12,10 +12,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             "it is empty: set a duration, like 10m, or unset it"
         } else if is_negative(text) {
             "it must not be negative"
-        } else if is_too_long(text) {
-            "it is too long, at most 7304484d is possible"
         } else {
-            "write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M"
+            wrong_numbers(text).unwrap_or(
+                "write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M",
+            )
         };
         message.to_owned()
     })
@@ -35,31 +35,34 @@ fn is_negative(text: &str) -> bool {
     positive.starts_with(|char: char| char.is_ascii_digit() || char == 'P')
 }
 
-/// Whether a duration that cannot be parsed has the right form and a very large number.
-fn is_too_long(text: &str) -> bool {
+/// What is wrong with a text that is no duration although each of its numbers has a unit.
+fn wrong_numbers(text: &str) -> Option<&'static str> {
     const UNITS: [&str; 5] = ["d", "h", "m", "s", "ms"];
-    const MANY_DIGITS: usize = 7;
     let mut rest = text.trim();
-    let mut is_large = false;
+    let mut last = None;
     while !rest.is_empty() {
         let after_number = rest.trim_start_matches(|char: char| char.is_ascii_digit());
-        let digits = rest.len() - after_number.len();
         let after_unit = after_number.trim_start_matches(|char: char| char.is_ascii_alphabetic());
         let unit = &after_number[..after_number.len() - after_unit.len()];
-        if digits == 0 || !UNITS.contains(&unit) {
-            return false;
+        let unit = UNITS.iter().position(|known| *known == unit);
+        let unit = unit.filter(|_| after_number.len() < rest.len())?;
+        if last.is_some_and(|last| last >= unit) {
+            return Some(
+                "write each unit once, the largest first (d, h, m, s or ms), like 10m, 1h30m, \
+                 500ms or PT10M",
+            );
         }
-        is_large |= digits >= MANY_DIGITS;
+        last = Some(unit);
         rest = after_unit.trim_start();
     }
-    is_large
+    last.map(|_| "it is too long, at most 7304484d is possible")
 }
 
 /// A number of attempts.
 pub(super) fn attempts(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err("write a number of 1 or more".to_owned()),
+        _ => Err(format!("write a number from 1 to {}", u32::MAX)),
     }
 }
 
@@ -87,8 +90,10 @@ pub(super) fn width(text: &str) -> Result<usize, String> {
 
 /// An instant.
 pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
-    text.parse::<jiff::Timestamp>()
-        .map_err(|_| "write a time with its zone, like 2026-11-21T03:00:00Z".to_owned())
+    text.parse::<jiff::Timestamp>().map_err(|_| {
+        "write a time that exists, from 1970 to 9999, with its zone, like 2026-11-21T03:00:00Z"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -103,12 +108,17 @@ mod tests {
             let said = duration(text).unwrap_err();
             assert!(said.starts_with("write it with its unit"), "{text}: {said}");
         }
-        for text in ["100000000d", "1d 99999999999999999999h"] {
+        for text in ["100000000d", "1d 99999999999999999999h", "7304484d 1s"] {
             let said = duration(text).unwrap_err();
             assert_eq!(
                 said, "it is too long, at most 7304484d is possible",
                 "{text}"
             );
+        }
+        for text in ["30m1h", "1h1h", "1s 1d", "1ms10000000s"] {
+            let said = duration(text).unwrap_err();
+            let order = "write each unit once, the largest first (d, h, m, s or ms), like 10m";
+            assert!(said.starts_with(order), "{text}: {said}");
         }
         for text in ["-5m", "-10"] {
             assert!(
@@ -129,7 +139,7 @@ mod tests {
         for text in ["0", "x", "-1", "4294967296"] {
             assert_eq!(
                 attempts(text),
-                Err("write a number of 1 or more".to_owned())
+                Err("write a number from 1 to 4294967295".to_owned())
             );
         }
         assert_eq!(attempts("3"), Ok(3));
@@ -144,14 +154,22 @@ mod tests {
         for text in ["19", "-80", "x"] {
             assert_eq!(width(text), Err("write a number of 20 or more".to_owned()));
         }
+        assert_eq!(attempts("4294967295"), Ok(u32::MAX));
         for text in ["256", "no", "-1"] {
             let said = exit_code(text).unwrap_err();
             assert_eq!(said, "write a number from 0 to 255");
         }
         assert_eq!(exit_code("75"), Ok(75));
-        for text in ["yesterday", "2026-11-21", "2026-11-21T03:00:00"] {
+        for text in [
+            "yesterday",
+            "2026-11-21",
+            "2026-11-21T03:00:00",
+            "2026-13-01T00:00:00Z",
+            "10000-01-01T00:00:00Z",
+        ] {
             let said = time(text).unwrap_err();
-            assert!(said.contains("2026-11-21T03:00:00Z"), "{said}");
+            let advice = "write a time that exists, from 1970 to 9999, with its zone, like ";
+            assert_eq!(said, format!("{advice}2026-11-21T03:00:00Z"), "{text}");
         }
         assert!(time("2026-11-21T03:00:00+09:00").is_ok());
     }

@@ -72,18 +72,24 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         None => (part, None),
     };
     if step.is_some_and(|step| !is_number(step) || step.bytes().all(|digit| digit == b'0')) {
-        return format!("the step in the {name} {part:?} must be 1 or more");
+        return format!("the step in the {name} {part:?} must be a whole number of 1 or more");
     }
     let ends: Vec<&str> = range.split('-').collect();
     if ends.contains(&"") && !range.is_empty() {
         return not_one(part);
     }
+    let is_plain = |end: &&str| {
+        is_number(end) || end.len() == 3 && end.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
     for end in &ends {
         if is_read(end, nth, parser) {
             continue;
         }
         if is_number(end) {
-            return format!("{name} {end} is not in {numbers}");
+            return match ends.iter().all(is_plain) {
+                true => format!("{name} {end} is not in {numbers}"),
+                false => not_one(part),
+            };
         }
         let is_wrong_week = |(day, week): &(&str, &str)| {
             is_number(week)
@@ -95,9 +101,6 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         }
         return not_one(end);
     }
-    let is_plain = |end: &&str| {
-        is_number(end) || end.len() == 3 && end.bytes().all(|byte| byte.is_ascii_alphabetic())
-    };
     match (ends.as_slice(), step) {
         ([_, _], _) if ends.iter().all(is_plain) => {
             format!("the {name} range {range} ends before it starts")

@@ -175,8 +175,21 @@ fn what_cannot_be_read_is_refused() {
         ),
         (
             "*/0 * * * *",
-            ": the step in the minute \"*/0\" must be 1 or more",
+            ": the step in the minute \"*/0\" must be a whole number of 1 or more",
         ),
+        (
+            "*/10* * * * *",
+            ": the step in the minute \"*/10*\" must be a whole number of 1 or more",
+        ),
+        (
+            "0 0 L-3 * *",
+            ": \"L-3\" is not a day of month; use 1-31, L, LW, or W after a day, like 15W",
+        ),
+        (
+            "0 0 L-40 * *",
+            ": \"L-40\" is not a day of month; use 1-31, L, LW, or W after a day, like 15W",
+        ),
+        ("0 0 1-40 * *", ": day of month 40 is not in 1-31"),
         (
             "5/10 * * * *",
             "write a range before the step, like 0-59/10",
