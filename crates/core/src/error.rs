@@ -268,13 +268,13 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// Writes the sources. Many clients repeat the text of a source in the error around it: what was
-    /// `written` is not written again.
+    /// Writes the sources, on one line. Many clients repeat the text of a source in the error around
+    /// it: what was `written` is not written again.
     fn write_sources(&self, f: &mut fmt::Formatter<'_>, written: &str) -> fmt::Result {
         let mut written = written.to_owned();
         let mut next = self.source();
         while let Some(source) = next {
-            let text = source.to_string();
+            let text = one_line(&source.to_string());
             if !written.contains(&text) {
                 write!(f, ": {text}")?;
                 written.push_str(&text);
@@ -283,6 +283,14 @@ impl Error {
         }
         Ok(())
     }
+}
+
+/// The text with a blank in place of each run of line breaks and other control characters, which may
+/// come from a server.
+fn one_line(text: &str) -> String {
+    let lines = text.split(char::is_control).map(str::trim);
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
 }
 
 impl fmt::Debug for Error {
@@ -313,5 +321,20 @@ impl StdError for Error {
             .source
             .as_ref()
             .map(|source| &**source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_several_lines_is_printed_on_one() {
+        let source = std::io::Error::other("Parse error at 1\nUnexpected `84`\r\n\u{1b}[2J");
+        let error = Error::new(ErrorKind::Unavailable, "cannot connect; retry").with_source(source);
+        assert_eq!(
+            format!("{error:#}"),
+            "cannot connect: Parse error at 1 Unexpected `84` [2J; retry"
+        );
     }
 }

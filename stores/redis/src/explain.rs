@@ -106,6 +106,11 @@ fn unlisted(error: &RedisError) -> Error {
     let (kind, message) = match error.kind() {
         _ if error.code().is_some() => (Configuration, "the server refused the command"),
         Kind::AuthenticationFailed => (Configuration, LOGIN),
+        Kind::Parse => (
+            Unavailable,
+            "the server's reply is not Redis protocol; nothing was written; check the host and the \
+             port in the URL",
+        ),
         Kind::InvalidClientConfig => (
             InvalidInput,
             "the client cannot use this address; correct the address or its options",

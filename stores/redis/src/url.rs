@@ -131,9 +131,15 @@ impl Address {
                 Err("a cluster has no numbered databases: remove it")
             }
             _ if database.is_empty() => Ok(0),
-            _ => database
-                .parse::<u32>()
-                .map_err(|_| "the URL's path must end with a database number"),
+            _ => database.parse::<u32>().map_err(|_| match kind {
+                Kind::Sentinels => {
+                    "the URL's path must have one database number after the primary's name: write \
+                     it like redis-sentinel://host1,host2,host3/mymaster/0"
+                }
+                Kind::One | Kind::Cluster => {
+                    "the URL's path must be one database number: write it like redis://host/0"
+                }
+            }),
         };
         let options = &mut url.options;
         let protocol = options.choice("protocol", &PROTOCOLS)?;
@@ -302,7 +308,15 @@ mod tests {
             ("redis:secret", "cannot read"),
             ("redis://u:secret@a,b/0", "several hosts"),
             ("redis-sentinel://u:secret@a,b", "does not name the primary"),
-            ("redis-sentinel://u:secret@a/m/nine", "a database number"),
+            (
+                "redis-sentinel://u:secret@a/m/nine",
+                "one database number after the primary's name: write it like \
+                 redis-sentinel://host1,host2,host3/mymaster/0",
+            ),
+            (
+                "redis-sentinel://u:secret@a/m/0/1",
+                "one database number after",
+            ),
             ("redis-sentinel://u:secret@a,,b/m", "cannot read"),
             ("redis-sentinel://u:secret@a:port/m", "cannot read"),
             ("redis-cluster://u:secret@a,b/1", "no numbered databases"),
@@ -312,7 +326,12 @@ mod tests {
                 "set twice",
             ),
             (long, "lock_at_most_for"),
-            ("redis://u:secret@h/nine", "a database number"),
+            (
+                "redis://u:secret@h/nine",
+                "one database number: write it like redis://host/0",
+            ),
+            ("redis://u:secret@h/0/1", "one database number:"),
+            ("redis://u:secret@h/-1", "one database number:"),
             ("redis://u:secret@h?protocol=4", "resp2 or resp3"),
             ("redis://u:secret@h?response_timeout=0s", "response_timeout"),
             ("redis://u:secret@h?tls_ca=/ca.pem", "rediss://"),
