@@ -15,7 +15,8 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
                 .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
         // Without the slashes the word could also be the user of `user:password@host`, which must
         // not appear in a message.
-        is_word && (rest.starts_with("//") || matches!(scheme.as_str(), "sqlite" | "memory"))
+        let has_none = matches!(scheme.as_str(), "sqlite" | "memory" | JDBC);
+        is_word && (rest.starts_with("//") || has_none)
     });
     split.ok_or_else(|| without_slashes(url).unwrap_or_else(without_scheme))
 }
@@ -29,16 +30,37 @@ fn without_scheme() -> Error {
 
 /// Returns the error for the scheme of a store that lacks its slashes. It repeats that word alone.
 fn without_slashes(url: &str) -> Option<Error> {
+    let (scheme, example) = example(url)?;
+    Some(invalid(format!(
+        "the store's URL lacks \"//\" after \"{scheme}:\": write it like {example:?}"
+    )))
+}
+
+/// The scheme of a store at the start of this URL, and a URL of that scheme as an example.
+fn example(url: &str) -> Option<(&'static str, String)> {
     let (word, _) = url.split_once(':')?;
     STORES.iter().find_map(|entry| {
         let mut schemes = entry.schemes.iter();
         let scheme = schemes.find(|scheme| word.eq_ignore_ascii_case(scheme))?;
-        let (_, authority) = entry.example.split_once("://")?;
-        let host = authority.rsplit('@').next()?;
-        Some(invalid(format!(
-            "the store's URL lacks \"//\" after \"{scheme}:\": write it like \"{scheme}://{host}\""
-        )))
+        let (_, rest) = entry.example.split_once(':')?;
+        let place = rest.rsplit('@').next()?;
+        let slashes = if place.len() < rest.len() { "//" } else { "" };
+        Some((*scheme, format!("{scheme}:{slashes}{place}")))
     })
+}
+
+/// Before the scheme of a database in the URLs of Java.
+const JDBC: &str = "jdbc";
+
+/// Returns the error for a scheme that no store has. `rest` follows it in the URL, and `known` lists
+/// the schemes of the stores.
+pub(crate) fn unknown(scheme: &str, rest: &str, known: &str) -> Error {
+    let of_java = example(rest).filter(|_| scheme == JDBC);
+    let what_to_do = match of_java {
+        Some((_, example)) => format!("leave out \"jdbc:\" and write it like {example:?}"),
+        None => format!("use {known}"),
+    };
+    invalid(format!("unknown URL scheme {scheme:?}: {what_to_do}"))
 }
 
 /// Returns the provider of `memory:`. Nothing may follow the colon but slashes.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::connect::{invalid, memory, split};
+use crate::connect::{invalid, memory, split, unknown};
 use crate::{Error, LockProvider};
 #[allow(unused_imports, reason = "without features there are no providers")]
 use exports::*;
@@ -235,10 +235,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
         .iter()
         .find(|entry| entry.schemes.contains(&scheme.as_str()));
     let Some(entry) = entry else {
-        return Err(invalid(format!(
-            "unknown URL scheme {scheme:?}: use {}",
-            schemes()
-        )));
+        return Err(unknown(&scheme, rest, &schemes()));
     };
     Ok(match entry.name {
         "memory" => Arc::new(memory(rest)?),
@@ -278,10 +275,11 @@ fn schemes() -> String {
             [] => String::new(),
         })
         .collect();
-    if listed.is_empty() {
-        return "memory".to_owned();
+    match listed.as_slice() {
+        [] => "memory".to_owned(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
-    listed.join(", ")
 }
 
 fn switched_off(entry: &StoreEntry) -> Error {

@@ -56,6 +56,48 @@ async fn an_unknown_scheme_lists_those_of_the_stores_that_are_built_in() {
 }
 
 #[tokio::test]
+async fn the_last_scheme_of_the_list_has_its_conjunction() {
+    let message = refusal("oracle://db/locks").await;
+    let built_in = STORES
+        .iter()
+        .filter(|entry| entry.is_built_in && entry.name != "memory");
+    let expected = match built_in.count() {
+        0 | 1 => 0,
+        _ => 1,
+    };
+    let (_, listed) = message.split_once(": use ").unwrap();
+    let outside: String = listed.split(['(', ')']).step_by(2).collect();
+    assert_eq!(outside.matches(" or ").count(), expected, "{message}");
+}
+
+#[tokio::test]
+async fn a_url_of_jdbc_is_not_refused_for_a_missing_scheme() {
+    for (url, like) in [
+        (
+            "jdbc:postgresql://scott:hunter2@db/locks",
+            "leave out \"jdbc:\" and write it like \"postgresql://host/database\"",
+        ),
+        (
+            "JDBC:MySQL://db/locks?password=hunter2",
+            "leave out \"jdbc:\" and write it like \"mysql://host/database\"",
+        ),
+        (
+            "jdbc:sqlite:hunter2.db",
+            "leave out \"jdbc:\" and write it like \"sqlite:file\"",
+        ),
+        ("jdbc:oracle:thin:scott/hunter2@db", ": use "),
+        ("jdbc:hunter2", ": use "),
+    ] {
+        let message = refusal(url).await;
+        assert!(
+            message.starts_with("unknown URL scheme \"jdbc\": "),
+            "{url}: {message}"
+        );
+        assert!(message.contains(like), "{url}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn a_text_without_a_scheme_is_not_repeated() {
     for text in [
         "",
@@ -115,6 +157,20 @@ async fn an_unknown_option_is_refused_without_the_password() {
         // One driver names the option only in the error's source.
         let is_plain = message.contains("bukket") || message.contains("allowed: ");
         assert!(is_plain, "{}: {message}", entry.name);
+    }
+}
+
+/// The host would be `hunter2`, and the rest of the password a part of the path.
+#[tokio::test]
+async fn a_part_of_a_password_is_not_used_as_a_host() {
+    for entry in STORES.iter().filter(|entry| entry.is_built_in) {
+        if entry.servers.is_empty() {
+            continue;
+        }
+        let scheme = entry.schemes[0];
+        let message = refusal(&format!("{scheme}://app:se@hunter2/cret@127.0.0.1:1/0")).await;
+        assert!(message.contains("may show a password"), "{message}");
+        assert!(message.contains("%2F"), "{message}");
     }
 }
 

@@ -33,6 +33,12 @@ pub trait FromUrl {
     /// connection.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
+    /// Returns the address that the client connects to, for errors, if the client may choose another one than the URL
+    /// contains.
+    fn address(_store: &Self::Store, _url: &str) -> Option<String> {
+        None
+    }
+
     /// Checks that the store can be reached: [`Store::check`] unless overridden.
     fn reach(store: &Self::Store) -> impl Future<Output = Result<()>> + Send {
         store.check()
@@ -55,6 +61,10 @@ impl<S: FromUrl<Store = Self> + VersionedStore> FromUrl for Versioned<S> {
 
     async fn from_url(url: &str) -> Result<StoreProvider<Self>> {
         S::from_url(url).await
+    }
+
+    fn address(store: &Self, url: &str) -> Option<String> {
+        S::address(store, url)
     }
 
     async fn reach(store: &Self) -> Result<()> {
@@ -88,7 +98,10 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
                 _ => error,
             }
         });
-        let provider = provider?.at(address);
+        let provider = provider?;
+        let chosen = Some(url).filter(|url| !hides_password(url));
+        let chosen = chosen.and_then(|url| S::address(provider.backend(), url));
+        let provider = provider.at(chosen.or(address));
         let reached = provider.bounded(ErrorKind::Unavailable, S::reach(provider.backend()));
         reached.await?;
         Ok(provider)
@@ -99,12 +112,11 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
 /// none.
 fn address(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
-    let (place, options) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
-    // Such an '@' may be the end of a password that contains one of these characters.
-    if path.contains('@') || options.contains('@') {
+    if hides_password(url) {
         return None;
     }
+    let place = rest.split(['?', '#']).next()?;
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let hosts = authority
         .rsplit_once('@')
         .map_or(authority, |(_, hosts)| hosts);
@@ -112,6 +124,14 @@ fn address(url: &str) -> Option<String> {
     let are_hosts = hosts.split(',').all(|host| Host::parse(host).is_some());
     let is_shown = are_hosts && !address.contains(char::is_control);
     is_shown.then_some(address)
+}
+
+/// Whether a part of the URL that seems to be a host may belong to a password: one that contains a `/`, `?` or `#` would
+/// end at that character, and the `@` after it would come too late.
+fn hides_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let after = rest.find(['/', '?', '#']).map_or("", |end| &rest[end..]);
+    after.contains('@')
 }
 
 #[cfg(test)]

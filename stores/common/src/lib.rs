@@ -42,4 +42,4 @@ pub use time::TimeMode;
 #[cfg(feature = "crypto-choice")]
 pub use tls::check_crypto_choice;
 pub use tls::{TlsFiles, TlsOptions, read_file, read_text, unusable_file};
-pub use url::{Host, StoreUrl, UrlOptions};
+pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

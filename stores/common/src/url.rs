@@ -79,6 +79,7 @@ impl StoreUrl {
                 "cannot read the store's URL: {why}; write it like {example}"
             ))
         };
+        refuse_cut_password(text)?;
         let (place, options) = UrlOptions::split(text);
         let (scheme, place) = place
             .split_once("://")
@@ -146,6 +147,21 @@ impl StoreUrl {
                 "the URL has the scheme {scheme:?}: use {plain}:// or, for TLS, {encrypted}://"
             ))),
         }
+    }
+}
+
+/// Refuses a server's URL whose path contains an `@`. That `@` may be the end of a password with an unescaped `/`: the
+/// host would be a part of the password.
+///
+/// [`StoreUrl::parse`] does so. This is for stores whose driver parses the URL.
+pub fn refuse_cut_password(url: &str) -> Result<()> {
+    let (place, _) = UrlOptions::split(url);
+    let parts = place.split_once("://");
+    match parts.and_then(|(_, rest)| rest.split_once('/')) {
+        Some((_, path)) if path.contains('@') => {
+            Err(invalid("the URL's path contains an '@': write it as %40").of_url(url))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -383,6 +399,22 @@ mod tests {
             assert!(error.to_string().contains("write it like"), "{error}");
             assert!(!error.to_string().contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_password_that_ends_at_a_slash_is_not_taken_for_a_host() {
+        for text in [
+            "redis://u:p@secret/x@h/0",
+            "redis://u:12/secret@h",
+            "redis://secret/x@h?a=b",
+            "redis://u:p@s/@h",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
+            assert!(error.to_string().contains("%2F"), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        assert!(parse("redis://u:p%2F@h/a%40b?c=d@e").is_ok());
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 use mongodb::options::{ClientOptions, ServerAddress, Tls};
 use mongodb::{Client, error};
 use shedlock_core::{Error, warn_unverified};
-use shedlock_store::{FromUrl, Result, TimeMode, UrlOptions, configuration, unavailable};
+use shedlock_store::{
+    FromUrl, Result, TimeMode, UrlOptions, configuration, refuse_cut_password, unavailable,
+};
 
 use crate::MongoProvider;
 use crate::explain::Reason;
@@ -64,6 +66,7 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn read(text: &str) -> Result<Self> {
+        refuse_cut_password(text)?;
         let (place, mut options) = UrlOptions::split(text);
         let (scheme, _) = place.split_once("://").unwrap_or_default();
         if !["mongodb", "mongodb+srv"].contains(&scheme) {

@@ -60,6 +60,11 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
+    /// Where its own connections lead, if the driver reports it.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.connections.address()
+    }
+
     pub(crate) fn provider(self) -> StoreProvider<Self> {
         let defaults = self.options.defaults.clone();
         StoreProvider::new(self).with_defaults(defaults)

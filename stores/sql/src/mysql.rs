@@ -1,5 +1,7 @@
 //! The provider over MySQL and MariaDB.
 
+use std::path::PathBuf;
+
 use shedlock_store::{Result, StoreProvider};
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
@@ -92,6 +94,12 @@ impl Driver for MySql {
     const STORE: &'static str = "mysql";
 
     const DIALECT: &'static Dialect = &MYSQL;
+
+    fn address(options: &MySqlConnectOptions) -> Option<String> {
+        let socket = options.get_socket().map(PathBuf::as_path);
+        let (host, port) = (options.get_host(), options.get_port());
+        by_sqlx::address(host, port, socket, options.get_database())
+    }
 
     fn unverified(options: &MySqlConnectOptions) -> Option<String> {
         let (host, is_socket) = (options.get_host(), options.get_socket().is_some());

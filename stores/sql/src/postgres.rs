@@ -1,5 +1,7 @@
 //! The provider over PostgreSQL.
 
+use std::path::PathBuf;
+
 use shedlock_store::{Result, StoreProvider};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
@@ -81,6 +83,12 @@ impl Driver for Postgres {
     const STORE: &'static str = "postgres";
 
     const DIALECT: &'static Dialect = &POSTGRES;
+
+    fn address(options: &PgConnectOptions) -> Option<String> {
+        let socket = options.get_socket().map(PathBuf::as_path);
+        let (host, port) = (options.get_host(), options.get_port());
+        by_sqlx::address(host, port, socket, options.get_database())
+    }
 
     fn unverified(options: &PgConnectOptions) -> Option<String> {
         let (host, is_socket) = (options.get_host(), options.get_socket().is_some());

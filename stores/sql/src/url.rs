@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid};
+use shedlock_store::{
+    FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid, refuse_cut_password,
+};
 use url::Url;
 
 use crate::call::SqlStore;
@@ -30,6 +32,15 @@ impl<B: Remote> FromUrl for SqlStore<B> {
         described(url)
     }
 
+    /// Drivers take a missing host from their defaults and from variables like PGHOST, and options can name another host.
+    fn address(store: &Self, url: &str) -> Option<String> {
+        let address = store.address()?;
+        match has_host(url) {
+            true => Some(address),
+            false => Some(format!("{address} (no host in the URL)")),
+        }
+    }
+
     /// Reads the table's shape and keeps it. A missing table is not an error yet.
     async fn reach(store: &Self) -> Result<()> {
         let call = store.call();
@@ -41,6 +52,7 @@ impl<B: Remote> FromUrl for SqlStore<B> {
 }
 
 pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
+    refuse_cut_password(url)?;
     let mut address = Address::parse(url)?;
     let prepared = address.options.flag("prepared")?;
     set(&mut address.settings.prepared, prepared);
@@ -48,6 +60,15 @@ pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B
     set(&mut address.settings.server_skew, skew);
     let options = B::read(&mut address)?;
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
+}
+
+fn has_host(url: &str) -> bool {
+    let (place, mut options) = UrlOptions::split(url);
+    let (_, rest) = place.split_once("://").unwrap_or_default();
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let mut has = |name| !matches!(options.text(name), Ok(None));
+    !host.is_empty() && !host.starts_with(':') || has("host") || has("hostaddr") || has("socket")
 }
 
 /// Applies a setting that the URL contains.

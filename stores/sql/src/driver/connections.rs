@@ -87,6 +87,14 @@ impl<B: Driver> Connections<B> {
         }))
     }
 
+    /// Where our own connections lead, if the driver reports it.
+    pub(crate) fn address(&self) -> Option<String> {
+        match self {
+            Self::Pool(_) => None,
+            Self::Own(own) => B::address(&own.options),
+        }
+    }
+
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
             Self::Pool(pool) => B::unverified_pool(pool),

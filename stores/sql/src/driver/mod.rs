@@ -35,6 +35,11 @@ pub(crate) trait Driver: Database {
 
     const DIALECT: &'static Dialect;
 
+    /// Where connections with these options lead, if the driver reports it.
+    fn address(_options: &Self::Options) -> Option<String> {
+        None
+    }
+
     /// A warning if connections with these options leave this machine without verifying the server.
     fn unverified(_options: &Self::Options) -> Option<String> {
         None

@@ -1,5 +1,10 @@
 //! sqlx, for each of its databases.
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use std::path::Path;
+
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+use shedlock_store::Host;
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 
@@ -18,6 +23,25 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
         Error::Database(_) => running(error, classify).while_connecting(),
         _ => Failure::new(Class::NotSent, error),
     }
+}
+
+/// The address of a server: its socket, or its host, port and database.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn address(
+    host: &str,
+    port: u16,
+    socket: Option<&Path>,
+    database: Option<&str>,
+) -> Option<String> {
+    if let Some(socket) = socket.or_else(|| host.starts_with('/').then_some(Path::new(host))) {
+        return Some(socket.display().to_string());
+    }
+    let host = Host {
+        name: host.trim_matches(['[', ']']).to_owned(),
+        port: Some(port),
+    };
+    let path = database.map_or_else(String::new, |database| format!("/{database}"));
+    Some(format!("{}{path}", host.with_port(port)))
 }
 
 /// A warning if connections to this host leave this machine without verifying the server.
