@@ -78,12 +78,24 @@ impl<'a> Columns<'a> {
         self.find(name).ok_or_else(|| {
             configuration(format!(
                 "table {} is not a lock table: it has no column {name:?}; if its columns have \
-                 other names, set them (name_column, lock_until_column, locked_at_column, \
-                 locked_by_column), otherwise set another table and create it with `shedlock \
-                 migrate`",
-                self.options.table
+                 other names, give these in the store's URL, like ?{}=NAME, or to the builder; \
+                 otherwise choose another table (?table=NAME) and create it with `shedlock migrate \
+                 --store …`",
+                self.options.table,
+                self.option_of(name),
             ))
         })
+    }
+
+    /// The option that sets this name.
+    fn option_of(&self, name: &str) -> &'static str {
+        let [_, until, at, by] = &self.options.columns;
+        match name {
+            name if name == until.as_str() => "lock_until_column",
+            name if name == at.as_str() => "locked_at_column",
+            name if name == by.as_str() => "locked_by_column",
+            _ => "name_column",
+        }
     }
 
     fn find(&self, name: &str) -> Option<&'a Column> {
