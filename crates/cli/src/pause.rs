@@ -86,7 +86,7 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
             Ok(Resumed::NotPaused(lock)) => {
                 let why = match lock {
                     Some(lock) => format!("it is not paused but {}", output::state(lock.state)),
-                    None => no_such_lock(&args.store),
+                    None => no_such_lock(&store, &args.store),
                 };
                 let name = visible(name.as_str());
                 terminal.error(&format!("{name}: not resumed: {why}"));

@@ -33,7 +33,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
         ),
         _ => match provider.inspect(&name).await? {
             Some(_) => (None, None, Some("no slot was ever taken".to_owned())),
-            None => (None, None, Some(no_such_lock(&args.store))),
+            None => (None, None, Some(no_such_lock(&store, &args.store))),
         },
     };
     let text = output::slot_reset(provider.store(), lock.as_ref(), now, args.output.format);

@@ -46,7 +46,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
             );
             (Some(lock), false, Some(resume))
         }
-        _ if seen.is_none() => (None, false, Some(no_such_lock(&args.store))),
+        _ if seen.is_none() => (None, false, Some(no_such_lock(&store, &args.store))),
         _ => (seen, false, Some("it is not held".to_owned())),
     };
     let text = output::unlock(

@@ -9,11 +9,11 @@ use super::{OutputArgs, StoreArgs, values};
 
 /// Show the locks of the store
 ///
-/// Prints one line per lock, sorted by name. STATE is `held` while the command runs (or its host has
-/// died and the lease has not ended yet), `paused` while `shedlock pause` keeps it, `at-least` while --lock-at-least-for or the pause after a
-/// failed slot keeps the lock after that, and `free` otherwise; a free lock shows its last owner.
-/// AGE is the time since the lock was last acquired, LEFT the time until it becomes free, both by the
-/// store's clock. LAST SLOT is in UTC.
+/// Prints one line per lock, sorted by name. STATE is `held` while the command runs (or its holder
+/// or the host has died and the lease has not ended yet), `paused` while `shedlock pause` keeps the
+/// lock, `at-least` while --lock-at-least-for or the pause after a failed slot keeps it after its run,
+/// and `free` otherwise; a free lock shows its last owner. AGE is the time since the lock was last
+/// acquired, LEFT the time until it becomes free, both by the store's clock. LAST SLOT is in UTC.
 ///
 /// On a terminal, long values are cut, and TOKEN and then LAST SLOT are left out if they do not fit.
 /// In a pipe everything is printed (values up to 255 characters). `shedlock show NAME` prints

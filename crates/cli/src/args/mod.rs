@@ -187,8 +187,8 @@ impl Command {
 /// The verbosity on stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Voice {
-    /// Log more on stderr: -v what happens to the lock, -vv also SQL statements and debug messages,
-    /// -vvv everything
+    /// Log more on stderr: -v what happens to the lock, and what the store's client reports, -vv also
+    /// SQL statements and debug messages, -vvv everything
     #[arg(short, long, action = ArgAction::Count, global = true, display_order = 100)]
     pub(crate) verbose: u8,
     /// Print only errors on stderr
@@ -254,10 +254,10 @@ pub(crate) struct ShowArgs {
 /// Free a lock by force, whoever holds it
 ///
 /// Use it if the holder is dead or hangs. A running holder is not stopped. With --keep-alive it
-/// detects the loss at its next extension and stops its command. Without, it notices the loss only
-/// when it releases the lock, and only if another owner has taken the lock by then (exit code 75).
-/// Until then it may run at the same time as the next holder. `shedlock show NAME` shows the owner, its host and
-/// the time of acquisition.
+/// detects the loss at its next extension and stops its command. Without --keep-alive, it detects
+/// the loss only when it releases the lock, and only if another owner has taken the lock by then
+/// (exit code 75). Until its command ends, it may run at the same time as the next holder.
+/// `shedlock show NAME` shows the owner, its host and the time of acquisition.
 ///
 /// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,
 /// on stdout; the exit code is 1 if there was nothing to free.
@@ -297,11 +297,12 @@ pub(crate) enum SlotCommand {
 /// later than the last one taken. So one run on a host whose clock is ahead can block a job until
 /// the slot that it took has passed.
 ///
-/// Without --to, this sets a last slot that is ahead of the store's clock to the store's current
-/// time, and the next slot runs; a last slot in the past is left as it is. With --to, it sets any
-/// time: an earlier one so that slots can be taken again (`shedlock run` takes only the newest one,
-/// the library's scheduler all of them under must_not_be_lost), or a later one to leave some out.
-/// A slot under --must-not-be-lost that is not yet done is given up.
+/// Without --to: if the last slot is ahead of the store's clock, it is set to the store's current
+/// time, and the next slot runs; a last slot in the past is left as it is. With --to, it is set to
+/// any time, if a slot was ever taken under this lock: an earlier one so that slots can be taken
+/// again (`shedlock run` takes only the newest one, the library's scheduler all of them under
+/// must_not_be_lost), or a later one to leave some out. A slot under --must-not-be-lost that is not
+/// yet done is given up.
 ///
 /// Prints the new and the previous value on stdout (json: `last_slot` is the new value, `lock` the
 /// state before). The exit code is 1 if nothing was set. A running lease continues.

@@ -7,7 +7,9 @@ use clap::Args;
 use shedlock::scheduler::Schedule;
 use shedlock::{Error, LockConfig, LockDefaults, Retries};
 
-use super::{StoreArgs, values};
+use super::{AT_LEAST, AT_MOST, StoreArgs, origin, values};
+use crate::exit::Failure;
+use crate::output;
 
 const SCHEDULE: &str = "Schedule";
 
@@ -57,8 +59,9 @@ Environment of the command:
   SHEDLOCK_OWNER          the lock's owner: host/process/random, as in `shedlock list`
   SHEDLOCK_FENCING_TOKEN  a number that grows with every acquisition, for guarded writes; not set
                           if a table lacks the column for it, which `shedlock migrate` adds
-  SHEDLOCK_LOCKED_UNTIL   when the lease ends, like 2026-11-21T03:00:00Z, if the store reports it;
-                          with --keep-alive, the end of the first lease
+  SHEDLOCK_LOCKED_UNTIL   when the lease ends, like 2026-11-21T03:00:00.123Z (the fraction may be
+                          absent), if the store reports it; with --keep-alive, the end of the
+                          first lease
   SHEDLOCK_SLOT           the scheduled time of the run, with --schedule or --every
   SHEDLOCK_SLOT_ATTEMPT   the number of this attempt at its slot, from 1, with --must-not-be-lost
   SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are removed, unless --pass-store is set; then
@@ -246,6 +249,38 @@ impl RunArgs {
     /// How long the command may take to end after a signal.
     pub(crate) fn stop_grace(&self) -> Duration {
         self.stop_grace.unwrap_or(Duration::from_secs(10))
+    }
+
+    /// Checks that the lock can stay taken for --lock-at-least-for, with the durations that the store's URL sets and this
+    /// command line does not.
+    pub(crate) fn check_durations(&self, in_url: &LockDefaults) -> Result<(), Failure> {
+        let anything = LockDefaults::new().lock_at_most_for(Duration::MAX);
+        let least = LockConfig::new("-").lock_at_most_for(Duration::MAX);
+        let least = least.resolve(&[in_url])?.lock_at_least_for();
+        let most = LockConfig::new("-").lock_at_least_for(Duration::ZERO);
+        let most = most.resolve(&[in_url, &anything])?;
+        let arguments: Vec<_> = std::env::args_os().collect();
+        let (least, least_from) = match self.lock_at_least_for {
+            Some(least) => (least, origin(AT_LEAST, &arguments)),
+            None => (least, "lock_at_least_for in the store's URL"),
+        };
+        let (most, most_from) = match self.lock_at_most_for {
+            Some(most) => (most, origin(AT_MOST, &arguments)),
+            None => (
+                most.lock_at_most_for(),
+                "lock_at_most_for in the store's URL",
+            ),
+        };
+        if least <= most {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "{}: {least_from} ({}) is longer than {most_from} ({}): lower the first or raise the \
+             second",
+            self.name,
+            output::duration(least),
+            output::duration(most),
+        )))
     }
 
     /// The defaults for every lock of this process.

@@ -50,7 +50,9 @@ pub(super) fn locks(locks: &[LockRecord], width: Option<usize>) -> String {
 pub(super) fn lock(lock: &LockRecord) -> String {
     let mut table = plain();
     let state = match lock.state {
-        LockState::Held => "held: its holder is running, or its host has died".to_owned(),
+        LockState::Held => {
+            "held: its holder is running, or the holder or its host has died".to_owned()
+        }
         LockState::Paused => "paused: no one can take it before the pause ends".to_owned(),
         LockState::AtLeast => {
             let kept = "unlocked, but kept by --lock-at-least-for or by the pause after a failed \

@@ -95,6 +95,7 @@ async fn ask(
     let wait_until = SystemClock.now() + lock.get_lock_wait();
     let store = open(args, lock.get_lock_wait(), wait_until, terminal).await?;
     let provider = store.provider();
+    args.check_durations(&provider.defaults())?;
     let executor = Executor::new(provider.clone())
         .defaults(args.defaults())
         .listener(events.clone());

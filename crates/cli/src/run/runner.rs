@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Clock, HeldLock, LockConfig, LockName, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
+    Clock, HeldLock, LockConfig, LockDefaults, LockName, Release, Skip, Slot, SlotEnd, SystemClock,
+    UnlockRequest,
 };
 
 use super::acquire::{Acquired, acquire, first_to_end, settle};
@@ -14,7 +15,7 @@ use super::events::Events;
 use super::job::Job;
 use super::signals::{Signals, name_of};
 use super::{code_of, explain, program, slot};
-use crate::args::{AT_LEAST, AT_MOST, RunArgs, origin};
+use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::store::sets_at_most;
@@ -58,19 +59,7 @@ impl<'a> Runner<'a> {
     ) -> Result<Self, Failure> {
         LockName::new(&args.name)
             .map_err(|error| Failure::usage(format!("--name: {}", error.message())))?;
-        if let (Some(least), Some(most)) = (args.lock_at_least_for, args.lock_at_most_for)
-            && least > most
-        {
-            let arguments: Vec<_> = std::env::args_os().collect();
-            return Err(Failure::usage(format!(
-                "{}: {} ({}) is longer than {} ({}): lower the first or raise the second",
-                args.name,
-                origin(AT_LEAST, &arguments),
-                output::duration(least),
-                origin(AT_MOST, &arguments),
-                output::duration(most),
-            )));
-        }
+        args.check_durations(&LockDefaults::new())?;
         if args.lock_at_most_for.is_none() && !sets_at_most(&args.store)? {
             return Err(Failure::usage(format!(
                 "{}: --lock-at-most-for is not set: set it longer than the command can take, like \

@@ -177,9 +177,10 @@ fn has_at_most(url: &str) -> bool {
 }
 
 /// Why a command about one lock did nothing.
-pub(crate) fn no_such_lock(args: &StoreArgs) -> String {
+pub(crate) fn no_such_lock(store: &Store, args: &StoreArgs) -> String {
     format!(
-        "there is no such lock; to see all, run `shedlock list{}`",
+        "there is no such lock in {}; to see all, run `shedlock list{}`",
+        store.place(),
         args.option()
     )
 }

@@ -17,8 +17,9 @@ use super::line::Line;
 /// Prints warnings, or more with each `-v`.
 pub(super) fn listen(is_quiet: bool, verbosity: u8) {
     let levels = match (is_quiet, verbosity) {
-        (true, _) => Targets::new().with_default(LevelFilter::ERROR),
-        (false, 0) => Targets::new().with_default(LevelFilter::WARN),
+        // What a store's client logs is in the error, if it matters.
+        (true, _) => Targets::new().with_target("shedlock", LevelFilter::ERROR),
+        (false, 0) => Targets::new().with_target("shedlock", LevelFilter::WARN),
         // Events of the lock, but not every statement that is sent for it.
         (false, 1) => Targets::new()
             .with_default(LevelFilter::INFO)

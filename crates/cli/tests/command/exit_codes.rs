@@ -203,6 +203,28 @@ fn a_wrong_value_names_the_option_or_variable_that_it_came_from() {
         "shedlock: a: SHEDLOCK_LOCK_AT_LEAST_FOR (20m) is longer than --lock-at-most-for (1m)";
     assert!(wrong.stderr.starts_with(said), "{}", wrong.stderr);
 
+    for (in_url, variables, said) in [
+        (
+            "lock_at_least_for=5m",
+            &[("SHEDLOCK_LOCK_AT_MOST_FOR", "1m")][..],
+            "lock_at_least_for in the store's URL (5m) is longer than SHEDLOCK_LOCK_AT_MOST_FOR \
+             (1m): lower the first or raise the second",
+        ),
+        (
+            "lock_at_most_for=1m",
+            &[("SHEDLOCK_LOCK_AT_LEAST_FOR", "2m")],
+            "SHEDLOCK_LOCK_AT_LEAST_FOR (2m) is longer than lock_at_most_for in the store's URL \
+             (1m): lower the first or raise the second",
+        ),
+    ] {
+        let url = format!("{}?{in_url}", sandbox.store());
+        let mut command = sandbox.bare(&run);
+        command.env("SHEDLOCK_STORE", url);
+        let wrong = done(command.envs(variables.iter().copied()));
+        assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+        assert_eq!(wrong.stderr, format!("shedlock: a: {said}\n"));
+    }
+
     for (name, said) in [
         (
             "",

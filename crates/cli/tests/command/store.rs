@@ -1,6 +1,9 @@
 //! Which store is used, and the messages about it.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::Command;
+use std::time::Duration;
 
 use super::common::{Done, Sandbox, done, end};
 
@@ -225,4 +228,116 @@ fn the_watchdog_has_no_url_in_its_command_line() {
         done.stdout
     );
     assert!(!done.stdout.contains("sqlite"), "{}", done.stdout);
+}
+
+/// Serves each connection with this reply to whatever arrives first, or to silence, and then closes it. Returns the
+/// address.
+fn server(reply: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let patience = Some(Duration::from_millis(100));
+            connection.set_read_timeout(patience).unwrap();
+            // The client may wait for the server, or may have closed it.
+            let _ = connection.read(&mut [0; 1_000]);
+            let _ = connection.write_all(reply);
+        }
+    });
+    address
+}
+
+const HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_server_of_another_protocol_is_reported_on_one_line_with_advice_that_fits() {
+    let sandbox = Sandbox::new();
+    let address = server(HTTP);
+    let refused = |scheme: &str| {
+        let url = format!("{scheme}://{address}");
+        let refused = done(&mut sandbox.bare(&["list", "--store", &url]));
+        assert_eq!(refused.code, 69, "{}", refused.stderr);
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+        refused.stderr
+    };
+    let redis = refused("redis");
+    assert!(redis.contains("is not Redis protocol"), "{redis}");
+    assert!(redis.contains("check the host and the port"), "{redis}");
+    let nats = refused("nats");
+    assert!(nats.contains("HTTP/1.1 400 Bad Request"), "{nats}");
+}
+
+#[test]
+fn the_log_of_a_driver_does_not_repeat_the_error() {
+    let sandbox = Sandbox::new();
+    let address = server(b"");
+    for scheme in ["zookeeper", "nats", "mysql", "redis"] {
+        let url = format!("{scheme}://{address}");
+        let list = |options: &[&str]| {
+            let mut command = sandbox.bare(&["list", "--store", &url]);
+            done(command.args(options)).stderr
+        };
+        let said = list(&[]);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(
+            said.starts_with(&format!("shedlock: {scheme} at ")),
+            "{said}"
+        );
+        if scheme == "zookeeper" {
+            assert!(list(&["-v"]).contains("session"), "{}", list(&["-v"]));
+        }
+    }
+}
+
+#[test]
+fn an_address_that_the_url_does_not_contain_is_named() {
+    let sandbox = Sandbox::new();
+    for (url, expected) in [
+        (
+            "postgres:///app",
+            "postgres at 127.0.0.1:1/app (no host in the URL): ",
+        ),
+        (
+            "postgres:///app?host=127.0.0.2",
+            "postgres at 127.0.0.2:1/app: ",
+        ),
+        (
+            "postgres://127.0.0.3/app?host=127.0.0.2",
+            "postgres at 127.0.0.2:1/app: ",
+        ),
+        ("postgres://127.0.0.2/app", "postgres at 127.0.0.2:1/app: "),
+    ] {
+        let mut command = sandbox.bare(&["list", "--store", url]);
+        command.env("PGHOST", "127.0.0.1").env("PGPORT", "1");
+        let refused = done(&mut command);
+        assert_eq!(refused.code, 69, "{}", refused.stderr);
+        let expected = format!("shedlock: {expected}");
+        assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn no_part_of_a_password_is_printed_as_a_host() {
+    let sandbox = Sandbox::new();
+    for scheme in ["postgres", "mysql", "redis", "consul", "mongodb"] {
+        let url = format!("{scheme}://app:se@geheim/cret@127.0.0.1:1/d");
+        let refused = done(sandbox.bare(&["list"]).env("SHEDLOCK_STORE", url));
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+        assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("%2F"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_lock_that_does_not_exist_is_reported_with_the_store_that_was_searched() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.store();
+    let absent = format!("there is no such lock in {store}; to see all, run `shedlock list`\n");
+    for arguments in [&["unlock", "b", "--force"][..], &["slot", "reset", "b"]] {
+        let done = done(&mut sandbox.shedlock(arguments));
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        assert!(done.stderr.ends_with(&absent), "{}", done.stderr);
+    }
 }
