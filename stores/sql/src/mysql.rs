@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider};
+use shedlock_store::{Result, StoreProvider, maybe};
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 use sqlx::{ConnectOptions as _, MySql};
@@ -51,6 +51,8 @@ impl Remote for MySql {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = MySqlConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        let host = by_sqlx::without_brackets(connect.get_host());
+        let connect = maybe(connect, host, |connect, host| connect.host(&host));
         // For servers on which a statement cannot choose its zone.
         let zone = address.settings.zone().to_owned();
         Ok(connect.timezone(Some(zone)).disable_statement_logging())
@@ -207,5 +209,15 @@ mod tests {
             "_utf8mb4 X'69742773205C'"
         );
         assert_eq!((MySql::DIALECT.quote)(""), "_utf8mb4 X''");
+    }
+
+    /// The driver looks up the text with its brackets as a host name.
+    #[test]
+    fn an_ipv6_address_in_a_url_is_not_looked_up_as_a_name() {
+        let mut address = Address::parse("mysql://[::1]:1/app").unwrap();
+        let options = MySql::read(&mut address).unwrap();
+        assert_eq!(options.get_host(), "::1");
+        let shown = MySql::address(&options);
+        assert_eq!(shown.as_deref(), Some("[::1]:1/app"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider};
+use shedlock_store::{Result, StoreProvider, maybe};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Postgres};
@@ -60,6 +60,8 @@ impl Remote for Postgres {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = PgConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        let host = by_sqlx::without_brackets(connect.get_host());
+        let connect = maybe(connect, host, |connect, host| connect.host(&host));
         let connect = connect.disable_statement_logging();
         if address.settings.prepared {
             return Ok(connect);
@@ -171,5 +173,15 @@ mod tests {
         for code in ["28000", "28P01", "3D000"] {
             assert_eq!(connecting(code), Class::Refused, "{code}");
         }
+    }
+
+    /// The driver looks up the text with its brackets as a host name.
+    #[test]
+    fn an_ipv6_address_in_a_url_is_not_looked_up_as_a_name() {
+        let mut address = Address::parse("postgres://[::1]:1/app").unwrap();
+        let options = Postgres::read(&mut address).unwrap();
+        assert_eq!(options.get_host(), "::1");
+        let shown = Postgres::address(&options);
+        assert_eq!(shown.as_deref(), Some("[::1]:1/app"));
     }
 }

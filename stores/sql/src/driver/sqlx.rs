@@ -25,6 +25,13 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     }
 }
 
+/// An IPv6 address without the brackets that it has in a URL. sqlx leaves them, and then finds no such host.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) fn without_brackets(host: &str) -> Option<String> {
+    let address = host.strip_prefix('[')?.strip_suffix(']')?;
+    Some(address.to_owned())
+}
+
 /// The address of a server: its socket, or its host, port and database.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn address(
@@ -37,7 +44,7 @@ pub(crate) fn address(
         return Some(socket.display().to_string());
     }
     let host = Host {
-        name: host.trim_matches(['[', ']']).to_owned(),
+        name: host.to_owned(),
         port: Some(port),
     };
     let path = database.map_or_else(String::new, |database| format!("/{database}"));
