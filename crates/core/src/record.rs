@@ -135,7 +135,11 @@ impl LockRecord {
         });
         skip.owner.clone_from(&self.owner);
         skip.until = self.locked_until;
-        skip.last_slot = self.slots().reached();
+        // The slots of a pause that runs are not decided yet: it may be resumed to catch up.
+        skip.last_slot = match self.state {
+            LockState::Paused => self.last_slot,
+            _ => self.slots().reached(),
+        };
         skip
     }
 

@@ -14,7 +14,7 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-const LOCK: [&str; 10] = [
+const LOCK: [&str; 12] = [
     "fencing_token",
     "last_slot",
     "last_slot_done",
@@ -22,6 +22,8 @@ const LOCK: [&str; 10] = [
     "locked_until",
     "name",
     "owner",
+    "pause_reason",
+    "paused_by",
     "read_at",
     "slot_attempts",
     "state",

@@ -332,7 +332,7 @@ fn no_part_of_a_password_is_printed_as_a_host() {
 
 #[test]
 fn a_lock_that_does_not_exist_is_reported_with_the_store_that_was_searched() {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::migrated();
     let store = sandbox.store();
     let absent = format!("there is no such lock in {store}; to see all, run `shedlock list`\n");
     for arguments in [&["unlock", "b", "--force"][..], &["slot", "reset", "b"]] {

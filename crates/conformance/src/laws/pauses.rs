@@ -374,6 +374,10 @@ pub async fn slots_of_a_pause_count_as_taken(context: &TestContext) -> Verdict {
     paused(&case.first, &request("job")).await?;
     let during = skip_as(&case.second, &case.request(1)?, SkipReason::Paused).await?;
     shows_pause(during.owner.as_deref())?;
+    ensure!(
+        during.last_slot == lease.slot(),
+        "no slot of the pause is taken while it runs: {during:?}"
+    );
     resume(&case.second, "job").await?;
     is_covered(&case).await?;
     goes_on(&case).await

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use shedlock_interop::{Cell, Fleet, Fleets};
 
-use crate::{holding, late, mixed, names, slots, times};
+use crate::{holding, late, mixed, names, pause, slots, times};
 
 /// One case. `shows` returns whether it holds; an error means neither.
 pub(crate) struct Case {
@@ -255,6 +255,30 @@ pub(crate) const CASES: &[Case] = &[
         says: "Rust's fencing tokens grow, and a slot that Rust used stays used, across acquisitions and extensions by Java",
         but: &[],
         shows: |fleet| Box::pin(slots::tokens(fleet)),
+    },
+    Case {
+        name: "java_obeys_a_pause",
+        says: "an operator pauses the lock: Java skips; it is resumed: Java acquires it",
+        but: &[],
+        shows: |fleet| Box::pin(pause::java_obeys(fleet)),
+    },
+    Case {
+        name: "a_pause_outlives_javas_task",
+        says: "an operator's pause takes the lock from a task of Java: the pause goes on when that task ends",
+        but: &[
+            (Fleets::PostgresPlain, UNLOCKS_ANYBODY),
+            (Fleets::Mongodb, UNLOCKS_ANYBODY),
+            (Fleets::Redis, UNLOCKS_ANYBODY),
+            (Fleets::ValkeyJedis, UNLOCKS_ANYBODY),
+            (Fleets::Zookeeper, UNLOCKS_ANYBODY),
+        ],
+        shows: |fleet| Box::pin(pause::outlives_javas_task(fleet)),
+    },
+    Case {
+        name: "paused_fleet",
+        says: "an operator pauses a job of two Rust nodes and a Java node: it does not run before it is resumed, and runs again at the next tick",
+        but: &[],
+        shows: |fleet| Box::pin(pause::fleet_obeys(fleet)),
     },
     Case {
         name: "mixed_fleet",

@@ -15,6 +15,7 @@ mod holding;
 mod late;
 mod mixed;
 mod names;
+mod pause;
 mod slots;
 mod times;
 mod wait;

@@ -10,11 +10,11 @@ use shedlock_interop::{Fleet, Java, Scheduled};
 
 use crate::wait::{now, wait};
 
-const PERIOD: Duration = Duration::from_secs(3);
+pub(crate) const PERIOD: Duration = Duration::from_secs(3);
 /// Above the largest lateness and below the period, as ShedLock needs because it has no slots.
 const AT_LEAST: Duration = Duration::from_millis(2_400);
-const AT_MOST: Duration = Duration::from_millis(2_900);
-const TAKES: Duration = Duration::from_millis(100);
+pub(crate) const AT_MOST: Duration = Duration::from_millis(2_900);
+pub(crate) const TAKES: Duration = Duration::from_millis(100);
 
 /// Runs two Spring nodes, one for each of ShedLock's two kinds of proxy, and two nodes of ours for
 /// a number of ticks. Returns whether each tick ran once.
@@ -63,7 +63,7 @@ async fn tell(
     let providers = [fleet.rust.clone(), shedlock::connect(&fleet.url).await?];
     let nodes: Vec<_> = providers
         .into_iter()
-        .map(|provider| node(provider, name, &ours))
+        .map(|provider| node(provider, name, AT_LEAST, &ours))
         .collect::<Result<_, _>>()?;
 
     let during = PERIOD * (ticks + 2);
@@ -105,15 +105,16 @@ fn per_tick(runs: &[u64], begun: SystemTime, during: Duration) -> Vec<usize> {
     ticks.map(runs_at).collect()
 }
 
-fn node(
+pub(crate) fn node(
     provider: Arc<dyn LockProvider>,
     name: &str,
+    at_least: Duration,
     runs: &Arc<Mutex<Vec<u64>>>,
 ) -> anyhow::Result<Handle> {
     let runs = Arc::clone(runs);
     let config = LockConfig::new(name)
         .lock_at_most_for(AT_MOST)
-        .lock_at_least_for(AT_LEAST);
+        .lock_at_least_for(at_least);
     let job = Job::new(config, Schedule::cron("*/3 * * * * *")?, move |_| {
         let runs = Arc::clone(&runs);
         async move {
@@ -128,6 +129,6 @@ fn node(
     Ok(Scheduler::new(Executor::new(provider)).job(job).start()?)
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
