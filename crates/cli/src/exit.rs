@@ -48,6 +48,15 @@ impl Failure {
         Self::new(USAGE, message)
     }
 
+    /// A command line that the parser refuses.
+    pub(crate) fn of_usage(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let reason = text.split("\n\nUsage:").next().unwrap_or_default();
+        let reason = reason.split("\n\nFor more information").next();
+        Self::usage(reason.unwrap_or_default().trim())
+    }
+
     /// The same before the command of this lock has started: a failure of the store says so. It
     /// names the lock once, and the option as it is written on the command line.
     pub(crate) fn not_started(self, name: &str) -> Self {

@@ -8,6 +8,7 @@ compile_error!(
 
 mod args;
 mod clock;
+mod config;
 mod exit;
 #[cfg(test)]
 mod fuzz;
@@ -17,6 +18,7 @@ mod output;
 mod pause;
 mod redact;
 mod run;
+mod settings;
 mod signals;
 mod slot;
 mod store;
@@ -27,7 +29,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use args::{Command, SlotCommand};
+use args::{Command, SlotCommand, Wrong};
 use exit::{Failure, INTERNAL};
 use terminal::Terminal;
 
@@ -50,9 +52,14 @@ fn start() -> ExitCode {
     choose_crypto();
     let cli = match args::parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(wrong) => {
             terminal::set_style(args::log_format(&arguments), 0);
-            return Terminal::new(false).usage(&error, args::has_json_results(&arguments));
+            let has_json_results = args::has_json_results(&arguments);
+            let terminal = Terminal::new(false);
+            return match wrong {
+                Wrong::Usage(error) => terminal.usage(&error, has_json_results),
+                Wrong::Settings(failure) => terminal.failure(&failure, has_json_results),
+            };
         }
     };
     terminal::set_style(cli.voice.log_format, cli.voice.verbose);
@@ -90,6 +97,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
                 SlotCommand::Reset(args) => slot::reset(args, terminal).await,
             },
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
+            Command::Config(args) => config::config(args, terminal),
         }
     });
     // A hanging call to the store must not delay the exit.

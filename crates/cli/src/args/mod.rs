@@ -1,26 +1,26 @@
 //! The command line.
 
 mod list;
+mod parse;
 mod pause;
 mod run;
 mod stores;
 mod values;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use crate::terminal::{self, LogFormat};
+use crate::settings::{Settings, StoreSetting};
+use crate::terminal::LogFormat;
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
+pub(crate) use parse::{
+    AT_LEAST, AT_MOST, Wrong, has_json_results, log_format, matches_of, of_log_format, origin,
+    parse,
+};
 pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
 pub(crate) use run::RunArgs;
-
-/// Options that a variable can set, and the variable.
-pub(crate) const AT_MOST: (&str, &str) = ("--lock-at-most-for", "SHEDLOCK_LOCK_AT_MOST_FOR");
-pub(crate) const AT_LEAST: (&str, &str) = ("--lock-at-least-for", "SHEDLOCK_LOCK_AT_LEAST_FOR");
 
 /// Run a command once, however many hosts start it, under a shared lock.
 #[derive(Debug, Parser)]
@@ -37,122 +37,6 @@ pub(crate) struct Cli {
     pub(crate) voice: Voice,
 }
 
-/// Parses the command line, whose first item is the name of this program.
-pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(arguments)
-        .map_err(|error| with_dashes(with_variable(error, arguments), arguments))
-}
-
-/// A command of `run` without the `--` before it gets a tip.
-fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let mut words = arguments.iter().skip(1);
-    let is_run = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"))
-        == Some(&OsString::from("run"));
-    let has_dashes = arguments.iter().any(|argument| argument == "--");
-    if error.kind() != ErrorKind::UnknownArgument || !is_run || has_dashes {
-        return error;
-    }
-    let tip = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if !word.starts_with('-') => {
-            format!("write the command after `--`, like: shedlock run --name NAME -- {word}")
-        }
-        _ => return error,
-    };
-    error.insert(
-        ContextKind::Suggested,
-        ContextValue::StyledStrs(vec![tip.into()]),
-    );
-    error
-}
-
-/// The name by which the user set this value: the option, or the variable if the option was not
-/// typed.
-pub(crate) fn origin(
-    (option, variable): (&'static str, &'static str),
-    arguments: &[OsString],
-) -> &'static str {
-    match typed(arguments, option, None) {
-        Some(_) => option,
-        None => variable,
-    }
-}
-
-/// An error in a value from the environment names the variable, not an option that the user did not
-/// type.
-fn with_variable(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
-        return error;
-    };
-    let option = argument.split(' ').next().unwrap_or_default();
-    if let Some(variable) = variable_of(&Cli::command(), option)
-        && typed(arguments, option, None).is_none()
-    {
-        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
-    }
-    error
-}
-
-/// The variable of an option, of this command or of those below it.
-fn variable_of(command: &clap::Command, option: &str) -> Option<String> {
-    let name = option.strip_prefix("--")?;
-    let found = command
-        .get_arguments()
-        .find(|arg| arg.get_long() == Some(name) && arg.get_env().is_some());
-    match found {
-        Some(arg) => Some(arg.get_env()?.to_string_lossy().into_owned()),
-        None => command
-            .get_subcommands()
-            .find_map(|command| variable_of(command, option)),
-    }
-}
-
-/// The value of an option as it was typed, also on a command line that is wrong.
-fn typed<'a>(arguments: &'a [OsString], option: &str, short: Option<&str>) -> Option<&'a str> {
-    let mut words = arguments
-        .iter()
-        .skip(1)
-        .take_while(|argument| argument.as_os_str() != "--")
-        .map(|argument| argument.to_str().unwrap_or_default());
-    while let Some(word) = words.next() {
-        if word == option || Some(word) == short {
-            return Some(words.next().unwrap_or_default());
-        }
-        let value = word
-            .strip_prefix(option)
-            .and_then(|rest| rest.strip_prefix('='));
-        let value = value.or_else(|| word.strip_prefix(short?));
-        if value.is_some() {
-            return value;
-        }
-    }
-    None
-}
-
-/// Whether the results were asked for as JSON, also on a command line that is wrong.
-pub(crate) fn has_json_results(arguments: &[OsString]) -> bool {
-    typed(arguments, "--output", Some("-o")) == Some("json")
-}
-
-const LOG_FORMAT: (&str, &str) = ("--log-format", "SHEDLOCK_LOG_FORMAT");
-
-/// The format of the log that was asked for, also on a command line that is wrong.
-pub(crate) fn log_format(arguments: &[OsString]) -> LogFormat {
-    let (option, variable) = LOG_FORMAT;
-    let asked = match typed(arguments, option, None) {
-        Some(format) => Some(format.to_owned()),
-        None => std::env::var(variable).ok(),
-    };
-    let asked = asked.unwrap_or_default();
-    LogFormat::from_str(&asked, false).unwrap_or_default()
-}
-
-/// The arguments that give a process the log format of this one.
-pub(crate) fn of_log_format() -> [String; 2] {
-    let format = terminal::log_format().to_possible_value();
-    let format = format.map_or_else(String::new, |format| format.get_name().to_owned());
-    [LOG_FORMAT.0.to_owned(), format]
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArgs>),
@@ -163,9 +47,26 @@ pub(crate) enum Command {
     Unlock(UnlockArgs),
     Slot(SlotArgs),
     Migrate(MigrateArgs),
+    Config(ConfigArgs),
 }
 
 impl Command {
+    fn store_mut(&mut self) -> Option<&mut StoreArgs> {
+        Some(match self {
+            Self::Run(args) => &mut args.store,
+            Self::List(args) => &mut args.store,
+            Self::Show(args) => &mut args.store,
+            Self::Pause(args) => &mut args.store,
+            Self::Resume(args) => &mut args.store,
+            Self::Unlock(args) => &mut args.store,
+            Self::Slot(args) => match &mut args.command {
+                SlotCommand::Reset(args) => &mut args.store,
+            },
+            Self::Migrate(args) => &mut args.store,
+            Self::Config(args) => &mut args.store,
+        })
+    }
+
     /// Whether the results were asked for as JSON.
     pub(crate) fn has_json_results(&self) -> bool {
         let output = match self {
@@ -179,6 +80,7 @@ impl Command {
                 SlotCommand::Reset(args) => args.output,
             },
             Self::Migrate(args) => args.output,
+            Self::Config(args) => args.output,
         };
         output.format == Format::Json
     }
@@ -212,6 +114,16 @@ pub(crate) struct Voice {
         display_order = 100
     )]
     pub(crate) log_format: LogFormat,
+    /// Read settings from this file instead of ~/.config/shedlock/config.toml or
+    /// /etc/shedlock/config.toml
+    ///
+    /// The file is TOML: `lock-at-most-for = "10m"`, with the long names of options as keys. What is
+    /// in a section, like [run], is for that command. Options that are typed win, then variables,
+    /// then the file. The default is the variable SHEDLOCK_CONFIG, otherwise the user's file
+    /// ($XDG_CONFIG_HOME/shedlock/config.toml), otherwise the host's. `shedlock config` shows where
+    /// each value came from.
+    #[arg(long, global = true, value_name = "FILE", display_order = 100)]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// The store of the locks.
@@ -236,6 +148,9 @@ pub(crate) struct StoreArgs {
     /// `run` fails then (exit code 69), or tries again if the lock is waited for (--lock-wait).
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
+    /// The store of the file with settings.
+    #[arg(skip)]
+    pub(crate) setting: Option<StoreSetting>,
 }
 
 /// Show everything stored about one lock
@@ -332,6 +247,22 @@ pub(crate) struct MigrateArgs {
     pub(crate) store: StoreArgs,
 }
 
+/// Show the value of every setting, and where it came from
+///
+/// That is an option, a variable, a line of the file with settings, or the default. Passwords are
+/// hidden. The settings of the file are checked. Options of `run` and of other commands are settings
+/// too, except those for one call, like --name.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The file that was found.
+    #[arg(skip)]
+    pub(crate) settings: Option<Settings>,
+}
+
 impl StoreArgs {
     /// The option that selects the same store again, for commands that a message quotes. Without
     /// the URL, which may contain a password.
@@ -365,30 +296,24 @@ pub(crate) enum Format {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
+    use clap::CommandFactory;
+
+    use super::parse::parse_with;
     use super::*;
 
     fn parse(line: &str) -> Result<Cli, clap::Error> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        super::parse(&arguments)
+        parse_with(&arguments, None).map_err(|wrong| match wrong {
+            Wrong::Usage(error) => error,
+            Wrong::Settings(failure) => panic!("{}", failure.message()),
+        })
     }
 
     #[test]
     fn the_description_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    /// The parser reports the same error for a value from the environment, which a test cannot set.
-    #[test]
-    fn an_error_names_the_variable_that_the_value_came_from() {
-        let wrong = "shedlock run --name a --lock-at-most-for abc -- x";
-        let error = parse(wrong).unwrap_err().to_string();
-        assert!(error.contains("'--lock-at-most-for <DURATION>'"), "{error}");
-        let untyped: Vec<OsString> = ["shedlock", "run", "--", "--lock-at-most-for"]
-            .map(OsString::from)
-            .into();
-        let error = with_variable(parse(wrong).unwrap_err(), &untyped).to_string();
-        assert!(error.contains("'SHEDLOCK_LOCK_AT_MOST_FOR'"), "{error}");
-        assert!(!error.contains("--lock-at-most-for"), "{error}");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Output for programs. `docs/json.md` describes the format, and tests freeze it.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use serde::Serialize;
 use shedlock::{LockRecord, Migration, Pause, Slot};
 
+use super::Setting;
 use crate::exit::Failure;
 use crate::redact::redact;
 
@@ -68,6 +72,20 @@ struct Changes<'a> {
     version: u32,
     store: &'a str,
     changes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    version: u32,
+    file: Option<String>,
+    settings: Vec<OneSetting<'a>>,
+}
+
+#[derive(Serialize)]
+struct OneSetting<'a> {
+    name: &'a str,
+    value: Option<Cow<'a, str>>,
+    from: &'a str,
 }
 
 #[derive(Serialize)]
@@ -188,6 +206,19 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         version: VERSION,
         store,
         changes: &migration.changes,
+    })
+}
+
+pub(super) fn settings(file: Option<&Path>, settings: &[Setting]) -> String {
+    let settings = settings.iter().map(|setting| OneSetting {
+        name: &setting.name,
+        value: setting.value.as_deref().map(redact),
+        from: &setting.from,
+    });
+    text(&Settings {
+        version: VERSION,
+        file: file.map(|path| path.display().to_string()),
+        settings: settings.collect(),
     })
 }
 

@@ -5,6 +5,7 @@ mod json;
 mod table;
 mod visible;
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
@@ -99,6 +100,26 @@ pub(crate) fn migration(store: &str, migration: &Migration, format: Format) -> S
     match format {
         Format::Table => table::migration(store, migration),
         Format::Json => json::migration(store, migration),
+    }
+}
+
+/// A setting: the name of its option, its value, and where that came from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+    pub(crate) from: String,
+}
+
+/// The file with settings, how it was found, and the settings.
+pub(crate) fn settings(
+    file: Option<(&Path, &str)>,
+    settings: &[Setting],
+    format: Format,
+) -> String {
+    match format {
+        Format::Table => table::settings(file, settings),
+        Format::Json => json::settings(file.map(|(path, _)| path), settings),
     }
 }
 

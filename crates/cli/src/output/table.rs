@@ -1,6 +1,10 @@
 //! Output for people.
 
+use super::Setting;
 use super::columns::{self, Column};
+use std::path::Path;
+
+use crate::redact::redact;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use shedlock::{LockRecord, LockState, Migration, Pause, Slot};
@@ -179,6 +183,27 @@ pub(super) fn migration(store: &str, migration: &Migration) -> String {
         .iter()
         .map(|change| format!("{store}: {}\n", super::visible(change)))
         .collect()
+}
+
+pub(super) fn settings(file: Option<(&Path, &str)>, settings: &[Setting]) -> String {
+    let text = |text: &str| super::visible(&redact(text)).into_owned();
+    let (path, from) = file.map_or((None, "default"), |(path, from)| (Some(path), from));
+    let file = [
+        "config".to_owned(),
+        or_none(path.map(|path| text(&path.to_string_lossy()))),
+        from.to_owned(),
+    ];
+    let rows = settings.iter().map(|setting| {
+        let value = setting.value.as_deref();
+        [
+            setting.name.clone(),
+            or_none(value.map(text)),
+            text(&setting.from),
+        ]
+    });
+    let rows: Vec<_> = std::iter::once(file).chain(rows).collect();
+    let columns = ["SETTING", "VALUE", "FROM"].map(|title| column(title, None, 0));
+    columns::lines(&columns, &rows, None)
 }
 
 fn name(lock: &LockRecord) -> String {

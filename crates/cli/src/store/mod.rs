@@ -17,6 +17,7 @@ use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output;
 use crate::redact::redact;
+use crate::settings::{StoreChoice, StoreSetting};
 use crate::terminal::Terminal;
 use local::LocalStore;
 
@@ -162,6 +163,22 @@ impl Store {
     }
 }
 
+/// Where the locks are, and the option, variable or file that chose it. Connects to nothing.
+pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
+    match Choice::make(args, |name| std::env::var_os(name))? {
+        Choice::Url { url, from } => Ok((redact(&url).into_owned(), from)),
+        Choice::Local { is_meant } => {
+            let place = LocalStore::locate(|name| std::env::var_os(name))?.place();
+            let from = match &args.setting {
+                _ if args.local => "--local",
+                Some(setting) if is_meant => &setting.from,
+                _ => "default",
+            };
+            Ok((place, from.to_owned()))
+        }
+    }
+}
+
 /// Whether the URL of the store sets `lock_at_most_for`. Connects to nothing.
 pub(crate) fn sets_at_most(args: &StoreArgs) -> Result<bool, Failure> {
     let choice = Choice::make(args, |name| std::env::var_os(name))?;
@@ -236,6 +253,13 @@ impl Choice {
                  on; start it with --pass-store, or set the URL of a store with --store or \
                  SHEDLOCK_STORE, or use --local for a file on this host",
             ));
+        }
+        if let Some(StoreSetting { choice, from }) = &args.setting {
+            return match choice {
+                StoreChoice::Url(url) => Self::url(url, from),
+                StoreChoice::File(path) => Self::file(path, from),
+                StoreChoice::Local => Ok(Self::Local { is_meant: true }),
+            };
         }
         if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
             return Err(Failure::usage(
@@ -317,6 +341,7 @@ mod tests {
             store_file: None,
             local,
             connect_timeout: None,
+            setting: None,
         };
         Choice::make(&args, |name| {
             let found = variables.iter().find(|(known, _)| *known == name);

@@ -143,8 +143,7 @@ impl Terminal {
             Some(text) => ("shedlock: ", text),
             None => ("", &*text),
         };
-        let reason = text.split("\n\nUsage:").next().unwrap_or_default();
-        let failure = Failure::usage(reason.trim());
+        let failure = Failure::of_usage(error);
         if log_format() == LogFormat::Json {
             return self.failure(&failure, has_json_results);
         }

@@ -20,6 +20,7 @@ mod not_lost;
 mod pause;
 mod release;
 mod run;
+mod settings;
 mod signals;
 mod slots;
 mod store;

@@ -1,0 +1,121 @@
+//! `shedlock config`: the value of every setting, and where it came from.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory};
+
+use crate::args::{self, Cli, ConfigArgs, Wrong};
+use crate::exit::Failure;
+use crate::output::{self, Setting};
+use crate::settings::{Settings, is_of_one_call};
+use crate::store;
+use crate::terminal::Terminal;
+
+/// Commands with settings, each with the least that its command line needs.
+const COMMANDS: [&[&str]; 8] = [
+    &["run", "--name", "x", "--", "x"],
+    &["list"],
+    &["show", "x"],
+    &["pause", "x"],
+    &["resume", "x"],
+    &["unlock", "x", "--force"],
+    &["slot", "reset", "x"],
+    &["migrate"],
+];
+
+/// Prints all settings. A value that its command would refuse is an error.
+pub(crate) fn config(args: &ConfigArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let settings = args.settings.as_ref();
+    let (store, from) = store::chosen(&args.store)?;
+    let mut rows = vec![Setting {
+        name: "store".to_owned(),
+        value: Some(store),
+        from,
+    }];
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let parser = Cli::command();
+    let matches = matches_of(&arguments, settings)?;
+    let globals = parser.get_arguments().filter(|arg| !is_of_one_call(arg));
+    rows.extend(globals.map(|arg| setting(arg, &matches, "", settings)));
+    rows.extend(of_commands(&parser, settings)?);
+    let file = settings.map(|settings| (settings.path(), settings.from()));
+    terminal.print(&output::settings(file, &rows, args.output.format))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One row for an option of several commands, unless the commands differ in its value.
+fn of_commands(parser: &Command, settings: Option<&Settings>) -> Result<Vec<Setting>, Failure> {
+    let mut found: Vec<(&str, Setting)> = Vec::new();
+    for line in COMMANDS {
+        let words: Vec<OsString> = ["shedlock"]
+            .iter()
+            .chain(line)
+            .map(OsString::from)
+            .collect();
+        let matches = matches_of(&words, settings)?;
+        let name = line[0];
+        let (mut command, mut matches) = (parser, &matches);
+        while let Some((name, inner)) = matches.subcommand() {
+            command = command.find_subcommand(name).unwrap_or(command);
+            matches = inner;
+        }
+        let options = command.get_arguments().filter(|arg| !is_of_one_call(arg));
+        // The store has a row of its own.
+        let options = options
+            .filter(|arg| !["store", "store_file", "local"].contains(&arg.get_id().as_str()));
+        found.extend(options.map(|arg| (name, setting(arg, matches, name, settings))));
+    }
+    let mut rows: Vec<Setting> = Vec::new();
+    for (command, setting) in &found {
+        let mut same = found.iter().filter(|(_, other)| other.name == setting.name);
+        let name = match same.all(|(_, other)| other == setting) {
+            true => setting.name.clone(),
+            false => format!("{command}.{}", setting.name),
+        };
+        if !rows.iter().any(|row| row.name == name) {
+            let (value, from) = (setting.value.clone(), setting.from.clone());
+            rows.push(Setting { name, value, from });
+        }
+    }
+    Ok(rows)
+}
+
+fn matches_of(arguments: &[OsString], settings: Option<&Settings>) -> Result<ArgMatches, Failure> {
+    args::matches_of(arguments, settings).map_err(|wrong| match wrong {
+        Wrong::Settings(failure) => failure,
+        Wrong::Usage(error) => Failure::of_usage(&error),
+    })
+}
+
+fn setting(arg: &Arg, matches: &ArgMatches, command: &str, settings: Option<&Settings>) -> Setting {
+    let id = arg.get_id().as_str();
+    let name = arg.get_long().unwrap_or(id).to_owned();
+    let in_file = || settings?.place_of(command, &name);
+    let from = match matches.value_source(id) {
+        Some(ValueSource::CommandLine) => format!("--{name}"),
+        Some(ValueSource::EnvVariable) => {
+            let variable = arg.get_env().unwrap_or_default();
+            variable.to_string_lossy().into_owned()
+        }
+        _ => in_file().unwrap_or_else(|| "default".to_owned()),
+    };
+    let value = matches
+        .get_raw(id)
+        .and_then(|mut values| values.next_back());
+    let value = value.map(|value| value.to_string_lossy().into_owned());
+    Setting {
+        value: value.or_else(|| documented(arg)),
+        name,
+        from,
+    }
+}
+
+/// The default of an option that is unset otherwise, as its help describes it.
+fn documented(arg: &Arg) -> Option<String> {
+    let help = arg.get_help()?.to_string();
+    let (_, default) = help.rsplit_once("[default: ")?;
+    let (default, _) = default.split_once(']')?;
+    Some(default.split_whitespace().collect::<Vec<_>>().join(" "))
+}
