@@ -12,6 +12,7 @@ mod config;
 mod exit;
 #[cfg(test)]
 mod fuzz;
+mod generate;
 mod inspect;
 mod list;
 mod output;
@@ -98,6 +99,8 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             },
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
             Command::Config(args) => config::config(args, terminal),
+            Command::Completions(args) => generate::completions(args, terminal),
+            Command::Man(args) => generate::man(args, terminal),
         }
     });
     // A hanging call to the store must not delay the exit.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::settings::{Settings, StoreSetting};
 use crate::terminal::LogFormat;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Slot(SlotArgs),
     Migrate(MigrateArgs),
     Config(ConfigArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 impl Command {
@@ -64,13 +67,14 @@ impl Command {
             },
             Self::Migrate(args) => &mut args.store,
             Self::Config(args) => &mut args.store,
+            Self::Completions(_) | Self::Man(_) => return None,
         })
     }
 
     /// Whether the results were asked for as JSON.
     pub(crate) fn has_json_results(&self) -> bool {
         let output = match self {
-            Self::Run(_) => return false,
+            Self::Run(_) | Self::Completions(_) | Self::Man(_) => return false,
             Self::List(args) => args.output,
             Self::Show(args) => args.output,
             Self::Pause(args) => args.output,
@@ -261,6 +265,29 @@ pub(crate) struct ConfigArgs {
     /// The file that was found.
     #[arg(skip)]
     pub(crate) settings: Option<Settings>,
+}
+
+/// Print the completions of a shell
+///
+/// For bash: `shedlock completions bash > /etc/bash_completion.d/shedlock`. For zsh:
+/// `shedlock completions zsh > ~/.zfunc/_shedlock`, with ~/.zfunc in $fpath. For fish:
+/// `shedlock completions fish > ~/.config/fish/completions/shedlock.fish`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write one page for each command
+///
+/// `shedlock man | man -l -` shows the page. Packages install the pages:
+/// `shedlock man --dir /usr/local/share/man/man1`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write shedlock.1, shedlock-run.1 and so on to this directory, which is created if it does not
+    /// exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 impl StoreArgs {

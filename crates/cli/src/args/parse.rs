@@ -25,7 +25,11 @@ pub(crate) enum Wrong {
 /// Parses the command line, whose first item is the name of this program. What is not typed and not
 /// in a variable comes from the file with settings.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, Wrong> {
-    let cli = parse_with(arguments, None)?;
+    let mut cli = parse_with(arguments, None)?;
+    if cli.command.store_mut().is_none() {
+        // What is generated is the same on every host.
+        return Ok(cli);
+    }
     let settings = Settings::find(cli.voice.config.as_deref(), |name| std::env::var_os(name));
     match settings.map_err(Failure::usage)? {
         Some(settings) => parse_with(arguments, Some(settings)),

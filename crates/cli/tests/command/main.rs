@@ -9,6 +9,7 @@ mod common;
 
 mod deadline;
 mod exit_codes;
+mod generated;
 mod hidden_characters;
 mod inspect;
 mod keep_alive;
