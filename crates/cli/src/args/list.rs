@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use glob::Pattern;
 
-use super::{OutputArgs, StoreArgs, values};
+use super::{OutputArgs, StoreArgs, exit_codes, values};
 
 /// Show the locks of the store
 ///
@@ -19,6 +19,7 @@ use super::{OutputArgs, StoreArgs, values};
 /// In a pipe everything is printed (values up to 255 characters). `shedlock show NAME` prints
 /// one lock in full, and --output json all of them.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(None))]
 pub(crate) struct ListArgs {
     /// Show only locks that cannot be taken now: those in the states held, paused and at-least
     #[arg(long, conflicts_with = "state")]

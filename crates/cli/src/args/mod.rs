@@ -1,5 +1,6 @@
 //! The command line.
 
+mod exit_codes;
 mod list;
 mod parse;
 mod pause;
@@ -29,7 +30,8 @@ pub(crate) use run::RunArgs;
     name = "shedlock",
     version,
     max_term_width = 100,
-    after_help = stores::after_help()
+    after_help = stores::after_help(),
+    after_long_help = format!("{}\n\n{}", stores::after_help(), exit_codes::of_all())
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -158,9 +160,8 @@ pub(crate) struct StoreArgs {
 }
 
 /// Show everything stored about one lock
-///
-/// The exit code is 1 if there is no lock of this name.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("there is no lock of this name")))]
 pub(crate) struct ShowArgs {
     /// The name of the lock
     pub(crate) name: String,
@@ -181,6 +182,7 @@ pub(crate) struct ShowArgs {
 /// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,
 /// on stdout; the exit code is 1 if there was nothing to free.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("nothing was freed: no such lock, not held, or another owner has it")))]
 pub(crate) struct UnlockArgs {
     /// The name of the lock
     pub(crate) name: String,
@@ -200,6 +202,7 @@ pub(crate) struct UnlockArgs {
 ///
 /// A slot is a scheduled time of `shedlock run --schedule` or `--every`.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("nothing was set")))]
 pub(crate) struct SlotArgs {
     #[command(subcommand)]
     pub(crate) command: SlotCommand,
@@ -226,6 +229,7 @@ pub(crate) enum SlotCommand {
 /// Prints the new and the previous value on stdout (json: `last_slot` is the new value, `lock` the
 /// state before). The exit code is 1 if nothing was set. A running lease continues.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("nothing was set: no slot was taken, or without --to none is ahead of the clock")))]
 pub(crate) struct ResetArgs {
     /// The name of the lock
     pub(crate) name: String,
@@ -244,6 +248,7 @@ pub(crate) struct ResetArgs {
 /// Prints the changes. Running it again changes nothing. The added columns are nullable, so ShedLock
 /// for Java keeps working with the table.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(None))]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -257,6 +262,7 @@ pub(crate) struct MigrateArgs {
 /// hidden. The settings of the file are checked. Options of `run` and of other commands are settings
 /// too, except those for one call, like --name.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_none())]
 pub(crate) struct ConfigArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -273,6 +279,7 @@ pub(crate) struct ConfigArgs {
 /// `shedlock completions zsh > ~/.zfunc/_shedlock`, with ~/.zfunc in $fpath. For fish:
 /// `shedlock completions fish > ~/.config/fish/completions/shedlock.fish`.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_none())]
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
@@ -283,6 +290,7 @@ pub(crate) struct CompletionsArgs {
 /// `shedlock man | man -l -` shows the page. Packages install the pages:
 /// `shedlock man --dir /usr/local/share/man/man1`.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_none())]
 pub(crate) struct ManArgs {
     /// Write shedlock.1, shedlock-run.1 and so on to this directory, which is created if it does not
     /// exist

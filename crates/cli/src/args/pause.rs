@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{OutputArgs, StoreArgs, values};
+use super::{OutputArgs, StoreArgs, exit_codes, values};
 
 /// Pause a job: no host runs it until it is resumed
 ///
@@ -22,6 +22,7 @@ use super::{OutputArgs, StoreArgs, values};
 /// A job that is paused already gets the new end and the new reason. Prints each paused job on stdout;
 /// the exit code is 1 if a job could not be paused, or if none matches.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("a job could not be paused, or none matches")))]
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
@@ -66,6 +67,7 @@ pub(crate) struct PauseArgs {
 /// (slot). Prints each resumed job on stdout; the exit code is 1 if a named job is not paused, or if no
 /// paused job matches.
 #[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("a job is not paused, or none that is paused matches")))]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,

@@ -149,3 +149,43 @@ fn a_wrong_file_with_settings_does_not_matter_to_what_is_generated() {
         assert_eq!(done.code, 0, "{}", done.stderr);
     }
 }
+
+/// The commands, as they are typed.
+const COMMANDS: [&[&str]; 12] = [
+    &["run"],
+    &["list"],
+    &["show"],
+    &["pause"],
+    &["resume"],
+    &["unlock"],
+    &["slot"],
+    &["slot", "reset"],
+    &["migrate"],
+    &["config"],
+    &["completions"],
+    &["man"],
+];
+
+#[test]
+fn no_exit_code_is_missing_in_the_help_or_on_its_page() {
+    let sandbox = Sandbox::new();
+    let page = include_str!("../../../../docs/exit-codes.md");
+    for command in COMMANDS {
+        let help = done(sandbox.bare(command).arg("--help")).stdout;
+        let (_, codes) = help
+            .split_once("Exit codes:\n")
+            .unwrap_or_else(|| panic!("{help}"));
+        let codes = codes.split("\n\n").next().unwrap().trim_end();
+        let name = command.join(" ");
+        assert!(codes.contains("\n  2 "), "{name}: {codes}");
+        let block = format!("```text\n{codes}\n```");
+        let sections: Vec<_> = page.split("\n## ").collect();
+        let section = sections
+            .iter()
+            .find(|section| section.contains(&format!("`{name}`")));
+        let section = section.unwrap_or_else(|| panic!("no section for {name}"));
+        assert!(section.contains(&block), "{name}: write\n{block}");
+    }
+    let all = done(&mut sandbox.bare(&["--help"])).stdout;
+    assert!(all.contains("Exit codes:\n"), "{all}");
+}
