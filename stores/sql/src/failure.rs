@@ -36,6 +36,8 @@ pub(crate) enum Class {
     Waited,
     /// The server accepts no work now: starting, stopping, too many connections, busy.
     Busy,
+    /// The disk of the database is full.
+    Full,
     /// The server accepts no writes: it is a standby or read-only.
     ReadOnly,
     Exists,
@@ -112,6 +114,7 @@ impl Failure {
     pub(crate) fn while_connecting(mut self) -> Self {
         self.class = match self.class {
             Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::NotSent,
+            Class::Full => Class::Full,
             _ => Class::Refused,
         };
         self
@@ -146,7 +149,7 @@ impl Class {
         match self {
             Self::ReplyLost if writes => OutcomeUnknown,
             Self::NotSent | Self::ReplyLost | Self::ReadOnly => Unavailable,
-            Self::Contention | Self::Waited | Self::Busy => Unavailable,
+            Self::Contention | Self::Waited | Self::Busy | Self::Full => Unavailable,
             Self::TooLong | Self::OutOfRange | Self::Alphabet => InvalidInput,
             Self::Foreign => Conflict,
             _ => Configuration,
@@ -188,6 +191,10 @@ impl Class {
             Self::Busy => {
                 "the server is unavailable (starting, stopping, busy or full); nothing was \
                  written; retry later"
+            }
+            Self::Full => {
+                "the disk of the database is full; nothing was written; free space on it, then \
+                 retry"
             }
             Self::ReadOnly => {
                 "the server rejects writes (it is a standby or read-only); nothing was written; \

@@ -12,6 +12,10 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             "it is empty: set a duration, like 10m, or unset it"
         } else if is_negative(text) {
             "it must not be negative"
+        } else if let Some(unit) = unknown_unit(text) {
+            return format!(
+                "its unit {unit:?} is unknown: write d, h, m (minutes), s or ms, like 10m or 1h30m"
+            );
         } else {
             wrong_numbers(text).unwrap_or(
                 "write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M",
@@ -35,9 +39,20 @@ fn is_negative(text: &str) -> bool {
     positive.starts_with(|char: char| char.is_ascii_digit() || char == 'P')
 }
 
+const UNITS: [&str; 5] = ["d", "h", "m", "s", "ms"];
+
+/// The unit of a number with an unknown unit.
+fn unknown_unit(text: &str) -> Option<&str> {
+    let unit = text
+        .trim()
+        .trim_start_matches(|char: char| char.is_ascii_digit());
+    let has_number = unit.len() < text.trim().len();
+    let is_word = !unit.is_empty() && unit.chars().all(char::is_alphabetic);
+    (has_number && is_word && !UNITS.contains(&unit)).then_some(unit)
+}
+
 /// What is wrong with a text that is no duration although each of its numbers has a unit.
 fn wrong_numbers(text: &str) -> Option<&'static str> {
-    const UNITS: [&str; 5] = ["d", "h", "m", "s", "ms"];
     let mut rest = text.trim();
     let mut last = None;
     while !rest.is_empty() {
@@ -104,9 +119,15 @@ mod tests {
     fn a_wrong_value_gets_the_advice_that_fits() {
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
         assert_eq!(duration("0s"), Ok(Duration::ZERO));
-        for text in ["10", "abc", "1M", "99999999"] {
+        for text in ["10", "abc", "99999999"] {
             let said = duration(text).unwrap_err();
             assert!(said.starts_with("write it with its unit"), "{text}: {said}");
+        }
+        for text in ["1M", "10weeks", "3H"] {
+            let said = duration(text).unwrap_err();
+            let unit = text.trim_start_matches(|char: char| char.is_ascii_digit());
+            let start = format!("its unit {unit:?} is unknown: write d, h, m (minutes), s or ms");
+            assert!(said.starts_with(&start), "{text}: {said}");
         }
         for text in ["100000000d", "1d 99999999999999999999h", "7304484d 1s"] {
             let said = duration(text).unwrap_err();

@@ -15,7 +15,7 @@ use super::events::Events;
 use super::foreground::Foreground;
 use super::keys::Keys;
 use super::signals::{Asked, Signals};
-use super::{environment, slot};
+use super::{environment, program, slot};
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
@@ -179,13 +179,13 @@ impl<'a> Job<'a> {
                     io::ErrorKind::NotFound => exit::NOT_FOUND,
                     _ => exit::NOT_EXECUTABLE,
                 };
+                if let Some(why) = program::broken_interpreter(self.program) {
+                    return Failure::new(code, format!("cannot run {program:?}: {why}"));
+                }
                 if code == exit::NOT_FOUND && self.program.exists() {
                     return Failure::new(
                         code,
-                        format!(
-                            "cannot run {program:?}: its interpreter was not found (the program \
-                             of a script's #! line, or the loader of a binary)"
-                        ),
+                        format!("cannot run {program:?}: the loader that it needs was not found"),
                     );
                 }
                 Failure::new(code, format!("cannot run {program:?}: {error}"))

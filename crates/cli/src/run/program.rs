@@ -1,6 +1,9 @@
 //! The command's file, found before the lock is requested.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
@@ -31,23 +34,53 @@ fn find_in(name: &OsStr, path: Option<OsString>) -> Result<PathBuf, Failure> {
     if let Some(program) = candidates.iter().find(|file| is_executable(file)) {
         return Ok(program.clone());
     }
-    Err(match candidates.iter().find(|file| file.exists()) {
-        Some(file) if file.is_dir() => Failure::new(
-            NOT_EXECUTABLE,
-            format!("cannot run {shown:?}: it is a directory"),
-        ),
-        Some(file) => Failure::new(
-            NOT_EXECUTABLE,
-            format!(
-                "cannot run {shown:?}: permission denied; {} is not executable for this user",
-                file.display()
+    let broken = candidates.iter().find(|file| file.is_symlink());
+    Err(
+        match candidates.iter().find(|file| file.exists()).or(broken) {
+            Some(link) if !link.exists() => Failure::new(
+                NOT_FOUND,
+                format!(
+                    "cannot run {shown:?}: it is a symbolic link to {}, which does not exist; the lock \
+                 was not requested",
+                    fs::read_link(link).unwrap_or_default().display()
+                ),
             ),
-        ),
-        None => Failure::new(
-            NOT_FOUND,
-            format!("command not found: {shown:?}; the lock was not requested"),
-        ),
-    })
+            Some(file) if file.is_dir() => Failure::new(
+                NOT_EXECUTABLE,
+                format!("cannot run {shown:?}: it is a directory"),
+            ),
+            Some(file) => Failure::new(
+                NOT_EXECUTABLE,
+                format!(
+                    "cannot run {shown:?}: permission denied; {} is not executable for this user",
+                    file.display()
+                ),
+            ),
+            None => Failure::new(
+                NOT_FOUND,
+                format!("command not found: {shown:?}; the lock was not requested"),
+            ),
+        },
+    )
+}
+
+/// Why the system refuses to run a script: its `#!` line names an interpreter that does not exist, or that cannot be
+/// executed.
+pub(super) fn broken_interpreter(script: &Path) -> Option<String> {
+    let mut start = [0; 256];
+    let length = fs::File::open(script).ok()?.read(&mut start).ok()?;
+    let line = start[..length].strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let word = line
+        .split(u8::is_ascii_whitespace)
+        .find(|word| !word.is_empty())?;
+    let interpreter = Path::new(OsStr::from_bytes(word));
+    let shown = interpreter.display();
+    if !interpreter.exists() {
+        return Some(format!("its interpreter {shown} (#! line) was not found"));
+    }
+    (!is_executable(interpreter))
+        .then(|| format!("its interpreter {shown} (#! line) is not executable for this user"))
 }
 
 fn is_executable(file: &Path) -> bool {

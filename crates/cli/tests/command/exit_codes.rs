@@ -304,24 +304,81 @@ fn a_script_without_a_first_line_runs_as_in_every_shell() {
 }
 
 #[test]
-fn a_command_whose_interpreter_is_missing_is_not_found() {
+fn a_command_that_cannot_be_run_is_not_a_riddle() {
     let sandbox = Sandbox::new();
-    std::fs::write(sandbox.path("script"), "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(sandbox.path("script"), PermissionsExt::from_mode(0o755)).unwrap();
-    let arguments = [
-        "run",
-        "--name",
-        "a",
-        "--lock-at-most-for",
-        "1m",
-        "--",
-        "./script",
-    ];
-    let done = done(&mut sandbox.shedlock(&arguments));
-    assert_eq!(done.code, 127, "{}", done.stderr);
-    let said = "script\": its interpreter was not found";
-    assert!(done.stderr.contains(said), "{}", done.stderr);
-    assert_eq!(sandbox.lock("a")["state"], "free");
+    let script = |name: &str, line: &str| {
+        std::fs::write(sandbox.path(name), line).unwrap();
+        std::fs::set_permissions(sandbox.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    script("missing", "#!/no/such/interpreter -x\n");
+    script("forbidden", "#! /etc/passwd\n");
+    std::os::unix::fs::symlink("/no/such/target", sandbox.path("link")).unwrap();
+    for (command, code, said) in [
+        (
+            "./missing",
+            127,
+            "cannot run \"./missing\": its interpreter /no/such/interpreter (#! line) was not found",
+        ),
+        (
+            "./forbidden",
+            126,
+            "cannot run \"./forbidden\": its interpreter /etc/passwd (#! line) is not executable \
+             for this user",
+        ),
+        (
+            "./link",
+            127,
+            "cannot run \"./link\": it is a symbolic link to /no/such/target, which does not exist; \
+             the lock was not requested",
+        ),
+    ] {
+        let arguments = ["run", "-n", "a", "--lock-at-most-for", "1m", "--", command];
+        let done = done(&mut sandbox.shedlock(&arguments));
+        assert_eq!(done.code, code, "{}", done.stderr);
+        assert_eq!(done.stderr, format!("shedlock: {said}\n"));
+        assert_ne!(sandbox.lock("a")["state"], "held");
+    }
+}
+
+#[test]
+fn a_wrong_duration_or_cron_expression_gets_a_message_of_its_own() {
+    let sandbox = Sandbox::new();
+    let run = |option: &str, value: &str| {
+        let arguments = ["run", "-n", "a", option, value, "--", "true"];
+        let mut command = sandbox.shedlock(&arguments);
+        if option == "--schedule" {
+            command.env("SHEDLOCK_LOCK_AT_MOST_FOR", "1m");
+        }
+        done(&mut command)
+    };
+    let at_most = "--lock-at-most-for";
+    for (option, value, said) in [
+        (
+            at_most,
+            "99999999999h",
+            "it is too long, at most 7304484d is possible",
+        ),
+        (
+            at_most,
+            "10M",
+            "its unit \"M\" is unknown: write d, h, m (minutes), s or ms",
+        ),
+        (at_most, "-5m", "it must not be negative"),
+        (at_most, "10", "write it with its unit"),
+        ("--schedule", "60 * * * *", "minute 60 is not in 0-59"),
+        (
+            "--schedule",
+            "* * * *",
+            "it has 4 fields; write five fields",
+        ),
+        ("--schedule", "0 0 31 2 *", "never fires"),
+        ("--schedule", "@reboot", "its name is unknown"),
+    ] {
+        let wrong = run(option, value);
+        assert_eq!(wrong.code, 2, "{value}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains(said), "{value}: {}", wrong.stderr);
+    }
+    assert!(!sandbox.path("locks.db").exists());
 }
 
 #[test]

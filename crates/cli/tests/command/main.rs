@@ -8,6 +8,7 @@
 mod common;
 
 mod deadline;
+mod disk;
 mod exit_codes;
 mod generated;
 mod hidden_characters;

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error};
+use shedlock_core::{Clock, Error, ErrorKind};
 use shedlock_store::{Result, configuration, internal};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::{Place, filesystem, primary_code};
+use super::{FULL, Place, filesystem, primary_code};
 
 /// The start of every database of SQLite.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
@@ -127,6 +127,10 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
 }
 
 fn not_a_database(error: sqlx::Error) -> Error {
+    if matches!(&error, sqlx::Error::Database(error) if primary_code(&**error) == FULL) {
+        let message = "cannot create the database: the disk of the file is full; free space on it";
+        return Error::new(ErrorKind::Unavailable, message).with_source(error);
+    }
     let message = "cannot use the file as a SQLite database; check the file, or set another one";
     configuration(message).with_source(error)
 }

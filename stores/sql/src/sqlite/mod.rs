@@ -198,8 +198,9 @@ fn classify(error: &dyn DatabaseError) -> Class {
         1 if message == HELD => Class::Held,
         1 if is_about_shape => Class::Shape,
         1 if is_about_existing => Class::Exists,
-        // Busy, locked, out of memory, full.
-        5 | 6 | 7 | 13 => Class::Busy,
+        // Busy, locked, out of memory.
+        5..=7 => Class::Busy,
+        FULL => Class::Full,
         8 => Class::ReadOnly,
         // No permission, cannot be opened, not authorized.
         3 | 14 | 23 => Class::Privilege,
@@ -211,6 +212,9 @@ fn classify(error: &dyn DatabaseError) -> Class {
         _ => Class::Other,
     }
 }
+
+/// The primary code of a disk without space.
+const FULL: i32 = 13;
 
 /// The low byte of a code; the other bytes add details.
 fn primary_code(error: &dyn DatabaseError) -> i32 {

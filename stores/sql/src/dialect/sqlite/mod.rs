@@ -136,8 +136,11 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
             "cannot open the file as a SQLite database; check the file, or set another one"
         }
         Class::Busy => {
-            "another process kept the file locked longer than busy_timeout, or the disk is full; \
-             nothing was written; retry later, and look for long transactions on this file"
+            "another process kept the file locked longer than busy_timeout; nothing was written; \
+             retry later, and look for long transactions on this file"
+        }
+        Class::Full => {
+            "the disk of the file is full; nothing was written; free space on it, then retry"
         }
         Class::ReadOnly | Class::Privilege => {
             "this user cannot write the file or its directory; give this user write access to both"
@@ -151,7 +154,7 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     };
     let kind = match class {
         Class::ReplyLost if writes => ErrorKind::OutcomeUnknown,
-        Class::NotSent | Class::Busy | Class::ReplyLost => ErrorKind::Unavailable,
+        Class::NotSent | Class::Busy | Class::Full | Class::ReplyLost => ErrorKind::Unavailable,
         _ => ErrorKind::Configuration,
     };
     Some((kind, message))
