@@ -1,8 +1,9 @@
 //! `shedlock slot`: correcting the slots of a lock.
 
 use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
 
-use shedlock::{LockName, ResetSlotRequest, Slot, SlotReset};
+use shedlock::{Clock, LockName, LockRecord, ResetSlotRequest, Slot, SlotReset, SystemClock};
 
 use crate::args::ResetArgs;
 use crate::exit::{ABSENT, Failure};
@@ -19,6 +20,9 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     }
     let store = Store::open_existing(&args.store, terminal).await?;
     let provider = store.provider();
+    if let (Some(to), false) = (args.to, args.force) {
+        refuse_far_ahead(args, to.into(), provider.inspect(&name).await?.as_ref())?;
+    }
     let (lock, now, why_not) = match provider.reset_slot(&request).await? {
         SlotReset::Reset {
             before, last_slot, ..
@@ -46,4 +50,25 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A mistyped year would keep a job from running for as long, without an error at any start.
+fn refuse_far_ahead(
+    args: &ResetArgs,
+    to: SystemTime,
+    lock: Option<&LockRecord>,
+) -> Result<(), Failure> {
+    const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+    let clock = lock.and_then(|lock| lock.read_at);
+    let clock = clock.unwrap_or_else(|| SystemClock.system_time());
+    let is_far = to.duration_since(clock).is_ok_and(|ahead| ahead > FAR);
+    if lock.is_none() || !is_far {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the last slot of {:?} was not changed: {} is more than a day ahead of the store's clock, \
+         and no slot before it would run; check the time, or confirm it with --force",
+        args.name,
+        output::second(to),
+    )))
 }

@@ -236,6 +236,10 @@ pub(crate) struct ResetArgs {
     /// The new last slot, like 2026-11-21T03:00:00Z: later slots can be taken
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) to: Option<jiff::Timestamp>,
+    /// Confirm a time of --to that is more than a day ahead of the store's clock: no slot before it
+    /// will run
+    #[arg(long, requires = "to")]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

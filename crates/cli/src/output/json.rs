@@ -114,6 +114,7 @@ struct Lock<'a> {
     last_slot: Option<String>,
     last_slot_done: Option<String>,
     slot_attempts: Option<u32>,
+    last_slot_ahead: Option<bool>,
     read_at: Option<String>,
 }
 
@@ -131,6 +132,7 @@ impl<'a> Lock<'a> {
             last_slot: record.last_slot.as_ref().map(Slot::to_string),
             last_slot_done: record.last_slot_done.as_ref().map(Slot::to_string),
             slot_attempts: record.slot_attempts,
+            last_slot_ahead: super::is_ahead(record),
             read_at: record.read_at.and_then(super::instant),
         }
     }
@@ -277,6 +279,7 @@ mod tests {
     "last_slot": "2027-01-15T08:00:00.25Z",
     "last_slot_done": "2027-01-15T07:59:00.25Z",
     "slot_attempts": 2,
+    "last_slot_ahead": false,
     "read_at": "2027-01-15T08:00:00.25Z"
   }
 }
@@ -301,6 +304,7 @@ mod tests {
       "last_slot": null,
       "last_slot_done": null,
       "slot_attempts": null,
+      "last_slot_ahead": null,
       "read_at": null
     }
   ]

@@ -217,6 +217,13 @@ pub(crate) fn state(state: LockState) -> &'static str {
     }
 }
 
+/// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no
+/// slot, or if the store does not report its clock.
+fn is_ahead(lock: &LockRecord) -> Option<bool> {
+    let ahead = lock.last_slot?.instant().duration_since(lock.read_at?);
+    Some(ahead.is_ok_and(|ahead| ahead > Slot::DEFAULT_TOLERANCE))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -215,13 +215,24 @@ fn owner(lock: &LockRecord) -> Option<String> {
     Some(owner.into_owned())
 }
 
-/// The last slot, and whether it is still open.
+/// The last slot, whether it is ahead of the store's clock, and whether it is still open.
 fn slot(lock: &LockRecord) -> Option<String> {
     let slot = lock.last_slot?;
-    Some(match lock.slot_attempts {
-        Some(1) => format!("{slot} (not done, 1 attempt)"),
-        Some(attempts) => format!("{slot} (not done, {attempts} attempts)"),
-        None => slot.to_string(),
+    let ahead = super::is_ahead(lock) == Some(true);
+    let remarks: Vec<_> = [
+        ahead.then(|| "ahead".to_owned()),
+        lock.slot_attempts.map(|attempts| match attempts {
+            1 => "not done, 1 attempt".to_owned(),
+            _ => format!("not done, {attempts} attempts"),
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    Some(if remarks.is_empty() {
+        slot.to_string()
+    } else {
+        format!("{slot} ({})", remarks.join("; "))
     })
 }
 

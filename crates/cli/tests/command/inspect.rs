@@ -14,9 +14,10 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-const LOCK: [&str; 12] = [
+const LOCK: [&str; 13] = [
     "fencing_token",
     "last_slot",
+    "last_slot_ahead",
     "last_slot_done",
     "locked_at",
     "locked_until",

@@ -185,13 +185,20 @@ fn a_poisoned_slot_is_reset() {
         );
     }
 
+    let lock = sandbox.lock("a");
+    assert_eq!(lock["last_slot_ahead"], true, "{lock}");
+    for arguments in [&["show", "a"][..], &["list"]] {
+        let shown = done(&mut sandbox.shedlock(arguments)).stdout;
+        assert!(shown.contains(&format!("{poisoned} (ahead)")), "{shown}");
+    }
+
     let reset = |arguments: &[&str]| {
         let mut command = sandbox.shedlock(&["slot", "reset"]);
         done(command.args(arguments))
     };
     let repaired = reset(&["a"]);
     assert_eq!(repaired.code, 0, "{}", repaired.stderr);
-    let said = format!("; it was {poisoned}\n");
+    let said = format!("; it was {poisoned} (ahead)\n");
     assert!(repaired.stdout.ends_with(&said), "{}", repaired.stdout);
     let last: jiff::Timestamp = sandbox.lock("a")["last_slot"]
         .as_str()
@@ -199,6 +206,8 @@ fn a_poisoned_slot_is_reset() {
         .parse()
         .unwrap();
     assert!(std::time::SystemTime::from(last) <= calendar());
+
+    assert_eq!(sandbox.lock("a")["last_slot_ahead"], false);
 
     let again = reset(&["a", "-o", "json"]);
     assert_eq!(again.code, 1);
@@ -221,4 +230,35 @@ fn a_poisoned_slot_is_reset() {
     let without = reset(&["c"]);
     assert_eq!((without.code, without.stdout.as_str()), (1, ""));
     assert!(without.stderr.contains("ever taken"), "{}", without.stderr);
+}
+
+#[test]
+fn a_mistyped_reset_does_not_silence_a_job_for_years() {
+    let sandbox = Sandbox::new();
+    let ran = done(&mut run(&sandbox, "60s", &[&UTC], "true"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let reset = |arguments: &[&str]| {
+        let mut command = sandbox.shedlock(&["slot", "reset", "a", "--to"]);
+        done(command.args(arguments))
+    };
+    let far = "9999-01-01T00:00:00Z";
+    let before = sandbox.lock("a")["last_slot"].clone();
+    let refused = reset(&[far]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+    let said = "shedlock: the last slot of \"a\" was not changed: 9999-01-01T00:00:00Z is more than a \
+                day ahead of the store's clock, and no slot before it would run; check the time, or \
+                confirm it with --force\n";
+    assert_eq!(refused.stderr, said);
+    assert_eq!(sandbox.lock("a")["last_slot"], before);
+    let soon =
+        jiff::Timestamp::try_from(calendar()).unwrap() + jiff::SignedDuration::from_hours(23);
+    let set = reset(&[&soon.to_string()]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    let set = reset(&[far, "--force"]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    let lock = sandbox.lock("a");
+    assert_eq!(
+        (&lock["last_slot"], &lock["last_slot_ahead"]),
+        (&far.into(), &true.into())
+    );
 }
