@@ -221,10 +221,10 @@ pub(crate) enum SlotCommand {
 ///
 /// Without --to: if the last slot is ahead of the store's clock, it is set to the store's current
 /// time, and the next slot runs; a last slot in the past is left as it is. With --to, it is set to
-/// any time, if a slot was ever taken under this lock: an earlier one so that slots can be taken
-/// again (`shedlock run` takes only the newest one, the library's scheduler all of them under
-/// must_not_be_lost), or a later one to leave some out. A slot under --must-not-be-lost that is not
-/// yet done is given up.
+/// any time (more than a day ahead only with --force), if a slot was ever taken under this lock: an
+/// earlier one so that slots can be taken again (`shedlock run` takes only the newest one, the
+/// library's scheduler all of them under must_not_be_lost), or a later one to leave some out. A slot
+/// under --must-not-be-lost that is not yet done is given up.
 ///
 /// Prints the new and the previous value on stdout (json: `last_slot` is the new value, `lock` the
 /// state before). The exit code is 1 if nothing was set. A running lease continues.

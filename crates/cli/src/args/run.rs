@@ -40,8 +40,8 @@ const SCHEDULE: &str = "Schedule";
 #[command(after_long_help = "\
 Exit codes:
   0    the command succeeded, or was skipped (see --skip-exit-code)
-  N    the command's own exit code; 128+N if signal N ended it, or ended this program before the
-       command was started
+  N    the command's own exit code; 128+N if signal N ended it (137 if it did not end within
+       --stop-grace), or ended this program before the command was started
   2    the command line is wrong
   69   the store failed or was too slow; the command was not started
   70   the watchdog was killed, or shedlock failed; the command was stopped, or not started

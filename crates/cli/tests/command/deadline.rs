@@ -221,6 +221,24 @@ fn a_watchdog_that_is_stopped_does_not_save_the_command() {
 }
 
 #[test]
+fn the_watchdog_does_not_show_the_store_to_other_users() {
+    let sandbox = Sandbox::new();
+    let store = sandbox.store();
+    let mut run = sandbox.bare(&["run", "-n", "a", "--lock-at-most-for", "60s"]);
+    run.args(["--store", &store, "--", "sh", "-c", FAMILY]);
+    let child = run.spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let watchdog = watchdog_of(&sandbox.pids("pids"));
+    for file in ["cmdline", "environ"] {
+        let shown = std::fs::read(format!("/proc/{watchdog}/{file}")).unwrap();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(!shown.contains("locks.db"), "{file}: {shown}");
+    }
+    signal(child.id(), Signal::TERM);
+    end(child);
+}
+
+#[test]
 fn the_watchdog_has_another_name_in_the_process_list() {
     let sandbox = Sandbox::new();
     let child = sandbox.run("a", "60s", FAMILY).spawn().unwrap();
