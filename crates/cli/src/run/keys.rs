@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, setpgid};
 use rustix::termios::{LocalModes, tcgetattr};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -37,7 +37,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Starts to report what is typed while this group has the terminal. The group must not have ended.
+    /// Starts to report what is typed while this group has the terminal.
     pub(super) fn of_group(group: Pid) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -45,11 +45,13 @@ impl Keys {
         let process = Command::new(own_program()?)
             .arg0("lease-keys")
             .arg(ARGUMENT)
+            .arg(group.as_raw_pid().to_string())
             .stdin(OwnedFd::from(theirs))
             // A reader of these must see their end when the command ends.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .process_group(group.as_raw_pid())
+            // It joins the command's group when it can take Ctrl-C, which would end it before.
+            .process_group(0)
             .spawn()?;
         Ok(Self { process, socket })
     }
@@ -85,6 +87,12 @@ fn report() -> io::Result<()> {
         signal_hook::flag::register(signal.as_raw(), unheard.clone())?;
     }
     let terminal = File::open("/dev/tty")?;
+    let group = std::env::args().nth(2).and_then(|group| group.parse().ok());
+    let group = group.and_then(Pid::from_raw);
+    let group = group.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let _ = rustix::thread::set_name(c"lease-keys");
+    setpgid(None, Some(group))?;
     loop {
         let mut ready = [
             PollFd::new(&typed, PollFlags::IN),

@@ -16,7 +16,10 @@ fn on_disk_of(sandbox: &Sandbox, size: &str, script: &str) -> Done {
         command
             .args(["sh", "-c", script])
             .env("SHEDLOCK", env!("CARGO_BIN_EXE_shedlock"))
-            .env("SHEDLOCK_STORE", "sqlite:disk/locks.db")
+            .env(
+                "SHEDLOCK_STORE",
+                format!("sqlite:{}", sandbox.path("disk/locks.db").display()),
+            )
             .current_dir(sandbox.path(""));
         command
     };
