@@ -21,7 +21,8 @@ cases!("law09_unused_slots" [Slots]:
     a_slot_is_given_back_once,
     a_stale_lease_gives_nothing_back,
     a_task_that_never_started_gives_back_the_slot_of_an_expired_lease,
-    a_slot_that_is_done_or_was_reset_is_not_given_back,
+    a_slot_that_is_run_again_after_a_reset_is_given_back,
+    a_slot_that_was_reset_meanwhile_is_not_given_back,
     an_attempt_that_never_started_does_not_count,
     a_run_that_a_shutdown_cut_does_not_count,
     a_cut_run_uses_up_a_slot_that_is_taken_at_most_once,
@@ -113,27 +114,40 @@ pub async fn a_task_that_never_started_gives_back_the_slot_of_an_expired_lease(
     unlock(&case.second, &lease).await
 }
 
-/// A slot that is done, or that an operator reset before or during the lease, is not given back.
-pub async fn a_slot_that_is_done_or_was_reset_is_not_given_back(context: &TestContext) -> Verdict {
+/// A slot that an operator makes available again is given back like any other if its task never
+/// started, although it was done before.
+pub async fn a_slot_that_is_run_again_after_a_reset_is_given_back(
+    context: &TestContext,
+) -> Verdict {
     let case = new(context).await?;
-    let reset = |slot: u32| {
-        let request = ResetSlotRequest::new(case.job.clone());
-        Ok::<_, Stop>(request.with_slot(case.slot(slot)?))
-    };
     let lease = acquire(&case.first, &case.request(1)?).await?;
     done(&case.first, &lease).await?;
-    case.second.reset_slot(&reset(0)?).await?;
+    reset(&case, 0).await?;
     let lease = acquire(&case.first, &case.request(1)?).await?;
     unlock_with(&case.first, &lease, &not_started()).await?;
-    state_is(&case, 1, Some(1), None).await?;
+    let lease = acquire(&case.second, &case.request(1)?).await?;
+    done(&case.second, &lease).await?;
+    state_is(&case, 1, Some(1), None).await
+}
 
+/// If an operator sets the last slot during a run, the slot of that run is not given back.
+pub async fn a_slot_that_was_reset_meanwhile_is_not_given_back(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
+    let lease = acquire(&case.first, &case.request(1)?).await?;
+    done(&case.first, &lease).await?;
     for request in [case.request(2)?, open(case.request(2)?, 3)] {
-        case.second.reset_slot(&reset(1)?).await?;
+        reset(&case, 1).await?;
         let lease = acquire(&case.first, &request).await?;
-        case.second.reset_slot(&reset(3)?).await?;
+        reset(&case, 3).await?;
         unlock_with(&case.first, &lease, &not_started()).await?;
         state_is(&case, 3, Some(1), None).await?;
     }
+    Ok(())
+}
+
+async fn reset(case: &Slots<'_>, slot: u32) -> Verdict {
+    let request = ResetSlotRequest::new(case.job.clone()).with_slot(case.slot(slot)?);
+    case.second.reset_slot(&request).await?;
     Ok(())
 }
 

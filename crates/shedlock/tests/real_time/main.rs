@@ -1,5 +1,5 @@
 //! Leases on real servers, with the real clock: holders that are paused past their lease, and stores that
-//! become unavailable while a lease is kept alive.
+//! become unavailable while a lease is kept alive, and pauses among many replicas.
 //!
 //! `SHEDLOCK_TEST_MARGIN_MS` sets the deadline margin in the tests of unavailable stores. The default is
 //! 500, so that a busy machine does not break them.
@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
 mod away;
+mod fifty;
 #[cfg(unix)]
 mod paused;
 mod places;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     for place in places::all() {
         #[cfg(unix)]
         trials.push(trial("a_paused_holder", place, paused::test));
+        trials.push(trial("fifty_replicas_and_a_pause", place, fifty::test));
         for (how, fault) in away::FAULTS {
             let gone = move |place: &places::Place, name: &str| {
                 away::the_task_is_stopped_in_time(place, name, fault);
