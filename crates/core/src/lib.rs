@@ -14,6 +14,7 @@ mod current;
 mod duration;
 mod error;
 mod executor;
+mod finding;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -60,6 +61,7 @@ pub use duration::{LockDuration, parse_duration};
 // For the messages of the other crates.
 pub use error::{Error, ErrorKind};
 pub use executor::Executor;
+pub use finding::{Finding, Level};
 pub use held_lock::HeldLock;
 pub use identity::ProviderIdentity;
 pub use lease::Lease;

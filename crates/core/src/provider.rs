@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest, Resumed,
-    SlotReset, Unlock, UnlockRequest,
+    Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName,
+    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
+    Resumed, SlotReset, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
@@ -127,6 +127,16 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Checks that the store is reachable and set up as this provider needs it. Afterwards
     /// [`capabilities`](Self::capabilities) is exact.
     fn check(&self) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Looks for everything that can make locks in this store fail or surprise their users: its
+    /// settings, its clock, its records. Changes nothing. For operators; it may read all records.
+    ///
+    /// A store that cannot be reached or used is a finding too. Findings of level
+    /// [`Level::Ok`](crate::Level::Ok) name the checks that found nothing. A provider without checks
+    /// returns none.
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// Returns what this provider can do, as far as it is known without I/O. If that depends on how
     /// the store is set up, the provider detects it at its first contact with the store.

@@ -386,8 +386,8 @@ pub mod __stores {
 pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Completion, CurrentLock,
-    Error, ErrorKind, Event, Executor, ExtendRequest, Extension, Failover, ForceUnlockRequest,
-    ForcedUnlock, HeldLock, Lease, ListRequest, Listener, LockConfig, LockDefaults, LockDuration,
+    Error, ErrorKind, Event, Executor, ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest,
+    ForcedUnlock, HeldLock, Lease, Level, ListRequest, Listener, LockConfig, LockDefaults, LockDuration,
     LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason, ManualClock,
     MemoryProvider, Migration, Moment, Outcome, Owner, Pause, PauseRequest, Paused, PrefixProvider,
     ProviderIdentity, Release, ResetSlotRequest, ResumeRequest, Resumed, Retries, Skip, SkipReason,

@@ -4,6 +4,7 @@ mod builder;
 pub mod cas;
 mod connection;
 mod construct;
+mod diagnose;
 mod errors;
 mod limits;
 mod list;
@@ -27,6 +28,7 @@ pub use cas::{
 };
 pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl};
+pub use diagnose::quorum;
 pub use errors::{
     Result, configuration, conflict, in_doubt, internal, invalid, overtaken, unanswered,
     unavailable, unknown, unread, unresolved, untrusted,

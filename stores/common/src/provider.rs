@@ -8,11 +8,12 @@ use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
-    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
-    Resumed, SlotReset, Unlock, UnlockRequest, answered_within,
+    Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName,
+    LockProvider, LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest,
+    ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest, answered_within,
 };
 
+use crate::diagnose;
 use crate::operator;
 use crate::store::{End, Ended, Store};
 
@@ -184,6 +185,10 @@ impl<S: Store> LockProvider for StoreProvider<S> {
 
     fn check(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.bounded(Unavailable, self.store.check()))
+    }
+
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>>> {
+        Box::pin(async { Ok(diagnose::diagnose(self).await) })
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,17 +1,21 @@
 //! The trait that a store implements.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Lease, ListRequest,
-    LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, SystemClock, UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Lease,
+    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, SystemClock,
+    UnlockRequest,
 };
 
 use crate::errors::Result;
 use crate::limits::{check_duration, check_name_length};
 
 pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
+
+/// The name of a record that is read only to see whether the store replies.
+pub(crate) const PROBE: &str = "check";
 
 /// A store that can keep locks: the trait that a provider author implements.
 ///
@@ -108,6 +112,22 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// As [`LockProvider::check`](shedlock_core::LockProvider::check).
     fn check(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Checks what only this store can check: its settings, its servers, this user's rights. It is called after
+    /// [`check`](Self::check) has succeeded, and changes nothing. The checks that are the same for every store (records,
+    /// clocks, round trips) are made by the provider.
+    fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Reads the store's clock in one round trip, for a comparison with the clock of this host; `None` if the store
+    /// does not return its time. Unless overridden, it reads a record and returns `None`.
+    fn server_time(&self) -> impl Future<Output = Result<Option<SystemTime>>> + Send {
+        async {
+            let _ = self.look(&LockName::new(PROBE)?).await?;
+            Ok(None)
+        }
+    }
 
     /// As [`LockProvider::migrate`](shedlock_core::LockProvider::migrate). Does nothing unless overridden.
     fn migrate(&self) -> impl Future<Output = Result<Migration>> + Send {

@@ -80,6 +80,11 @@ macro_rules! delegate {
                 self.$inner.check()
             }
         });
+        $crate::delegate!(@ diagnose [$($own)+] {
+            fn diagnose(&self) -> $crate::BoxFuture<'_, Result<Vec<$crate::Finding>, $crate::Error>> {
+                self.$inner.diagnose()
+            }
+        });
         $crate::delegate!(@ capabilities [$($own)+] {
             fn capabilities(&self) -> $crate::Capabilities {
                 self.$inner.capabilities()
@@ -122,6 +127,7 @@ macro_rules! delegate {
     (@ pause [pause $($rest:ident)*] { $($method:tt)* }) => {};
     (@ resume [resume $($rest:ident)*] { $($method:tt)* }) => {};
     (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ diagnose [diagnose $($rest:ident)*] { $($method:tt)* }) => {};
     (@ capabilities [capabilities $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity [identity $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity_of [identity_of $($rest:ident)*] { $($method:tt)* }) => {};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Finding,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
     LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
     Resumed, SlotReset, Unlock, UnlockRequest,
@@ -197,6 +197,11 @@ impl LockProvider for PrefixProvider {
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         self.inner.check()
+    }
+
+    /// Diagnoses the whole store, with all its records: their names have their prefix.
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
+        self.inner.diagnose()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -9,9 +9,9 @@ use tokio::sync::OnceCell;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockRecord,
-    Owner, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest, Resumed,
-    SlotReset, Unlock, UnlockRequest,
+    Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
+    LockRecord, Owner, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
+    Resumed, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Determines the tenant of a lock, and creates the provider of a tenant.
@@ -220,6 +220,23 @@ impl LockProvider for TenantProvider {
                 provider.check().await?;
             }
             Ok(())
+        })
+    }
+
+    /// Diagnoses the stores of the tenants that were used so far.
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
+        Box::pin(async move {
+            let made: Vec<_> = lock(&self.tenants)
+                .iter()
+                .filter_map(|(tenant, made)| Some((tenant.clone(), made.get()?.clone())))
+                .collect();
+            let mut findings = Vec::new();
+            for (tenant, provider) in made {
+                let found = provider.diagnose().await?.into_iter();
+                let tenant = format!("tenant {tenant:?}");
+                findings.extend(found.map(|finding| finding.about(&tenant)));
+            }
+            Ok(findings)
         })
     }
 

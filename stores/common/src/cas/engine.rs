@@ -2,11 +2,11 @@
 //! judged by.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, SystemClock,
+    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Finding,
+    Lease, ListRequest, LockName, LockRecord, Migration, Owner, SystemClock,
 };
 
 use super::time::Now;
@@ -15,7 +15,7 @@ use crate::StoreProvider;
 use crate::errors::{Result, configuration};
 use crate::limits::{HUNDRED_YEARS, check_name_length};
 use crate::list::{Part, paged};
-use crate::store::{Change, Changed, End, Ended, LeaseChange, Seen, Store};
+use crate::store::{Change, Changed, End, Ended, LeaseChange, PROBE, Seen, Store};
 
 /// The default for the tolerated difference between the clients' clocks: one second.
 ///
@@ -255,6 +255,14 @@ impl<S: VersionedStore> Store for Versioned<S> {
 
     async fn check(&self) -> Result<()> {
         self.store.check().await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        self.store.diagnose().await
+    }
+
+    async fn server_time(&self) -> Result<Option<SystemTime>> {
+        Ok(self.store.read(&LockName::new(PROBE)?).await?.time)
     }
 
     async fn migrate(&self) -> Result<Migration> {

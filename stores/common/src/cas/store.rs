@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Capabilities, LockName, Migration};
+use shedlock_core::{Capabilities, Finding, LockName, Migration};
 
 use super::Record;
 use crate::errors::Result;
-use crate::store::DEFAULT_LONGEST_CALL;
+use crate::store::{DEFAULT_LONGEST_CALL, PROBE};
 
 /// A store whose records have versions: the trait that a provider author implements.
 ///
@@ -72,9 +72,14 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     /// Checks that the store is reachable and set up.
     fn check(&self) -> impl Future<Output = Result<()>> + Send {
         async {
-            let probe = LockName::new("check")?;
+            let probe = LockName::new(PROBE)?;
             self.read(&probe).await.map(drop)
         }
+    }
+
+    /// As [`Store::diagnose`](crate::Store::diagnose).
+    fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send {
+        async { Ok(Vec::new()) }
     }
 
     /// Creates the container, or adds what is missing. The default does nothing, for stores whose records need nothing

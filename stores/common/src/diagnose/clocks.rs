@@ -1,0 +1,182 @@
+//! The round trip to the store, and the offset between its clock and that of this host.
+
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{Capabilities, ClockSource, ErrorKind, Finding, format_duration};
+
+use crate::errors::Result;
+use crate::provider::StoreProvider;
+use crate::store::Store;
+
+const SAMPLES: usize = 5;
+/// Each step of a lock takes a round trip, and a lease is extended at a third of its length.
+const SLOW: Duration = Duration::from_secs(1);
+/// Hosts that use NTP differ by milliseconds.
+const OFF: Duration = Duration::from_secs(1);
+/// The default tolerance for slots that are ahead of the store's clock.
+const FAR_OFF: Duration = Duration::from_secs(60);
+
+/// The round trip that was shortest, because its reply shows the store's time most exactly.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    round_trip: Duration,
+    /// The store's time, and that of this host halfway between request and reply.
+    times: Option<(SystemTime, SystemTime)>,
+}
+
+pub(super) async fn measure<S: Store>(provider: &StoreProvider<S>) -> Result<Sample> {
+    let store = provider.backend();
+    let clock = store.clock();
+    let mut best: Option<Sample> = None;
+    for _ in 0..SAMPLES {
+        let (sent, here) = (clock.now(), clock.system_time());
+        let time = provider.bounded(ErrorKind::Unavailable, store.server_time());
+        let there = time.await?;
+        let round_trip = clock.now().saturating_since(sent);
+        let sample = Sample {
+            round_trip,
+            times: there.map(|there| (there, here + round_trip / 2)),
+        };
+        best = best
+            .filter(|best| best.round_trip <= round_trip)
+            .or(Some(sample));
+    }
+    best.ok_or_else(|| crate::errors::internal("no sample was taken"))
+}
+
+impl Sample {
+    pub(super) fn findings(self, capabilities: &Capabilities) -> [Finding; 2] {
+        [self.reply(), self.offset(capabilities)]
+    }
+
+    fn reply(self) -> Finding {
+        let took = rounded(self.round_trip);
+        if self.round_trip < SLOW {
+            let message = format!("the store replies within {took} (the fastest of {SAMPLES})");
+            return Finding::ok("reachable", message);
+        }
+        Finding::warning(
+            "reachable",
+            format!("the store takes {took} to reply, even at its fastest of {SAMPLES} replies"),
+            "check the load of the server and the network; until then use long lock_at_most_for",
+        )
+    }
+
+    fn offset(self, capabilities: &Capabilities) -> Finding {
+        let check = "clock";
+        let skew = match capabilities.clock {
+            ClockSource::Clients { tolerated_skew } => Some(tolerated_skew),
+            _ => None,
+        };
+        let Some((there, here)) = self.times else {
+            return Finding::ok(
+                check,
+                match skew {
+                    Some(skew) => format!(
+                        "hosts judge leases by their own clocks, and the store returns no time to \
+                         compare this one with: keep all clocks within {}, with NTP",
+                        format_duration(skew)
+                    ),
+                    None => {
+                        "leases end by the store's own clock, which it does not return".to_owned()
+                    }
+                },
+            );
+        };
+        let (offset, side) = match here.duration_since(there) {
+            Ok(ahead) => (ahead, "ahead of"),
+            Err(behind) => (behind.duration(), "behind"),
+        };
+        let exactness = self.round_trip / 2;
+        let found = format!(
+            "the clock of this host is {} {side} the store's, give or take {}",
+            rounded(offset),
+            rounded(exactness)
+        );
+        let allowed = skew.unwrap_or(OFF).saturating_add(exactness);
+        let remedy = "set the clocks of this host and of the store's server by NTP";
+        if offset <= allowed {
+            return Finding::ok(check, found);
+        }
+        if let Some(skew) = skew {
+            let message = format!(
+                "{found}: hosts judge leases by their own clocks, and two of them that differ by \
+                 more than {} can hold one lock",
+                format_duration(skew)
+            );
+            return Finding::error(check, message, remedy);
+        }
+        if offset > FAR_OFF.saturating_add(exactness) {
+            let message = format!(
+                "{found}: slots of schedules are refused, or run at the wrong time, although \
+                 leases are safe"
+            );
+            return Finding::error(check, message, remedy);
+        }
+        let message = format!("{found}: leases are safe, but slots of schedules are late or early");
+        Finding::warning(check, message, remedy)
+    }
+}
+
+/// To the unit that people read.
+fn rounded(duration: Duration) -> String {
+    let unit: u64 = match duration.as_micros() {
+        0..1_000 => 1_000,
+        1_000..10_000_000 => 1_000_000,
+        _ => 1_000_000_000,
+    };
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    format_duration(Duration::from_nanos(nanos / unit * unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shedlock_core::Level;
+    use std::time::UNIX_EPOCH;
+
+    #[test]
+    fn a_clock_that_is_off_is_found_despite_the_round_trip() {
+        let store = Capabilities::new(ClockSource::Store);
+        let tolerated_skew = Duration::from_secs(5);
+        let clients = Capabilities::new(ClockSource::Clients { tolerated_skew });
+        let here = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (round_trip, offset, capabilities, level) in [
+            (10, 900, &store, Level::Ok),
+            (10, -900, &store, Level::Ok),
+            (4_000, 2_900, &store, Level::Ok),
+            (10, 1_100, &store, Level::Warning),
+            (10, -30_000, &store, Level::Warning),
+            (10, 61_000, &store, Level::Error),
+            (10, 4_900, &clients, Level::Ok),
+            (10, -5_100, &clients, Level::Error),
+        ] {
+            let by = Duration::from_millis(i64::unsigned_abs(offset));
+            let there = if offset > 0 { here - by } else { here + by };
+            let sample = Sample {
+                round_trip: Duration::from_millis(round_trip),
+                times: Some((there, here)),
+            };
+            let finding = sample.offset(capabilities);
+            assert_eq!(finding.level, level, "{finding:?}");
+        }
+        let sample = Sample {
+            round_trip: 2 * SLOW,
+            times: None,
+        };
+        let [reply, clock] = sample.findings(&store);
+        assert_eq!((reply.level, clock.level), (Level::Warning, Level::Ok));
+    }
+
+    #[test]
+    fn times_are_as_exact_as_people_read_them() {
+        for (nanos, text) in [
+            (123_456, "123us"),
+            (1_234_567, "1ms"),
+            (1_234_567_890, "1s 234ms"),
+            (61_234_567_890, "1m 1s"),
+        ] {
+            assert_eq!(rounded(Duration::from_nanos(nanos)), text);
+        }
+    }
+}

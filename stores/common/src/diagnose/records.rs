@@ -1,0 +1,304 @@
+//! What the records themselves show.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use jiff::{Timestamp, Unit};
+use shedlock_core::{Finding, ListRequest, LockProvider, LockRecord, LockState, Owner};
+
+use crate::errors::Result;
+use crate::provider::StoreProvider;
+use crate::store::Store;
+
+/// How far a slot or an acquisition may be ahead of the store's clock: the default tolerance for slots.
+const AHEAD: Duration = Duration::from_secs(60);
+/// No lease is longer, except that of a pause.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// An open slot is tried again within minutes, unless it was given up or nothing runs its job any more.
+const ABANDONED: Duration = Duration::from_secs(3_600);
+/// How many locks a finding names.
+const NAMED: usize = 5;
+
+/// What was found in the records, one text per lock.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    count: usize,
+    /// Names without case and blanks around them, with the names as they are.
+    names: BTreeMap<String, Vec<String>>,
+    endless: Vec<String>,
+    slots_ahead: Vec<String>,
+    acquired_ahead: Vec<String>,
+    abandoned: Vec<String>,
+    paused: Vec<String>,
+    by_java: usize,
+}
+
+pub(super) async fn read_all<S: Store>(provider: &StoreProvider<S>) -> Result<Records> {
+    let mut records = Records::default();
+    let mut request = ListRequest::new();
+    loop {
+        let page = provider.list(&request).await?;
+        for record in &page {
+            records.add(record);
+        }
+        match page.last() {
+            Some(last) if page.len() >= request.limit() => {
+                request = request.with_after(last.name.clone());
+            }
+            _ => return Ok(records),
+        }
+    }
+}
+
+impl Records {
+    fn add(&mut self, record: &LockRecord) {
+        let name = record.name.as_str();
+        self.count += 1;
+        let alike = self.names.entry(name.trim().to_lowercase()).or_default();
+        alike.push(format!("{name:?}"));
+        let is_java = |owner: &String| !Owner::is_ours(owner) && record.pause().is_none();
+        if record.owner.as_ref().is_some_and(is_java) {
+            self.by_java += 1;
+        }
+        if let Some(pause) = record.pause() {
+            let until = record
+                .locked_until
+                .map_or_else(String::new, |until| format!(" until {}", instant(until)));
+            let (by, reason) = (pause.by(), pause.reason());
+            self.paused
+                .push(format!("{name:?} by {by}{until} ({reason})"));
+        }
+        let Some(now) = record.read_at else { return };
+        let is_ahead = |time: SystemTime| time.duration_since(now).is_ok_and(|by| by > AHEAD);
+        self.end(record, now);
+        if let Some(slot) = record.last_slot.filter(|slot| is_ahead(slot.instant())) {
+            self.slots_ahead
+                .push(format!("{name:?} (last slot {slot})"));
+        }
+        if let Some(at) = record.locked_at.filter(|at| is_ahead(*at)) {
+            let owner = record.owner.as_deref().unwrap_or_default();
+            let at = instant(at);
+            self.acquired_ahead
+                .push(format!("{name:?} (at {at} by {owner:?})"));
+        }
+        let since = record
+            .locked_until
+            .and_then(|until| now.duration_since(until).ok());
+        let is_abandoned = record.state == LockState::Free && since > Some(ABANDONED);
+        if let (Some(attempts), Some(slot), true) =
+            (record.slot_attempts, record.last_slot, is_abandoned)
+        {
+            self.abandoned
+                .push(format!("{name:?} (slot {slot}, attempts: {attempts})"));
+        }
+    }
+
+    /// A pause may last for any time: it is reported as a pause.
+    fn end(&mut self, record: &LockRecord, now: SystemTime) {
+        if !matches!(record.state, LockState::Held | LockState::AtLeast) {
+            return;
+        }
+        let name = record.name.as_str();
+        match record.locked_until {
+            None => self.endless.push(format!("{name:?} (no end)")),
+            Some(until) if until.duration_since(now).is_ok_and(|left| left > LONGEST) => {
+                self.endless
+                    .push(format!("{name:?} (until {})", instant(until)));
+            }
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn findings(self) -> Vec<Finding> {
+        let alike = self.names.into_values().filter(|names| names.len() > 1);
+        let alike: Vec<_> = alike.map(|names| names.join(" and ")).collect();
+        let java = match self.by_java {
+            0 => "no lock was last taken by ShedLock for Java".to_owned(),
+            some => format!(
+                "locks last taken by ShedLock for Java, whose acquisitions have no fencing token and \
+                 no slot: {some} of {}",
+                self.count
+            ),
+        };
+        let mut findings = vec![Finding::ok("java", java)];
+        let mut add = |check, is_error, found: &[String], well: &str, wrong: &str, remedy: &str| {
+            findings.push(if found.is_empty() {
+                Finding::ok(check, well)
+            } else if is_error {
+                Finding::error(check, format!("{wrong}: {}", named(found)), remedy)
+            } else {
+                Finding::warning(check, format!("{wrong}: {}", named(found)), remedy)
+            });
+        };
+        add(
+            "names",
+            false,
+            &alike,
+            "no two names differ only in case or in blanks around them",
+            "names that differ only in case or in blanks around them are different locks, and do \
+             not exclude each other",
+            "use one spelling everywhere, then delete the record of the other",
+        );
+        add(
+            "end",
+            true,
+            &self.endless,
+            "every lease ends within a year",
+            "locks that stay taken for more than a year, so that their jobs never run",
+            "check what wrote them; if no job holds them, run `shedlock unlock --force NAME`",
+        );
+        add(
+            "acquired",
+            true,
+            &self.acquired_ahead,
+            "no lock was taken in the future",
+            "locks that were taken in the future by the store's clock: their owners use another \
+             clock or another time zone, so they and others can hold one lock at the same time",
+            "set the clocks; if ShedLock for Java wrote them, set usingDbTime() there, or the same \
+             time zone",
+        );
+        add(
+            "slots",
+            true,
+            &self.slots_ahead,
+            "no slot is ahead of the store's clock",
+            "locks whose last slot is ahead of the store's clock, so that their jobs do not run \
+             until then",
+            "run `shedlock slot reset NAME`, and set the clock of the host that took the slot",
+        );
+        add(
+            "open-slots",
+            false,
+            &self.abandoned,
+            "no slot was left open",
+            "slots that must not be lost but are not done, and that no host tries any more: all \
+             attempts were made, or nothing runs the job",
+            "find out why the runs failed; `shedlock slot reset NAME --to TIME` with an earlier \
+             time runs the slot again",
+        );
+        add(
+            "paused",
+            false,
+            &self.paused,
+            "no lock is paused",
+            "paused locks, whose jobs do not run",
+            "run `shedlock resume NAME` if the reason no longer holds",
+        );
+        findings
+    }
+}
+
+fn named(found: &[String]) -> String {
+    let mut text = found
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if found.len() > NAMED {
+        text.push_str(&format!(" and {} more", found.len() - NAMED));
+    }
+    text
+}
+
+fn instant(time: SystemTime) -> String {
+    let rounded = Timestamp::try_from(time).and_then(|time| time.round(Unit::Second));
+    rounded.map_or_else(
+        |_| "a time out of range".to_owned(),
+        |time| time.to_string(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shedlock_core::{Level, LockName, Slot};
+    use std::time::UNIX_EPOCH;
+
+    const OURS: &str = "host/1/0123456789abcdef";
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn now() -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+    }
+
+    fn record(name: &str, owner: &str, until: SystemTime) -> LockRecord {
+        let mut record =
+            LockRecord::from_stored(LockName::new(name).unwrap(), owner, until > now());
+        record.locked_at = Some(now() - 2 * HOUR);
+        record.locked_until = Some(until);
+        record.read_at = Some(now());
+        record
+    }
+
+    fn faults(records: &[LockRecord]) -> Vec<(&'static str, Level, String)> {
+        let mut all = Records::default();
+        for record in records {
+            all.add(record);
+        }
+        let findings = all.findings().into_iter();
+        let faults = findings.filter(|finding| finding.level != Level::Ok);
+        faults
+            .map(|finding| (finding.check, finding.level, finding.message))
+            .collect()
+    }
+
+    #[test]
+    fn healthy_records_have_no_faults() {
+        let mut open = record("open", OURS, now() - HOUR / 2);
+        open.last_slot = Slot::at(now() - HOUR).ok();
+        open.slot_attempts = Some(1);
+        let mut running = record("slots", OURS, now() + HOUR);
+        running.last_slot = Slot::at(now() + AHEAD / 2).ok();
+        let records = [open, running, record("java", "web-3", now() + HOUR)];
+        assert_eq!(faults(&records), []);
+        assert_eq!(faults(&[]), []);
+    }
+
+    #[test]
+    fn each_fault_in_a_record_is_found_and_names_its_lock() {
+        let job = |owner, until| record("job", owner, until);
+        let free = now() - 2 * HOUR;
+        let mut endless = job("", free);
+        (endless.state, endless.locked_until) = (LockState::Held, None);
+        let mut slot = job(OURS, free);
+        slot.last_slot = Slot::at(now() + HOUR).ok();
+        let mut zone = job("web-3", free);
+        zone.locked_at = Some(now() + HOUR);
+        let mut open = job(OURS, free);
+        (open.last_slot, open.slot_attempts) = (Slot::at(free).ok(), Some(5));
+        for (record, check, level) in [
+            (endless, "end", Level::Error),
+            (job(OURS, now() + 2 * LONGEST), "end", Level::Error),
+            (slot, "slots", Level::Error),
+            (zone, "acquired", Level::Error),
+            (open, "open-slots", Level::Warning),
+        ] {
+            let found = faults(&[record]);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!((found[0].0, found[0].1), (check, level));
+            assert!(found[0].2.contains("\"job\""), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_only_in_case_are_found_once() {
+        let free = now() - HOUR;
+        let names = ["Job", "JOB", "job ", "other"];
+        let found = faults(&names.map(|name| record(name, OURS, free)));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].2.contains("\"Job\" and \"JOB\" and \"job \""),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn many_locks_do_not_flood_a_finding() {
+        let records: Vec<_> = (0..20)
+            .map(|i| record(&format!("job-{i:02}"), OURS, now() + 2 * LONGEST))
+            .collect();
+        let found = faults(&records);
+        assert!(found[0].2.ends_with("and 15 more"), "{found:?}");
+    }
+}
