@@ -60,6 +60,11 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
+    /// A warning about its connections.
+    pub(crate) fn unverified(&self) -> Option<String> {
+        self.connections.warning()
+    }
+
     /// Where its own connections lead, if the driver reports it.
     pub(crate) fn address(&self) -> Option<String> {
         self.connections.address()

@@ -16,6 +16,7 @@ mod attempt;
 mod builder;
 mod call;
 mod contended;
+mod diagnose;
 mod dialect;
 mod driver;
 mod failure;

@@ -63,6 +63,7 @@ impl Plans {
         let said = known.map_or_else(Vec::new, |plan| dialect.warnings(options, &plan.shape));
         for warning in dialect.warnings(options, &shape) {
             if !said.contains(&warning) {
+                let (_, warning) = warning;
                 tracing::warn!(table = %options.table, "{warning}");
             }
         }

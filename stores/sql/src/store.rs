@@ -1,10 +1,10 @@
 //! The protocol, common to all dialects: which statement is sent, and what its reply means.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Lease, ListRequest,
-    LockName, LockRecord, Migration, Owner, Slot, SlotEnd, listed,
+    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Lease,
+    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, listed,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, maybe, overtaken,
@@ -242,6 +242,19 @@ impl<B: Driver> Store for SqlStore<B> {
 
     async fn check(&self) -> Result<()> {
         self.call().check().await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        self.call().diagnose().await
+    }
+
+    async fn server_time(&self) -> Result<Option<SystemTime>> {
+        let name = LockName::new("check")?;
+        let row = self
+            .call()
+            .row(Step::Read, &self.values_of(&name, "", ""))
+            .await?;
+        Ok(row.server_time().map(instant))
     }
 
     /// Creates what is missing. If two processes migrate at the same time, both succeed, and each reports its own

@@ -51,12 +51,29 @@ pub(crate) struct Dialect {
     /// Server properties under which a crash can lose committed data, as they appear in [`Shape::server`], each with
     /// its warning.
     forgets: &'static [(&'static str, &'static str)],
-    other_warnings: fn(&Options, &Shape) -> Vec<String>,
+    other_warnings: fn(&Options, &Shape) -> Vec<(&'static str, String)>,
+    /// What `diagnose` checks on this server, in addition to the warnings.
+    pub(crate) checks: fn(&Options) -> Vec<Check>,
     /// Sets the dialect's own words ([`Pieces`]), including the step's own, unless the server needs no such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
     create_table: &'static str,
     /// Adds `{column}`, one of our own: 64 bits and nullable.
     add_column: &'static str,
+}
+
+/// The name of the checks about writes that a crash can lose.
+pub(crate) const DURABILITY: &str = "durability";
+
+/// A check that `diagnose` makes on the server.
+pub(crate) struct Check {
+    /// Its name. Several checks may have the same one.
+    pub(crate) name: &'static str,
+    /// An SQL expression that is true if something is wrong. Words like `{table}` are replaced.
+    pub(crate) condition: String,
+    /// What is wrong then; what to do.
+    pub(crate) wrong: &'static str,
+    /// What is the case otherwise.
+    pub(crate) well: &'static str,
 }
 
 const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
@@ -88,13 +105,37 @@ impl Dialect {
         !facts.any(|(fact, _)| shape.server.contains(fact))
     }
 
-    /// Warnings about a table or server that works, but not as its users may expect. Each is logged once.
-    pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<String> {
+    /// Warnings about a table or server that works, but not as its users may expect, each with the name of its check.
+    /// Each is logged once.
+    pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<(&'static str, String)> {
         let facts = self.forgets.iter();
         let found = facts.filter(|(fact, _)| shape.server.contains(fact));
-        let warnings = found.map(|(_, warning)| (*warning).to_owned());
+        let warnings = found.map(|(_, warning)| (DURABILITY, (*warning).to_owned()));
         let others = (self.other_warnings)(options, shape);
         warnings.chain(others).collect()
+    }
+
+    /// Returns one row, whose name is empty unless the condition holds.
+    pub(crate) fn condition(&self, options: &Options, condition: &str) -> Statement {
+        let text = format!("SELECT CASE WHEN {condition} THEN 'x' ELSE '' END");
+        let text = Pieces::of_table(self, options).expand(&text);
+        Statement::new(self.placeholders, &text, &[Field::Name])
+    }
+
+    /// Statements that need the same rights and the same server as those of a lock, and change nothing.
+    pub(crate) fn rehearsals(&self, options: &Options, shape: &Shape) -> [Statement; 2] {
+        let mut columns = "{name}, {until}, {at}, {by}".to_owned();
+        let mut same = "{until} = {until}, {at} = {at}, {by} = {by}".to_owned();
+        for (_, column) in shape.extras.columns().filter(|(there, _)| *there) {
+            columns.push_str(&format!(", {column}"));
+            same.push_str(&format!(", {column} = {column}"));
+        }
+        let insert = format!(
+            "INSERT INTO {{table}} ({columns}) SELECT {columns} FROM {{table}} WHERE 1 = 0"
+        );
+        let update = format!("UPDATE {{table}} SET {same} WHERE 1 = 0");
+        let pieces = Pieces::of_table(self, options);
+        [insert, update].map(|text| Statement::new(self.placeholders, &pieces.expand(&text), &[]))
     }
 
     pub(crate) fn statements(&self, options: &Options, shape: &Shape) -> Statements {

@@ -47,7 +47,7 @@ mod statements;
 use std::time::{Duration, UNIX_EPOCH};
 
 use self::statements::SERVER_MICROS;
-use super::Dialect;
+use super::{Check, Dialect};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -142,6 +142,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         ),
     ],
     other_warnings,
+    checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
     add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
@@ -214,35 +215,83 @@ fn longest_lease(options: &Options, shape: &Shape) -> Duration {
     Duration::from_secs(left.as_secs() / 86_400 * 86_400)
 }
 
-fn other_warnings(options: &Options, shape: &Shape) -> Vec<String> {
+fn checks(options: &Options) -> Vec<Check> {
+    let schema = match &options.table.schema {
+        Some(schema) => format!("'{}'", schema.as_str()),
+        None => "DATABASE()".to_owned(),
+    };
+    let table = options.table.name.as_str();
+    vec![
+        Check {
+            name: "engine",
+            condition: format!(
+                "EXISTS (SELECT 1 FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = {schema} \
+                 AND t.TABLE_NAME = '{table}' AND LOWER(t.ENGINE) <> 'innodb')"
+            ),
+            wrong: "the table's storage engine is not InnoDB: a crash can lose or damage locks, \
+                    and writers may block each other; run ALTER TABLE … ENGINE=InnoDB",
+            well: "the table's storage engine is InnoDB",
+        },
+        Check {
+            name: "triggers",
+            condition: format!(
+                "EXISTS (SELECT 1 FROM information_schema.TRIGGERS g \
+                 WHERE g.EVENT_OBJECT_SCHEMA = {schema} AND g.EVENT_OBJECT_TABLE = '{table}')"
+            ),
+            wrong: "the table has triggers: one that changes a write breaks locks, and each of \
+                    them slows every lock down; drop them, or make sure that they change nothing",
+            well: "the table has no triggers",
+        },
+        // Users without the privilege PROCESS see only their own sessions.
+        Check {
+            name: "replicas",
+            condition: "EXISTS (SELECT 1 FROM information_schema.PROCESSLIST p \
+                        WHERE p.COMMAND LIKE 'Binlog Dump%') AND NOT EXISTS (SELECT 1 \
+                        FROM /*M! information_schema.SESSION_VARIABLES */ \
+                        /*!50700 performance_schema.session_variables */ v \
+                        WHERE LOWER(v.VARIABLE_NAME) IN ('rpl_semi_sync_master_enabled', \
+                        'rpl_semi_sync_source_enabled') AND v.VARIABLE_VALUE = 'ON')"
+                .to_owned(),
+            wrong: "commits do not wait for the replicas: after a failover, the new primary can \
+                    lack the last locks, tokens and slots, and another process can take a held \
+                    lock; use semisynchronous replication if two runs would do harm",
+            well: "no replica that a commit does not wait for",
+        },
+    ]
+}
+
+fn other_warnings(options: &Options, shape: &Shape) -> Vec<(&'static str, String)> {
     let says = |fact: &str| shape.server.contains(fact);
     let mut warnings = Vec::new();
     if says(LOGS_STATEMENTS) {
-        warnings.push(
+        warnings.push((
+            "replicas",
             "the server replicates statements (binlog_format=STATEMENT): leases are judged by the \
              time at which a statement began, so that replicas get the same result; set \
              binlog_format=ROW"
                 .to_owned(),
-        );
+        ));
     }
     if has_instants(shape) && says(NOT_UTC) && options.shared_session_zone.is_none() {
-        warnings.push(format!(
+        let warning = format!(
             "TIMESTAMP columns on a server ({}): Rust services agree with each other, but Java \
              ShedLock on this table writes instants shifted by the offset of its sessions, and \
              Java and Rust would not exclude each other; if Java uses the table, set \
              shared_session_zone to the zone of its sessions, otherwise to +00:00, which ends this \
              warning",
             shape.server
-        ));
+        );
+        warnings.push(("zone", warning));
     }
     let is_one_of_several = says(GALERA) || says(GROUP);
     if is_one_of_several && options.server_skew.is_zero() && !options.time.is_client() {
-        warnings.push(
+        warnings.push((
+            "cluster",
             "several servers judge leases of this table (Galera or group replication), each by its \
              own clock: two clocks that differ by more than the runtime's margin can grant one \
              lock twice; keep the clocks in sync, and set server_skew to their largest skew"
                 .to_owned(),
-        );
+        ));
     }
     warnings
 }

@@ -282,7 +282,7 @@ fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named
     let mut shape = MYSQL.assumed.clone();
     shape.server = format!("10.11, sessions start with time_zone +05:30, {NOT_UTC}");
     let warnings = MYSQL.warnings(&options(|_| {}), &shape);
-    let [warning] = &warnings[..] else {
+    let [("zone", warning)] = &warnings[..] else {
         panic!("one thing matters: {warnings:?}");
     };
     assert!(
@@ -316,7 +316,7 @@ fn writers_side_by_side_bring_a_warning_until_their_skew_is_set() {
     for fact in [GALERA, GROUP] {
         shape.server = format!("10.11, {fact}");
         let warnings = MYSQL.warnings(&options(|_| {}), &shape);
-        assert!(warnings[0].contains("server_skew"), "{warnings:?}");
+        assert!(warnings[0].1.contains("server_skew"), "{warnings:?}");
         let set = options(|settings| settings.server_skew = Duration::from_secs(1));
         assert!(MYSQL.warnings(&set, &shape).is_empty());
         let by_clients = options(|settings| settings.time = TimeMode::client());

@@ -31,7 +31,7 @@ mod statements;
 use shedlock_store::HUNDRED_YEARS;
 
 use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Dialect};
+use super::{ADD_COLUMN, Check, Dialect};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -83,6 +83,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         ),
     ],
     other_warnings: |_, _| Vec::new(),
+    checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
     add_column: ADD_COLUMN,
@@ -114,6 +115,51 @@ fn probe(_: &Options) -> String {
          WHERE a.attrelid = pg_catalog.to_regclass('{{table}}') \
          AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
     )
+}
+
+fn checks(_: &Options) -> Vec<Check> {
+    let check = |name, condition: &str, wrong, well| Check {
+        name,
+        condition: condition.to_owned(),
+        wrong,
+        well,
+    };
+    vec![
+        check(
+            "synchronous-commit",
+            "pg_catalog.current_setting('synchronous_commit') = 'off'",
+            "sessions of this user have synchronous_commit=off: locks wait for the disk anyway, \
+             but a crash of the server can lose unlocks and what your jobs have written; set \
+             synchronous_commit=on for this user, this database or the server",
+            "commits wait for the server's disk (synchronous_commit)",
+        ),
+        check(
+            "replicas",
+            "EXISTS (SELECT 1 FROM pg_catalog.pg_stat_replication) \
+             AND pg_catalog.current_setting('synchronous_standby_names') = ''",
+            "commits do not wait for the standbys: after a failover, the new primary can lack the \
+             last locks, tokens and slots, and another process can take a held lock; set \
+             synchronous_standby_names if two runs would do harm",
+            "no standby that a commit does not wait for",
+        ),
+        check(
+            "row-security",
+            "pg_catalog.row_security_active(pg_catalog.to_regclass('{table}'))",
+            "row-level security is active for this user: a lock whose row the policies hide can \
+             neither be taken nor shown; disable row-level security on the table, or grant this \
+             user BYPASSRLS",
+            "no row-level security hides locks from this user",
+        ),
+        check(
+            "triggers",
+            "EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g \
+             WHERE g.tgrelid = pg_catalog.to_regclass('{table}') \
+             AND NOT g.tgisinternal AND g.tgenabled <> 'D')",
+            "the table has triggers: one that changes or discards a write breaks locks, and each \
+             of them slows every lock down; drop them, or make sure that they change nothing",
+            "the table has no triggers",
+        ),
+    ]
 }
 
 fn text(column: &Column, _: bool) -> Result<bool, &'static str> {

@@ -89,6 +89,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
         ),
     ],
     other_warnings: |_, _| Vec::new(),
+    checks: |_| Vec::new(),
     pieces,
     create_table: CREATE_TABLE,
     add_column: ADD_COLUMN,
