@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, FromRedisValue, Value, cmd};
-use shedlock_core::{ErrorKind, LockName, SystemClock, answered_within};
+use shedlock_core::{ErrorKind, Finding, Level, LockName, SystemClock, answered_within};
 use shedlock_store::{Result, configuration, unavailable};
 
 use crate::codec::{instant, malformed};
@@ -53,10 +53,15 @@ impl Connections {
 
     /// Whether every command is synced to disk. False if the server does not report it.
     async fn syncs_always(&self, node: &Node) -> bool {
+        self.appendfsync(node).await.as_deref() == Some("always")
+    }
+
+    /// When commands are synced to disk, if the server reports it.
+    async fn appendfsync(&self, node: &Node) -> Option<String> {
         let mut config = cmd("CONFIG");
         config.arg("GET").arg("appendfsync");
         let settings: Result<Vec<String>, _> = self.ask(node, &config).await;
-        settings.is_ok_and(|settings| settings.iter().any(|value| value == "always"))
+        settings.ok()?.pop()
     }
 
     /// The names of all locks, in byte order and without duplicates. This scans every key of the database.
@@ -103,15 +108,49 @@ impl RedisStore {
         self.durable.store(is_durable, Ordering::Relaxed);
         let is_unconfirmed = replicas > 0 && self.confirmation.is_none();
         if is_unconfirmed && !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                replicas,
-                "locks are granted without waiting for the server's replicas: after a failover a \
-                 replica may lack the last locks, tokens and slots, and another process can take a \
-                 held lock; set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL \
-                 database if two runs would do harm"
-            );
+            tracing::warn!(replicas, "{UNCONFIRMED}");
         }
         Ok(())
+    }
+
+    /// What the settings of the server, or of each server of a cluster, mean for locks.
+    pub(crate) async fn diagnose_servers(&self) -> Result<Vec<Finding>> {
+        let connections = &self.connections;
+        let mut findings = Vec::new();
+        for node in connections.nodes().await? {
+            let info: String = connections.ask(&node, &cmd("INFO")).await?;
+            let appendfsync = connections.appendfsync(&node).await;
+            let info = Info(&info);
+            let found = info.findings(appendfsync.as_deref(), self.confirmation.is_some());
+            let place = node.as_ref().and_then(address);
+            findings.extend(found.into_iter().map(|found| match &place {
+                Some(place) => found.about(place),
+                None => found,
+            }));
+        }
+        Ok(findings)
+    }
+}
+
+// What is wrong; what to do.
+const UNCONFIRMED: &str = "locks are granted without waiting for the server's replicas: after a \
+    failover a replica may lack the last locks, tokens and slots, and another process can take a \
+    held lock; set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL database if \
+    two runs would do harm";
+const EVICTS: &str = "the server evicts keys when its memory is full (maxmemory-policy), and an \
+    evicted lock is free; set it to noeviction, or keep locks apart from caches";
+const NOT_APPENDED: &str = "the server appends no commands to a file (appendonly=no): a crash or \
+    restart loses locks, tokens and slots; set appendonly=yes and appendfsync=always";
+const SYNCED_LATER: &str = "the server syncs its append-only file later than it replies: a crash \
+    can lose the last locks, tokens and slots; set appendfsync=always";
+
+/// The address of one server of a cluster.
+fn address(node: &RoutingInfo) -> Option<String> {
+    match node {
+        RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port }) => {
+            Some(format!("{host}:{port}"))
+        }
+        _ => None,
     }
 }
 
@@ -158,18 +197,51 @@ impl<'a> Info<'a> {
         } else if self.get("redis_version").is_some_and(is_too_old) {
             "the server is older than Redis 6.2, which locks need: upgrade it"
         } else {
-            let policy = self.get("maxmemory_policy").unwrap_or("noeviction");
-            let is_bounded = self.get("maxmemory").is_some_and(|bytes| bytes != "0");
-            if is_bounded && policy != "noeviction" {
-                tracing::warn!(
-                    policy,
-                    "the server evicts keys when its memory is full (maxmemory-policy), and an \
-                     evicted lock is free: set it to noeviction, or keep locks apart from caches"
-                );
+            if let Some(policy) = self.evicts() {
+                tracing::warn!(policy, "{EVICTS}");
             }
             return Ok(());
         };
         Err(configuration(refused))
+    }
+
+    /// The policy by which the server deletes keys when its memory is full, unless it never does.
+    fn evicts(&self) -> Option<&'a str> {
+        let is_bounded = self.get("maxmemory").is_some_and(|bytes| bytes != "0");
+        self.get("maxmemory_policy")
+            .filter(|policy| is_bounded && *policy != "noeviction")
+    }
+
+    fn findings(&self, appendfsync: Option<&str>, is_confirmed: bool) -> [Finding; 4] {
+        let version = self.get("redis_version").unwrap_or("of unknown version");
+        let checked = |check, fault: Option<&str>, well: &str| match fault {
+            Some(fault) => Finding::from_text(check, Level::Warning, fault),
+            None => Finding::ok(check, well),
+        };
+        let durability = match (self.get("aof_enabled"), appendfsync) {
+            (Some("1"), Some("always")) => None,
+            (Some("1"), _) => Some(SYNCED_LATER),
+            _ => Some(NOT_APPENDED),
+        };
+        let replicas = self.number("connected_slaves").unwrap_or(0_u32);
+        [
+            Finding::ok("version", format!("redis {version}")),
+            checked(
+                "eviction",
+                self.evicts().map(|_| EVICTS),
+                "the server does not evict keys",
+            ),
+            checked(
+                "durability",
+                durability,
+                "commands are on disk before they are confirmed",
+            ),
+            checked(
+                "replicas",
+                Some(UNCONFIRMED).filter(|_| replicas > 0 && !is_confirmed),
+                "no replica that a lock does not wait for",
+            ),
+        ]
     }
 }
 

@@ -8,8 +8,8 @@ use futures_util::future::ready;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
-    ExtendRequest, Extension, Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    LockState, Retries, Slot, SlotEnd, answered_within, listed,
+    ExtendRequest, Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName,
+    LockRecord, LockState, Retries, Slot, SlotEnd, answered_within, listed,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Result, Seen, Store,
@@ -374,6 +374,16 @@ impl Store for RedisStore {
 
     async fn check(&self) -> Result<()> {
         self.check_servers().await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        self.diagnose_servers().await
+    }
+
+    async fn server_time(&self) -> Result<Option<SystemTime>> {
+        let name = LockName::new("check")?;
+        let (found, _) = self.run(&scripts::INSPECT, &name, &[""; 0], None).await?;
+        Ok(Some(found.now).filter(|now| *now > UNIX_EPOCH))
     }
 }
 
