@@ -14,7 +14,7 @@ use crate::store;
 use crate::terminal::Terminal;
 
 /// Commands with settings, each with the least that its command line needs.
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 9] = [
     &["run", "--name", "x", "--", "x"],
     &["list"],
     &["show", "x"],
@@ -22,6 +22,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["resume", "x"],
     &["unlock", "x", "--force"],
     &["slot", "reset", "x"],
+    &["doctor"],
     &["migrate"],
 ];
 

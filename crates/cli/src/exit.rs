@@ -7,6 +7,8 @@ use shedlock::{Error, ErrorKind};
 /// The requested item does not exist: `show` found no lock of this name, `unlock` nothing to free, `slot reset` nothing
 /// to set.
 pub(crate) const ABSENT: u8 = 1;
+/// `doctor` found an error in the store, or cannot reach it.
+pub(crate) const FAULTY: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
 /// The store failed. The command was not started.

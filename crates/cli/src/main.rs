@@ -9,6 +9,7 @@ compile_error!(
 mod args;
 mod clock;
 mod config;
+mod doctor;
 mod exit;
 #[cfg(test)]
 mod fuzz;
@@ -65,7 +66,8 @@ fn start() -> ExitCode {
     };
     terminal::set_style(cli.voice.log_format, cli.voice.verbose);
     let terminal = Terminal::new(cli.voice.quiet);
-    terminal.listen_to_logs();
+    let has_findings = matches!(cli.command, Command::Doctor(_));
+    terminal.listen_to_logs(has_findings);
     execute(&cli.command, terminal)
         .unwrap_or_else(|failure| terminal.failure(&failure, cli.command.has_json_results()))
 }
@@ -97,6 +99,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Slot(args) => match &args.command {
                 SlotCommand::Reset(args) => slot::reset(args, terminal).await,
             },
+            Command::Doctor(args) => doctor::doctor(args, terminal).await,
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
             Command::Config(args) => config::config(args, terminal),
             Command::Completions(args) => generate::completions(args, terminal),

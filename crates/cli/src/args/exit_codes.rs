@@ -14,6 +14,19 @@ pub(super) fn of_store(absent: Option<&str>) -> String {
     ])
 }
 
+/// The codes of `doctor`, for which a store that fails is a result.
+pub(super) fn of_doctor() -> String {
+    table(&[
+        (
+            "0",
+            Some("no error was found, and with --strict no warning"),
+        ),
+        ("1", Some("an error was found, or with --strict a warning")),
+        ("2", Some(USAGE)),
+        ("70", Some(INTERNAL)),
+    ])
+}
+
 /// The codes of a command without a store.
 pub(super) fn of_none() -> String {
     table(&[

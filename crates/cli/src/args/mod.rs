@@ -1,5 +1,6 @@
 //! The command line.
 
+mod doctor;
 mod exit_codes;
 mod list;
 mod parse;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 
 use crate::settings::{Settings, StoreSetting};
 use crate::terminal::LogFormat;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use parse::{
     AT_LEAST, AT_MOST, Wrong, has_json_results, log_format, matches_of, of_log_format, origin,
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     Unlock(UnlockArgs),
     Slot(SlotArgs),
+    Doctor(DoctorArgs),
     Migrate(MigrateArgs),
     Config(ConfigArgs),
     Completions(CompletionsArgs),
@@ -67,6 +70,7 @@ impl Command {
             Self::Slot(args) => match &mut args.command {
                 SlotCommand::Reset(args) => &mut args.store,
             },
+            Self::Doctor(args) => &mut args.store,
             Self::Migrate(args) => &mut args.store,
             Self::Config(args) => &mut args.store,
             Self::Completions(_) | Self::Man(_) => return None,
@@ -85,6 +89,7 @@ impl Command {
             Self::Slot(args) => match &args.command {
                 SlotCommand::Reset(args) => args.output,
             },
+            Self::Doctor(args) => args.output,
             Self::Migrate(args) => args.output,
             Self::Config(args) => args.output,
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use serde::Serialize;
-use shedlock::{LockRecord, Migration, Pause, Slot};
+use shedlock::{Finding, LockRecord, Migration, Pause, Slot};
 
 use super::Setting;
 use crate::exit::Failure;
@@ -65,6 +65,21 @@ struct ResumedLocks<'a> {
     store: &'a str,
     resumed_by: &'a str,
     resumed: Vec<Lock<'a>>,
+}
+
+#[derive(Serialize)]
+struct Findings<'a> {
+    version: u32,
+    store: Option<&'a str>,
+    findings: Vec<Found<'a>>,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    check: &'a str,
+    level: String,
+    message: Cow<'a, str>,
+    remedy: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
@@ -203,6 +218,20 @@ pub(super) fn resumed(store: &str, locks: &[LockRecord], by: &str) -> String {
     })
 }
 
+pub(super) fn findings(store: Option<&str>, findings: &[Finding]) -> String {
+    let findings = findings.iter().map(|finding| Found {
+        check: finding.check,
+        level: finding.level.to_string(),
+        message: redact(&finding.message),
+        remedy: finding.remedy.as_deref().map(redact),
+    });
+    text(&Findings {
+        version: VERSION,
+        store,
+        findings: findings.collect(),
+    })
+}
+
 pub(super) fn migration(store: &str, migration: &Migration) -> String {
     text(&Changes {
         version: VERSION,
@@ -324,6 +353,13 @@ mod tests {
             slot_reset("sqlite", None, Some(Slot::at(at).unwrap())),
             "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"last_slot\": \
              \"2027-01-15T08:00:00.25Z\",\n  \"lock\": null\n}\n"
+        );
+        let finding = Finding::warning("clock", "off", "set it");
+        assert_eq!(
+            findings(None, &[finding]),
+            "{\n  \"version\": 1,\n  \"store\": null,\n  \"findings\": [\n    {\n      \
+             \"check\": \"clock\",\n      \"level\": \"warning\",\n      \"message\": \
+             \"off\",\n      \"remedy\": \"set it\"\n    }\n  ]\n}\n"
         );
         let failed = Failure::usage("no \"x\" in nats://geheim@h");
         assert_eq!(

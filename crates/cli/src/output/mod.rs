@@ -1,6 +1,7 @@
 //! The output of `list`, `show`, `unlock`, `slot` and `migrate`.
 
 mod columns;
+mod findings;
 mod json;
 mod table;
 mod visible;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
-use shedlock::{LockName, LockRecord, LockState, Migration, Slot};
+use shedlock::{Finding, LockName, LockRecord, LockState, Migration, Slot};
 
 use crate::args::Format;
 use crate::exit::Failure;
@@ -92,6 +93,14 @@ pub(crate) fn resumed(store: &str, locks: &[LockRecord], by: &str, format: Forma
     match format {
         Format::Table => locks.iter().map(|lock| table::resumed(lock, by)).collect(),
         Format::Json => json::resumed(store, locks, by),
+    }
+}
+
+/// What the checks of a store found. Without a store's name: it cannot be reached.
+pub(crate) fn findings(store: Option<&str>, found: &[Finding], format: Format) -> String {
+    match format {
+        Format::Table => findings::table(found),
+        Format::Json => json::findings(store, found),
     }
 }
 

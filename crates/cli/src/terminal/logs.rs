@@ -15,10 +15,13 @@ use tracing_subscriber::registry::LookupSpan;
 use super::line::Line;
 
 /// Prints warnings, or more with each `-v`.
-pub(super) fn listen(is_quiet: bool, verbosity: u8) {
+pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool) {
     let levels = match (is_quiet, verbosity) {
         // What a store's client logs is in the error, if it matters.
         (true, _) => Targets::new().with_target("shedlock", LevelFilter::ERROR),
+        (false, 0) if has_findings => Targets::new()
+            .with_target("shedlock", LevelFilter::ERROR)
+            .with_target("shedlock_core", LevelFilter::WARN),
         (false, 0) => Targets::new().with_target("shedlock", LevelFilter::WARN),
         // Events of the lock, but not every statement that is sent for it.
         (false, 1) => Targets::new()

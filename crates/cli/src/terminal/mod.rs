@@ -156,8 +156,9 @@ impl Terminal {
         failure.code()
     }
 
-    /// Sends the libraries' log to stderr too: warnings, or more with each `-v`.
-    pub(crate) fn listen_to_logs(self) {
-        logs::listen(self.is_quiet, style().verbosity);
+    /// Sends the libraries' log to stderr too: warnings, or more with each `-v`. If the result has
+    /// the stores' warnings as findings, they are not repeated.
+    pub(crate) fn listen_to_logs(self, has_findings: bool) {
+        logs::listen(self.is_quiet, style().verbosity, has_findings);
     }
 }

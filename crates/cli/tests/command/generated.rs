@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 
 use super::common::{Sandbox, done};
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "shedlock.1",
     "shedlock-completions.1",
     "shedlock-config.1",
+    "shedlock-doctor.1",
     "shedlock-list.1",
     "shedlock-man.1",
     "shedlock-migrate.1",
@@ -151,7 +152,7 @@ fn a_wrong_file_with_settings_does_not_matter_to_what_is_generated() {
 }
 
 /// The commands, as they are typed.
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 13] = [
     &["run"],
     &["list"],
     &["show"],
@@ -160,6 +161,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["unlock"],
     &["slot"],
     &["slot", "reset"],
+    &["doctor"],
     &["migrate"],
     &["config"],
     &["completions"],

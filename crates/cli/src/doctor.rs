@@ -1,0 +1,46 @@
+//! `shedlock doctor`: what can make locks in this store fail or surprise their users.
+
+use std::process::ExitCode;
+
+use shedlock::{Finding, Level};
+
+use crate::args::DoctorArgs;
+use crate::exit::{FAULTY, Failure, STORE};
+use crate::output;
+use crate::store::Store;
+use crate::terminal::Terminal;
+
+/// Prints the findings about the store. A store that cannot be reached or used is a finding too.
+pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let (store, findings) = match Store::open_existing(&args.store, terminal).await {
+        Ok(store) => {
+            let diagnosis = store.provider().diagnose().await;
+            let findings =
+                diagnosis.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
+            (Some(store), findings)
+        }
+        Err(failure) if failure.number() == STORE => {
+            let check = if failure.may_pass() {
+                "reachable"
+            } else {
+                "setup"
+            };
+            (
+                None,
+                vec![Finding::from_text(check, Level::Error, failure.message())],
+            )
+        }
+        Err(failure) => return Err(failure),
+    };
+    let name = store.as_ref().map(|store| store.provider().store());
+    terminal.print(&output::findings(name, &findings, args.output.format))?;
+    let bad = if args.strict {
+        Level::Warning
+    } else {
+        Level::Error
+    };
+    if findings.iter().any(|finding| finding.level >= bad) {
+        return Ok(ExitCode::from(FAULTY));
+    }
+    Ok(ExitCode::SUCCESS)
+}

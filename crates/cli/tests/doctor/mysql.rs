@@ -1,0 +1,169 @@
+//! MariaDB and MySQL.
+
+use shedlock_conformance::support::{OwnServer, server_if_any, unique};
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
+
+use super::common::{Sandbox, done};
+use super::doctor;
+
+/// A database with a lock table, and a user of its own.
+struct Room {
+    connection: MySqlConnection,
+    name: String,
+    url: String,
+}
+
+impl Room {
+    async fn in_server(server: &str) -> Self {
+        let name: String = unique("doctor").chars().take(32).collect();
+        let connection = MySqlConnection::connect(server).await.unwrap();
+        let url = server.replacen("root@", &format!("{name}:x@"), 1);
+        let url = url.replacen("/mysql", &format!("/{name}"), 1);
+        let mut room = Self {
+            connection,
+            name,
+            url,
+        };
+        room.run("CREATE DATABASE {user}").await;
+        room.run("CREATE USER {user} IDENTIFIED BY 'x'").await;
+        room.run("GRANT ALL ON {user}.* TO {user}").await;
+        let arguments = ["migrate", "--store", &room.url];
+        let migrated = done(&mut Sandbox::new().bare(&arguments));
+        assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+        room
+    }
+
+    /// Runs this statement as the administrator. `{user}` is the user, and also the database.
+    async fn run(&mut self, statement: &str) {
+        let text = AssertSqlSafe(statement.replace("{user}", &self.name));
+        let ran = sqlx::raw_sql(text).execute(&mut self.connection).await;
+        ran.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
+/// The servers that this machine has.
+fn servers() -> impl Iterator<Item = String> {
+    ["SHEDLOCK_TEST_MARIADB", "SHEDLOCK_TEST_MYSQL"]
+        .into_iter()
+        .filter_map(server_if_any)
+}
+
+#[tokio::test]
+async fn a_healthy_server_has_no_faults() {
+    for server in servers() {
+        let room = Room::in_server(&server).await;
+        doctor(&room.url).is_healthy();
+    }
+}
+
+#[tokio::test]
+async fn no_fault_in_a_right_or_the_table_is_missed() {
+    for (statements, check, level, words) in [
+        (
+            &[
+                "REVOKE ALL ON {user}.* FROM {user}",
+                "GRANT SELECT, INSERT ON {user}.* TO {user}",
+            ][..],
+            "privileges",
+            "error",
+            "lacks a privilege",
+        ),
+        (
+            &["ALTER TABLE {user}.shedlock ENGINE=MyISAM"],
+            "engine",
+            "warning",
+            "ENGINE=InnoDB",
+        ),
+        (
+            &["ALTER TABLE {user}.shedlock DROP PRIMARY KEY"],
+            "setup",
+            "error",
+            "primary key",
+        ),
+        (
+            &["ALTER TABLE {user}.shedlock DROP COLUMN shedlock_slot"],
+            "columns",
+            "warning",
+            "shedlock migrate",
+        ),
+        (
+            &[
+                "CREATE TRIGGER {user}.t BEFORE UPDATE ON {user}.shedlock FOR EACH ROW \
+               SET NEW.locked_by = LOWER(NEW.locked_by)",
+            ],
+            "triggers",
+            "warning",
+            "drop them",
+        ),
+        (
+            &[
+                "INSERT INTO {user}.shedlock (name, lock_until, locked_at, locked_by) VALUES \
+               ('a', UTC_TIMESTAMP() + INTERVAL 3 HOUR, UTC_TIMESTAMP() + INTERVAL 2 HOUR, \
+               'web-3')",
+            ],
+            "acquired",
+            "error",
+            "time zone",
+        ),
+    ] {
+        for server in servers() {
+            let mut room = Room::in_server(&server).await;
+            for statement in statements {
+                room.run(statement).await;
+            }
+            doctor(&room.url).has_only(check, level, words);
+        }
+    }
+}
+
+/// Settings of the whole server.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_fault_in_a_setting_of_the_server_is_missed() {
+    if server_if_any("SHEDLOCK_TEST_MARIADB").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let server = OwnServer::start("mariadb", &["--log-bin", "--sync-binlog=1"]).unwrap();
+    let mut room = Room::in_server(server.url()).await;
+    for (fault, repair, check, level, words) in [
+        (
+            "innodb_flush_log_at_trx_commit = 2",
+            "innodb_flush_log_at_trx_commit = 1",
+            "durability",
+            "warning",
+            "innodb_flush_log_at_trx_commit=1",
+        ),
+        (
+            "sync_binlog = 0",
+            "sync_binlog = 1",
+            "durability",
+            "warning",
+            "sync_binlog=1",
+        ),
+        (
+            "binlog_format = STATEMENT",
+            "binlog_format = MIXED",
+            "replicas",
+            "warning",
+            "binlog_format=ROW",
+        ),
+        (
+            "time_zone = '+05:30'",
+            "time_zone = '+00:00'",
+            "zone",
+            "warning",
+            "shared_session_zone",
+        ),
+        (
+            "read_only = ON",
+            "read_only = OFF",
+            "privileges",
+            "error",
+            "primary",
+        ),
+    ] {
+        room.run(&format!("SET GLOBAL {fault}")).await;
+        doctor(&room.url).has_only(check, level, words);
+        room.run(&format!("SET GLOBAL {repair}")).await;
+        doctor(&room.url).is_healthy();
+    }
+}

@@ -1,0 +1,148 @@
+//! PostgreSQL.
+
+use shedlock_conformance::support::{OwnServer, server_if_any, unique};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::common::{Sandbox, done};
+use super::doctor;
+
+/// A schema with a lock table, and a user of its own, whose rights and settings the test may change.
+struct Room {
+    connection: PgConnection,
+    name: String,
+    url: String,
+}
+
+impl Room {
+    async fn in_server(server: &str) -> Self {
+        let name = unique("doctor");
+        let connection = PgConnection::connect(server).await.unwrap();
+        let url = format!("{server}?schema={name}");
+        let url = url.replacen("postgres@", &format!("{name}@"), 1);
+        let mut room = Self {
+            connection,
+            name,
+            url,
+        };
+        room.run("CREATE ROLE {user} LOGIN; CREATE SCHEMA {user} AUTHORIZATION {user}")
+            .await;
+        let arguments = ["migrate", "--store", &room.url];
+        let migrated = done(&mut Sandbox::new().bare(&arguments));
+        assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+        room
+    }
+
+    /// None if the run is restricted to other stores.
+    async fn new() -> Option<Self> {
+        Some(Self::in_server(&server_if_any("SHEDLOCK_TEST_POSTGRES")?).await)
+    }
+
+    /// Runs these statements as the administrator. `{user}` is the user, and also the schema.
+    async fn run(&mut self, statements: &str) {
+        let text = AssertSqlSafe(statements.replace("{user}", &self.name));
+        let ran = sqlx::raw_sql(text).execute(&mut self.connection).await;
+        ran.unwrap_or_else(|error| panic!("{statements}: {error}"));
+    }
+}
+
+#[tokio::test]
+async fn a_healthy_server_has_no_faults() {
+    let Some(room) = Room::new().await else {
+        return;
+    };
+    doctor(&room.url).is_healthy();
+}
+
+#[tokio::test]
+async fn no_fault_in_a_setting_a_right_or_the_table_is_missed() {
+    for (statements, check, level, words) in [
+        (
+            "ALTER ROLE {user} SET synchronous_commit = off",
+            "synchronous-commit",
+            "warning",
+            "synchronous_commit=on",
+        ),
+        (
+            "ALTER TABLE {user}.shedlock SET UNLOGGED",
+            "durability",
+            "warning",
+            "SET LOGGED",
+        ),
+        (
+            "ALTER ROLE {user} SET default_transaction_read_only = on",
+            "privileges",
+            "error",
+            "primary",
+        ),
+        (
+            "ALTER TABLE {user}.shedlock OWNER TO CURRENT_USER; \
+             GRANT SELECT, INSERT ON {user}.shedlock TO {user}",
+            "privileges",
+            "error",
+            "lacks a privilege",
+        ),
+        (
+            "ALTER TABLE {user}.shedlock OWNER TO CURRENT_USER; \
+             GRANT SELECT, INSERT, UPDATE ON {user}.shedlock TO {user}; \
+             ALTER TABLE {user}.shedlock ENABLE ROW LEVEL SECURITY",
+            "row-security",
+            "warning",
+            "BYPASSRLS",
+        ),
+        (
+            "CREATE TRIGGER t BEFORE UPDATE ON {user}.shedlock FOR EACH ROW \
+             EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            "triggers",
+            "warning",
+            "drop them",
+        ),
+        (
+            "ALTER TABLE {user}.shedlock DROP CONSTRAINT shedlock_pkey",
+            "setup",
+            "error",
+            "primary key",
+        ),
+        (
+            "ALTER TABLE {user}.shedlock ALTER locked_at TYPE date",
+            "setup",
+            "error",
+            "timestamp",
+        ),
+        (
+            "ALTER TABLE {user}.shedlock DROP COLUMN shedlock_fencing_token",
+            "columns",
+            "warning",
+            "shedlock migrate",
+        ),
+        (
+            "INSERT INTO {user}.shedlock VALUES ('a', 'infinity', now(), 'web-3')",
+            "end",
+            "error",
+            "\"a\"",
+        ),
+        (
+            "INSERT INTO {user}.shedlock VALUES \
+             ('a', now() + interval '3h', now() + interval '2h', 'web-3')",
+            "acquired",
+            "error",
+            "usingDbTime()",
+        ),
+    ] {
+        let Some(mut room) = Room::new().await else {
+            return;
+        };
+        room.run(statements).await;
+        doctor(&room.url).has_only(check, level, words);
+    }
+}
+
+/// Settings of the whole server.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_fault_in_a_setting_of_the_server_is_missed() {
+    if server_if_any("SHEDLOCK_TEST_POSTGRES").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let server = OwnServer::start("postgres", &["-c", "fsync=off"]).unwrap();
+    let room = Room::in_server(server.url()).await;
+    doctor(&room.url).has_only("durability", "warning", "fsync=on");
+}

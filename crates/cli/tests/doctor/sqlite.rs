@@ -1,0 +1,148 @@
+//! A file, and the faults that a record can have in every store.
+
+use sqlx::{AssertSqlSafe, Connection as _};
+
+use super::common::{Sandbox, done};
+use super::{doctor, doctor_with};
+
+async fn run(sandbox: &Sandbox, statements: &str) {
+    let url = sandbox.store();
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    let text = AssertSqlSafe(statements.to_owned());
+    sqlx::raw_sql(text).execute(&mut connection).await.unwrap();
+}
+
+/// A row whose times are given in seconds from now. The rest are the columns that shedlock adds.
+fn row(name: &str, owner: &str, at: i64, until: i64, ours: &str) -> String {
+    let time = |seconds| format!("unixepoch() * 1000 + {seconds} * 1000");
+    format!(
+        "INSERT INTO shedlock VALUES ('{name}', {}, {}, '{owner}', {ours});",
+        time(until),
+        time(at)
+    )
+}
+
+const OURS: &str = "host/1/0123456789abcdef";
+const NONE: &str = "NULL, NULL, NULL, NULL";
+
+#[tokio::test]
+async fn a_healthy_file_has_no_faults() {
+    let sandbox = Sandbox::migrated();
+    doctor(&sandbox.store()).is_healthy();
+    let ran = done(&mut sandbox.run("a", "1m", "true"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    run(&sandbox, &row("java", "web-3", -10, 600, NONE)).await;
+    let report = doctor_with(&sandbox.store(), &["--strict"]);
+    report.is_healthy();
+    let java = report.findings.iter().find(|found| found.check == "java");
+    assert!(java.unwrap().message.contains("1 of 2"), "{report:?}");
+}
+
+#[tokio::test]
+async fn no_fault_in_a_record_is_missed() {
+    const HOUR: i64 = 3_600;
+    let slot = "7, (unixepoch() + 3600) * 1000000, NULL, NULL";
+    let open = "7, (unixepoch() - 9000) * 1000000, NULL, 5";
+    for (rows, check, level, words) in [
+        (
+            row("Job", OURS, -HOUR, -HOUR, NONE) + &row("job", OURS, -HOUR, -HOUR, NONE),
+            "names",
+            "warning",
+            "\"Job\" and \"job\"",
+        ),
+        (
+            row("a", OURS, 0, 20_000 * HOUR, NONE),
+            "end",
+            "error",
+            "shedlock unlock --force",
+        ),
+        (
+            row("a", "web-3", 2 * HOUR, 3 * HOUR, NONE),
+            "acquired",
+            "error",
+            "\"web-3\"",
+        ),
+        (
+            row("a", OURS, -HOUR, -HOUR, slot),
+            "slots",
+            "error",
+            "shedlock slot reset",
+        ),
+        (
+            row("a", OURS, -2 * HOUR, -2 * HOUR, open),
+            "open-slots",
+            "warning",
+            "attempts: 5",
+        ),
+    ] {
+        let sandbox = Sandbox::migrated();
+        run(&sandbox, &rows).await;
+        doctor(&sandbox.store()).has_only(check, level, words);
+    }
+}
+
+#[test]
+fn a_forgotten_pause_is_not_missed() {
+    let sandbox = Sandbox::migrated();
+    let paused = done(&mut sandbox.shedlock(&["pause", "a", "--reason", "moving"]));
+    assert_eq!(paused.code, 0, "{}", paused.stderr);
+    doctor(&sandbox.store()).has_only("paused", "warning", "(moving)");
+    let strict = doctor_with(&sandbox.store(), &["--strict"]);
+    assert_eq!(strict.code, 1, "{strict:?}");
+}
+
+#[tokio::test]
+async fn no_fault_in_the_table_is_missed() {
+    for (statements, check, level, words) in [
+        ("DROP TABLE shedlock", "setup", "error", "shedlock migrate"),
+        (
+            "ALTER TABLE shedlock DROP COLUMN shedlock_slot",
+            "columns",
+            "warning",
+            "shedlock_slot",
+        ),
+        (
+            "ALTER TABLE shedlock RENAME TO old; CREATE TABLE shedlock AS SELECT * FROM old",
+            "setup",
+            "error",
+            "primary key",
+        ),
+    ] {
+        let sandbox = Sandbox::migrated();
+        run(&sandbox, statements).await;
+        doctor(&sandbox.store()).has_only(check, level, words);
+    }
+}
+
+#[test]
+fn a_missing_file_is_found_and_not_created() {
+    let sandbox = Sandbox::new();
+    doctor(&sandbox.store()).has_only("setup", "error", "locks.db");
+    assert!(!sandbox.path("locks.db").exists());
+}
+
+#[test]
+fn people_get_one_line_per_check_and_a_summary() {
+    let sandbox = Sandbox::migrated();
+    done(&mut sandbox.shedlock(&["pause", "a"]));
+    let shown = done(&mut sandbox.shedlock(&["doctor"]));
+    assert_eq!((shown.code, &*shown.stderr), (0, ""));
+    let lines: Vec<_> = shown.stdout.lines().collect();
+    assert!(lines[0].starts_with("ok       setup"), "{}", shown.stdout);
+    let paused = lines
+        .iter()
+        .position(|line| line.starts_with("warning  paused"));
+    let remedy = lines[paused.unwrap() + 1].trim_start();
+    assert!(remedy.starts_with("-> run `shedlock resume"), "{remedy}");
+    assert!(lines.last().unwrap().ends_with("1 warning, 0 errors"));
+    assert_eq!(done(&mut sandbox.shedlock(&["doctor", "--strict"])).code, 1);
+    let wrong = sandbox.bare(&["doctor", "--store", "nosuch://h"]).output();
+    assert_eq!(wrong.unwrap().status.code(), Some(2));
+}
+
+/// Nothing listens on port 1.
+#[test]
+fn a_store_that_is_unreachable_is_a_finding() {
+    let report = doctor("postgres://127.0.0.1:1/x");
+    report.has_only("reachable", "error", "127.0.0.1:1");
+}
