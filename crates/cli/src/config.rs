@@ -14,8 +14,9 @@ use crate::store;
 use crate::terminal::Terminal;
 
 /// Commands with settings, each with the least that its command line needs.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 10] = [
     &["run", "--name", "x", "--", "x"],
+    &["hold", "x"],
     &["list"],
     &["show", "x"],
     &["pause", "x"],

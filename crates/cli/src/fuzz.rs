@@ -32,7 +32,8 @@ fn arguments(data: &[u8]) {
         Ok(cli) => {
             if let Command::Run(run) = cli.command {
                 assert!(!run.command.is_empty());
-                let _ = (run.lock(), run.defaults(), run.retries());
+                let claim = run.claim();
+                let _ = (claim.config(), claim.defaults(), run.retries());
                 if let Err(error) = run.schedule() {
                     is_refusal(&error, &[ErrorKind::InvalidInput]);
                 }

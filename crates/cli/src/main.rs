@@ -91,6 +91,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
     let done = runtime.block_on(async {
         match command {
             Command::Run(args) => run::run(args, terminal).await,
+            Command::Hold(args) => run::hold(args, terminal).await,
             Command::List(args) => list::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
             Command::Pause(args) => pause::pause(args, terminal).await,

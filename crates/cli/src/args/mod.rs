@@ -1,7 +1,9 @@
 //! The command line.
 
+mod claim;
 mod doctor;
 mod exit_codes;
+mod hold;
 mod list;
 mod parse;
 mod pause;
@@ -17,7 +19,9 @@ use clap_complete::Shell;
 
 use crate::settings::{Settings, StoreSetting};
 use crate::terminal::LogFormat;
+pub(crate) use claim::Claim;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use hold::HoldArgs;
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use parse::{
     AT_LEAST, AT_MOST, Wrong, has_json_results, log_format, matches_of, of_log_format, origin,
@@ -45,6 +49,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<RunArgs>),
+    Hold(HoldArgs),
     List(ListArgs),
     Show(ShowArgs),
     Pause(PauseArgs),
@@ -62,6 +67,7 @@ impl Command {
     fn store_mut(&mut self) -> Option<&mut StoreArgs> {
         Some(match self {
             Self::Run(args) => &mut args.store,
+            Self::Hold(args) => &mut args.store,
             Self::List(args) => &mut args.store,
             Self::Show(args) => &mut args.store,
             Self::Pause(args) => &mut args.store,
@@ -81,6 +87,7 @@ impl Command {
     pub(crate) fn has_json_results(&self) -> bool {
         let output = match self {
             Self::Run(_) | Self::Completions(_) | Self::Man(_) => return false,
+            Self::Hold(args) => args.output,
             Self::List(args) => args.output,
             Self::Show(args) => args.output,
             Self::Pause(args) => args.output,

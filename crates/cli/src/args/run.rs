@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use shedlock::scheduler::Schedule;
-use shedlock::{Error, LockConfig, LockDefaults, Retries};
+use shedlock::{Error, Retries};
 
-use super::{AT_LEAST, AT_MOST, StoreArgs, origin, values};
-use crate::exit::Failure;
-use crate::output;
+use super::{Claim, StoreArgs, values};
 
 const SCHEDULE: &str = "Schedule";
 
@@ -226,69 +224,24 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// The lock to acquire. Unset values use the store's defaults.
+    /// The lock to acquire.
     ///
     /// The maximum run time is not included: the watchdog enforces it.
-    pub(crate) fn lock(&self) -> LockConfig {
-        let mut config = LockConfig::new(&self.name);
-        if let Some(duration) = self.lock_at_most_for {
-            config = config.lock_at_most_for(duration);
+    pub(crate) fn claim(&self) -> Claim<'_> {
+        Claim {
+            name: &self.name,
+            store: &self.store,
+            at_most: self.lock_at_most_for,
+            at_least: self.lock_at_least_for,
+            wait: self.lock_wait,
+            keep_alive: self.keep_alive,
+            owner_prefix: self.owner_prefix.as_deref(),
         }
-        if let Some(duration) = self.lock_at_least_for {
-            config = config.lock_at_least_for(duration);
-        }
-        if let Some(duration) = self.lock_wait {
-            config = config.lock_wait(duration);
-        }
-        if self.keep_alive {
-            config = config.keep_alive();
-        }
-        config
     }
 
     /// How long the command may take to end after a signal.
     pub(crate) fn stop_grace(&self) -> Duration {
         self.stop_grace.unwrap_or(Duration::from_secs(10))
-    }
-
-    /// Checks that the lock can stay taken for --lock-at-least-for, with the durations that the store's URL sets and this
-    /// command line does not.
-    pub(crate) fn check_durations(&self, in_url: &LockDefaults) -> Result<(), Failure> {
-        let anything = LockDefaults::new().lock_at_most_for(Duration::MAX);
-        let least = LockConfig::new("-").lock_at_most_for(Duration::MAX);
-        let least = least.resolve(&[in_url])?.lock_at_least_for();
-        let most = LockConfig::new("-").lock_at_least_for(Duration::ZERO);
-        let most = most.resolve(&[in_url, &anything])?;
-        let arguments: Vec<_> = std::env::args_os().collect();
-        let (least, least_from) = match self.lock_at_least_for {
-            Some(least) => (least, origin(AT_LEAST, &arguments)),
-            None => (least, "lock_at_least_for in the store's URL"),
-        };
-        let (most, most_from) = match self.lock_at_most_for {
-            Some(most) => (most, origin(AT_MOST, &arguments)),
-            None => (
-                most.lock_at_most_for(),
-                "lock_at_most_for in the store's URL",
-            ),
-        };
-        if least <= most {
-            return Ok(());
-        }
-        Err(Failure::usage(format!(
-            "{}: {least_from} ({}) is longer than {most_from} ({}): lower the first or raise the \
-             second",
-            self.name,
-            output::duration(least),
-            output::duration(most),
-        )))
-    }
-
-    /// The defaults for every lock of this process.
-    pub(crate) fn defaults(&self) -> LockDefaults {
-        match &self.owner_prefix {
-            Some(prefix) => LockDefaults::new().owner_prefix(prefix),
-            None => LockDefaults::new(),
-        }
     }
 
     /// How many times a slot that must not be lost is tried, and after which pauses.

@@ -1,4 +1,4 @@
-//! The output of `list`, `show`, `unlock`, `slot` and `migrate`.
+//! The results of the commands.
 
 mod columns;
 mod findings;
@@ -35,6 +35,19 @@ pub(crate) fn locks(
 pub(crate) fn lock(store: &str, lock: Option<&LockRecord>, format: Format) -> String {
     match format {
         Format::Table => lock.map(table::lock).unwrap_or_default(),
+        Format::Json => json::lock(store, lock),
+    }
+}
+
+/// The lock that this process holds, for this long at most, or nothing if it does not.
+pub(crate) fn held(
+    store: &str,
+    lock: Option<&LockRecord>,
+    lasts: Option<Duration>,
+    format: Format,
+) -> String {
+    match format {
+        Format::Table => lock.map_or_else(String::new, |lock| table::held(lock, lasts)),
         Format::Json => json::lock(store, lock),
     }
 }

@@ -1,5 +1,7 @@
 //! Output for people.
 
+use std::time::Duration;
+
 use super::Setting;
 use super::columns::{self, Column};
 use std::path::Path;
@@ -104,6 +106,17 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         table.add_row([field.to_owned(), or_none(value)]);
     }
     lines(&table)
+}
+
+pub(super) fn held(lock: &LockRecord, lasts: Option<Duration>) -> String {
+    let lasts = lasts.map_or_else(String::new, |lasts| {
+        format!(", at most for {}", super::duration(lasts))
+    });
+    format!(
+        "{}: held as {} until Ctrl-C or SIGTERM{lasts}\n",
+        name(lock),
+        or_none(owner(lock)),
+    )
 }
 
 pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> String {
@@ -267,7 +280,7 @@ fn lines(table: &Table) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use shedlock::LockName;
     use unicode_width::UnicodeWidthStr;

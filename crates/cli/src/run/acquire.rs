@@ -12,7 +12,7 @@ use shedlock::{
 
 use super::events::Events;
 use super::signals::Signals;
-use crate::args::RunArgs;
+use crate::args::Claim;
 use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
 use crate::store::{Address, Store};
@@ -21,7 +21,8 @@ use crate::terminal::Terminal;
 pub(super) enum Acquired {
     /// The lock, the executor that took it, and where its store is.
     Lock(HeldLock, Executor, Address),
-    Skipped(Skip),
+    /// Why the lock cannot be taken, and the store's short name.
+    Skipped(Skip, String),
     /// A signal asked this process to end before it had the lock. The command is not run.
     Interrupted(Signal),
 }
@@ -31,7 +32,7 @@ pub(super) enum Acquired {
 /// A signal to end is obeyed immediately if the store answers or the lock is waited for. Otherwise it is obeyed after a
 /// moment, in which the reply may still arrive and the lock be given back.
 pub(super) async fn acquire(
-    args: &RunArgs,
+    claim: &Claim<'_>,
     lock: &LockConfig,
     events: &Arc<Events>,
     signals: &mut Signals,
@@ -39,11 +40,11 @@ pub(super) async fn acquire(
 ) -> Result<Acquired, Failure> {
     const PATIENCE: Duration = Duration::from_secs(2);
     let asked = OnceLock::new();
-    let mut asking = Box::pin(ask(args, lock, events, terminal, &asked));
+    let mut asking = Box::pin(ask(claim, lock, events, terminal, &asked));
     let interrupted = tokio::select! {
         biased;
         answer = &mut asking => {
-            return answer.map_err(|failure| failure.not_started(&args.name));
+            return answer;
         }
         signal = first_to_end(signals) => signal,
     };
@@ -67,7 +68,7 @@ pub(super) async fn acquire(
     }
     if let Some(executor) = asked.get() {
         tokio::select! {
-            () = settle(executor, &args.name, terminal) => {}
+            () = settle(executor, claim.name, terminal) => {}
             _ = first_to_end(signals) => {}
         }
     }
@@ -86,18 +87,18 @@ pub(super) async fn first_to_end(signals: &mut Signals) -> Signal {
 }
 
 async fn ask(
-    args: &RunArgs,
+    claim: &Claim<'_>,
     lock: &LockConfig,
     events: &Arc<Events>,
     terminal: Terminal,
     asked: &OnceLock<Executor>,
 ) -> Result<Acquired, Failure> {
     let wait_until = SystemClock.now() + lock.get_lock_wait();
-    let store = open(args, lock.get_lock_wait(), wait_until, terminal).await?;
+    let store = open(claim, lock.get_lock_wait(), wait_until, terminal).await?;
     let provider = store.provider();
-    args.check_durations(&provider.defaults())?;
+    claim.check_durations(&provider.defaults())?;
     let executor = Executor::new(provider.clone())
-        .defaults(args.defaults())
+        .defaults(claim.defaults())
         .listener(events.clone());
     let executor = asked.get_or_init(|| executor).clone();
     let wait = wait_until.saturating_since(SystemClock.now());
@@ -105,9 +106,9 @@ async fn ask(
     if let Ok(Attempt::Acquired(held)) = answer {
         return Ok(Acquired::Lock(held, executor, store.address().clone()));
     }
-    settle(&executor, &args.name, terminal).await;
+    settle(&executor, claim.name, terminal).await;
     match answer? {
-        Attempt::Skipped(skip) => Ok(Acquired::Skipped(skip)),
+        Attempt::Skipped(skip) => Ok(Acquired::Skipped(skip, provider.store().to_owned())),
         _ => unreachable!("a lock is acquired or skipped"),
     }
 }
@@ -143,7 +144,7 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
 
 /// Connects to the store. Retries if it cannot be reached and the lock is waited for.
 async fn open(
-    args: &RunArgs,
+    claim: &Claim<'_>,
     wait: Duration,
     wait_until: Moment,
     terminal: Terminal,
@@ -151,7 +152,7 @@ async fn open(
     const PAUSE: Duration = Duration::from_secs(1);
     let mut printed = String::new();
     loop {
-        let failure = match Store::open(&args.store, terminal).await {
+        let failure = match Store::open(claim.store, terminal).await {
             Ok(store) => return Ok(store),
             Err(failure) => failure,
         };
@@ -160,7 +161,7 @@ async fn open(
             return Err(failure);
         }
         // Between two attempts at a slot, another wait applies.
-        let option = if args.lock_wait == Some(wait) {
+        let option = if claim.wait == Some(wait) {
             " (--lock-wait)"
         } else {
             ""
@@ -178,7 +179,7 @@ async fn open(
             let why = printed.strip_suffix(", then retry").unwrap_or(&printed);
             terminal.notice(&format!(
                 "{}: waiting, and retrying until {wait:?} have passed{option}: {why}",
-                args.name
+                claim.name
             ));
         }
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;

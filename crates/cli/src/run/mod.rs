@@ -1,9 +1,10 @@
-//! `shedlock run`: a command under a lock.
+//! `shedlock run`, a command under a lock, and `shedlock hold`, a lock without a command.
 
 mod acquire;
 mod environment;
 mod events;
 mod foreground;
+mod hold;
 mod job;
 mod keys;
 mod program;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use rustix::process::Signal;
 use shedlock::{Skip, Slot};
 
+pub(crate) use hold::hold;
 pub(crate) use keys::{is_wanted as keys_are_wanted, serve as report_keys};
 
 use crate::args::RunArgs;

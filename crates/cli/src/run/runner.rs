@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Clock, HeldLock, LockConfig, LockDefaults, LockName, Release, Skip, Slot, SlotEnd, SystemClock,
-    UnlockRequest,
+    Clock, HeldLock, LockConfig, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
 };
 
 use super::acquire::{Acquired, acquire, first_to_end, settle};
@@ -18,7 +17,6 @@ use super::{code_of, explain, program, slot};
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::store::sets_at_most;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, StopReason};
 
@@ -57,19 +55,12 @@ impl<'a> Runner<'a> {
         slot: Option<Slot>,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
-        LockName::new(&args.name)
-            .map_err(|error| Failure::usage(format!("--name: {}", error.message())))?;
-        args.check_durations(&LockDefaults::new())?;
-        if args.lock_at_most_for.is_none() && !sets_at_most(&args.store)? {
-            return Err(Failure::usage(format!(
-                "{}: --lock-at-most-for is not set: set it longer than the command can take, like \
-                 10m or 1h30m; the command is stopped before this time has passed, and if this \
-                 host dies, the lock becomes free then",
-                args.name
-            )));
-        }
+        args.claim().check(
+            "--name",
+            "set it longer than the command can take, like 10m or 1h30m; the command is stopped \
+             before this time has passed, and if this host dies, the lock becomes free then",
+        )?;
         lock(args, slot, Duration::ZERO).validate()?;
-        args.defaults().validate()?;
         let program = program::find(&args.command[0])?;
         let signals = Signals::listen().map_err(|error| {
             Failure::new(exit::INTERNAL, format!("cannot handle signals: {error}"))
@@ -90,10 +81,12 @@ impl<'a> Runner<'a> {
     ) -> Result<Turn, Failure> {
         let events = Arc::new(Events::new(self.terminal));
         let lock = lock(self.args, slot, wait);
-        let acquired = acquire(self.args, &lock, &events, &mut self.signals, self.terminal);
-        let (held, executor, store) = match acquired.await? {
+        let claim = self.args.claim();
+        let acquired = acquire(&claim, &lock, &events, &mut self.signals, self.terminal).await;
+        let acquired = acquired.map_err(|failure| failure.not_started(&self.args.name));
+        let (held, executor, store) = match acquired? {
             Acquired::Lock(held, executor, store) => (held, executor, store),
-            Acquired::Skipped(skip) => return Ok(Turn::Skipped(skip)),
+            Acquired::Skipped(skip, _) => return Ok(Turn::Skipped(skip)),
             Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
         };
         let attempt = held.slot_attempt();
@@ -203,7 +196,7 @@ impl<'a> Runner<'a> {
 }
 
 fn lock(args: &RunArgs, slot: Option<Slot>, wait: Duration) -> LockConfig {
-    let lock = args.lock().lock_wait(wait);
+    let lock = args.claim().config().lock_wait(wait);
     match slot {
         Some(slot) => slot::claimed_by(lock, slot, args),
         None => lock,

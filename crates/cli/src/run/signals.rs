@@ -10,7 +10,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 use shedlock::Moment;
 
-use crate::signals::Ignored;
+use crate::signals::{Ignored, asks_to_end};
 
 /// Catches signals that are meant for the command. From then on none of them ends this process.
 #[derive(Debug)]
@@ -31,9 +31,24 @@ const CAUGHT: [Signal; 9] = [
 impl Signals {
     /// Starts to listen. Signals that the user ignores stay ignored.
     pub(super) fn listen() -> io::Result<Self> {
+        Self::listen_to(&CAUGHT)
+    }
+
+    /// The same for those that ask this process to end.
+    pub(super) fn listen_to_ends() -> io::Result<Self> {
+        Self::listen_to(
+            &CAUGHT
+                .into_iter()
+                .filter(|it| asks_to_end(*it))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    fn listen_to(signals: &[Signal]) -> io::Result<Self> {
         let ignored = Ignored::by_this_process();
-        let streams = CAUGHT
-            .into_iter()
+        let streams = signals
+            .iter()
+            .copied()
             .filter(|signal| !ignored.contains(*signal))
             .map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)))
             .collect::<io::Result<_>>()?;

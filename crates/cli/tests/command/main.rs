@@ -12,6 +12,7 @@ mod disk;
 mod exit_codes;
 mod generated;
 mod hidden_characters;
+mod hold;
 mod inspect;
 mod keep_alive;
 mod list;

@@ -1,0 +1,165 @@
+//! `shedlock hold`: a lock without a command.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Release, SystemClock};
+
+use super::acquire::{Acquired, acquire, first_to_end, settle};
+use super::code_of_signal;
+use super::events::Events;
+use super::signals::{Signals, name_of};
+use super::slot;
+use crate::args::HoldArgs;
+use crate::exit::{self, Failure};
+use crate::output;
+use crate::signals::never_stop_for_terminal;
+use crate::terminal::Terminal;
+
+/// Why a lock is held no longer.
+enum End {
+    /// A signal arrived, or --for has passed.
+    Wanted,
+    Lost,
+}
+
+/// Takes the lock if it is free, and keeps it until a signal arrives or the time has passed.
+pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let claim = args.claim();
+    claim.check(
+        "NAME",
+        "set it to the time after which the lock becomes free if this host dies, like 5m",
+    )?;
+    never_stop_for_terminal();
+    let mut signals = Signals::listen_to_ends()
+        .map_err(|error| Failure::new(exit::INTERNAL, format!("cannot handle signals: {error}")))?;
+    let events = Arc::new(Events::new(terminal));
+    let acquired = acquire(&claim, &claim.config(), &events, &mut signals, terminal).await;
+    let acquired = acquired.map_err(|failure| {
+        failure.reworded("raise lock_at_most_for", "raise --lock-at-most-for")
+    })?;
+    let (held, executor) = match acquired {
+        Acquired::Lock(held, executor, _) => (held, executor),
+        Acquired::Skipped(skip, store) => {
+            let why = slot::why(&skip, None);
+            terminal.notice(&format!("{}: not taken: {why}", args.name));
+            terminal.print(&output::held(&store, None, args.lasts, args.output.format))?;
+            return Ok(ExitCode::from(args.skip_exit_code));
+        }
+        Acquired::Interrupted(signal) => {
+            let signal_name = name_of(signal);
+            terminal.error(&format!(
+                "{}: stopped by {signal_name} before it had the lock",
+                args.name
+            ));
+            return Ok(ExitCode::from(code_of_signal(signal.as_raw())));
+        }
+    };
+    let until = args.lasts.map(|lasts| SystemClock.now() + lasts);
+    let store = executor.provider().store();
+    let text = output::held(store, Some(&record(&held)), args.lasts, args.output.format);
+    let printed = terminal.print(&text);
+    let code = match printed {
+        Ok(()) => {
+            let end = kept(&held, until, &events, &mut signals).await;
+            end_of(end, held, &events, &mut signals, args, terminal).await
+        }
+        Err(_) => end_of(End::Wanted, held, &events, &mut signals, args, terminal).await,
+    };
+    tokio::select! {
+        () = settle(&executor, &args.name, terminal) => {}
+        _ = first_to_end(&mut signals) => {}
+    }
+    printed.map(|()| ExitCode::from(code))
+}
+
+/// Waits until the lock is to be released, or is lost.
+async fn kept(
+    held: &HeldLock,
+    until: Option<Moment>,
+    events: &Events,
+    signals: &mut Signals,
+) -> End {
+    let passed = async {
+        match until {
+            Some(until) => SystemClock.sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = first_to_end(signals) => End::Wanted,
+        () = passed => End::Wanted,
+        () = lost(held, events) => End::Lost,
+    }
+}
+
+/// Completes when the lease has ended for us. The keep-alive extends it until then.
+async fn lost(held: &HeldLock, events: &Events) {
+    while !held.is_lost() {
+        tokio::select! {
+            () = events.lease_changed() => {}
+            () = SystemClock.sleep_until(SystemClock.now() + held.time_left()) => {}
+        }
+    }
+}
+
+/// Releases the lock, unless it is lost. Returns the exit code.
+async fn end_of(
+    end: End,
+    held: HeldLock,
+    events: &Events,
+    signals: &mut Signals,
+    args: &HoldArgs,
+    terminal: Terminal,
+) -> u8 {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let name = &args.name;
+    let lost = |events: &Events| {
+        let why = if events.is_lost() {
+            "the lock was freed by force, or its record was changed"
+        } else {
+            "it could not be extended in time; check that the store is reachable"
+        };
+        terminal.error(&format!("{name}: the lease was lost: {why}"));
+        exit::LOST
+    };
+    if let End::Lost = end {
+        return lost(events);
+    }
+    events.forget_store_error();
+    let give_up = SystemClock.now() + PATIENCE;
+    let until = held.locked_until().and_then(output::instant);
+    let until = until.unwrap_or_else(|| "--lock-at-most-for has passed".to_owned());
+    let why = tokio::select! {
+        biased;
+        released = held.unlock() => match released {
+            Release::Lost => return lost(events),
+            Release::Failed(error) => format!("{error:#}"),
+            _ => return 0,
+        },
+        signal = first_to_end(signals) => format!("{} arrived", name_of(signal)),
+        () = SystemClock.sleep_until(give_up) => {
+            format!("gave up after {}", output::duration(PATIENCE))
+        }
+    };
+    terminal.error(&format!(
+        "{name}: the lock was not released: {why}; it stays taken until {until}; to free it sooner, \
+         run `shedlock unlock {} --force{}`",
+        output::shell_word(name),
+        args.store.option()
+    ));
+    exit::STORE
+}
+
+/// The lock as its holder sees it.
+fn record(held: &HeldLock) -> LockRecord {
+    let lease = held.lease();
+    let mut record = LockRecord::new(held.name().clone(), LockState::Held);
+    record.owner = Some(held.owner().as_str().to_owned());
+    record.locked_at = lease.acquired_at();
+    record.locked_until = lease.locked_until();
+    record.fencing_token = lease.fencing_token();
+    record
+}
