@@ -14,9 +14,10 @@ use crate::store;
 use crate::terminal::Terminal;
 
 /// Commands with settings, each with the least that its command line needs.
-const COMMANDS: [&[&str]; 10] = [
+const COMMANDS: [&[&str]; 11] = [
     &["run", "--name", "x", "--", "x"],
     &["hold", "x"],
+    &["extend", "x", "--for", "1m"],
     &["list"],
     &["show", "x"],
     &["pause", "x"],

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use shedlock::{Error, ErrorKind};
 
-/// The requested item does not exist: `show` found no lock of this name, `unlock` nothing to free, `slot reset` nothing
-/// to set.
+/// The requested item does not exist: `show` found no lock of this name, `unlock` nothing to free, `extend` no lease of
+/// the owner, `slot reset` nothing to set.
 pub(crate) const ABSENT: u8 = 1;
 /// `doctor` found an error in the store, or cannot reach it.
 pub(crate) const FAULTY: u8 = 1;

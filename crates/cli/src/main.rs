@@ -11,6 +11,7 @@ mod clock;
 mod config;
 mod doctor;
 mod exit;
+mod extend;
 #[cfg(test)]
 mod fuzz;
 mod generate;
@@ -92,6 +93,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
         match command {
             Command::Run(args) => run::run(args, terminal).await,
             Command::Hold(args) => run::hold(args, terminal).await,
+            Command::Extend(args) => extend::extend(args, terminal).await,
             Command::List(args) => list::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
             Command::Pause(args) => pause::pause(args, terminal).await,

@@ -3,6 +3,7 @@
 mod claim;
 mod doctor;
 mod exit_codes;
+mod extend;
 mod hold;
 mod list;
 mod parse;
@@ -21,6 +22,7 @@ use crate::settings::{Settings, StoreSetting};
 use crate::terminal::LogFormat;
 pub(crate) use claim::Claim;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use extend::ExtendArgs;
 pub(crate) use hold::HoldArgs;
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use parse::{
@@ -50,6 +52,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Box<RunArgs>),
     Hold(HoldArgs),
+    Extend(ExtendArgs),
     List(ListArgs),
     Show(ShowArgs),
     Pause(PauseArgs),
@@ -68,6 +71,7 @@ impl Command {
         Some(match self {
             Self::Run(args) => &mut args.store,
             Self::Hold(args) => &mut args.store,
+            Self::Extend(args) => &mut args.store,
             Self::List(args) => &mut args.store,
             Self::Show(args) => &mut args.store,
             Self::Pause(args) => &mut args.store,
@@ -88,6 +92,7 @@ impl Command {
         let output = match self {
             Self::Run(_) | Self::Completions(_) | Self::Man(_) => return false,
             Self::Hold(args) => args.output,
+            Self::Extend(args) => args.output,
             Self::List(args) => args.output,
             Self::Show(args) => args.output,
             Self::Pause(args) => args.output,

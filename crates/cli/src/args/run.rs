@@ -17,7 +17,7 @@ const SCHEDULE: &str = "Schedule";
 /// command is not run, a line on stderr shows the owner and the end of its lease (not with
 /// --quiet), and the exit code is 0: the work is in progress, or was just done.
 ///
-/// The command never outlives its lease. Shortly before the lease ends (10 s, or a third of
+/// The command never outlives its lease, which `shedlock extend` can extend. Shortly before the lease ends (10 s, or a third of
 /// --lock-at-most-for if that is less) all processes of the command get SIGTERM, then SIGKILL. A
 /// second process, the watchdog, enforces it even if this program is killed, and then releases the
 /// lock. When the command ends, its remaining background processes are stopped before the lock is

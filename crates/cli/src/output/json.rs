@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::Serialize;
 use shedlock::{Finding, LockRecord, Migration, Pause, Slot};
@@ -24,6 +25,14 @@ struct Locks<'a> {
 struct OneLock<'a> {
     version: u32,
     store: &'a str,
+    lock: Option<Lock<'a>>,
+}
+
+#[derive(Serialize)]
+struct Extended<'a> {
+    version: u32,
+    store: &'a str,
+    locked_until: Option<String>,
     lock: Option<Lock<'a>>,
 }
 
@@ -165,6 +174,19 @@ pub(super) fn lock(store: &str, lock: Option<&LockRecord>) -> String {
     text(&OneLock {
         version: VERSION,
         store,
+        lock: lock.map(Lock::of),
+    })
+}
+
+pub(super) fn extended(
+    store: &str,
+    lock: Option<&LockRecord>,
+    until: Option<SystemTime>,
+) -> String {
+    text(&Extended {
+        version: VERSION,
+        store,
+        locked_until: until.and_then(super::instant),
         lock: lock.map(Lock::of),
     })
 }

@@ -52,6 +52,19 @@ pub(crate) fn held(
     }
 }
 
+/// A lock before its lease was extended to this end. The current lock, if it was not extended.
+pub(crate) fn extended(
+    store: &str,
+    lock: Option<&LockRecord>,
+    until: Option<SystemTime>,
+    format: Format,
+) -> String {
+    match format {
+        Format::Table => table::extended(lock, until),
+        Format::Json => json::extended(store, lock, until),
+    }
+}
+
 /// A lock before it was freed, and who freed it. The current lock, if it was not freed.
 pub(crate) fn unlock(
     store: &str,

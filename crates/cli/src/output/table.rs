@@ -1,6 +1,6 @@
 //! Output for people.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::Setting;
 use super::columns::{self, Column};
@@ -116,6 +116,19 @@ pub(super) fn held(lock: &LockRecord, lasts: Option<Duration>) -> String {
         "{}: held as {} until Ctrl-C or SIGTERM{lasts}\n",
         name(lock),
         or_none(owner(lock)),
+    )
+}
+
+pub(super) fn extended(lock: Option<&LockRecord>, until: Option<SystemTime>) -> String {
+    let (Some(lock), Some(until)) = (lock, until) else {
+        return String::new();
+    };
+    format!(
+        "{}: held by {} until {}; it was until {}\n",
+        name(lock),
+        or_none(owner(lock)),
+        super::second(until),
+        or_none(lock.locked_until.map(super::second)),
     )
 }
 

@@ -4,14 +4,16 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::stdio::dup2_stdin;
 use rustix::termios::isatty;
-use shedlock::{HeldLock, Moment, Slot};
+use shedlock::{HeldLock, LockProvider, Moment, Slot};
 
 use super::events::Events;
+use super::follow::follow;
 use super::foreground::Foreground;
 use super::keys::Keys;
 use super::signals::{Asked, Signals};
@@ -57,7 +59,11 @@ impl<'a> Job<'a> {
     }
 
     /// Runs the command until it and all processes that it started have ended.
-    pub(super) async fn run(&mut self, lock: &HeldLock) -> Result<Ended, Failure> {
+    pub(super) async fn run(
+        &mut self,
+        lock: &HeldLock,
+        provider: &dyn LockProvider,
+    ) -> Result<Ended, Failure> {
         let run_until = self.run_until();
         let plan = self.plan_of(lock, run_until);
         if !plan.has_time(clock::now()) {
@@ -71,6 +77,7 @@ impl<'a> Job<'a> {
         let mut foreground = Foreground::of_stdin();
         let mut keys = None;
         let mut is_running = false;
+        let mut following = pin!(follow(lock, provider));
         loop {
             tokio::select! {
                 biased;
@@ -108,6 +115,7 @@ impl<'a> Job<'a> {
                         guard.kill();
                     }
                 }
+                never = &mut following, if !self.args.keep_alive => match never {},
                 () = self.events.lease_changed() => {
                     if self.events.is_lost() {
                         guard.stop(StopReason::LeaseLost);

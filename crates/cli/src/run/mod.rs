@@ -3,6 +3,7 @@
 mod acquire;
 mod environment;
 mod events;
+mod follow;
 mod foreground;
 mod hold;
 mod job;

@@ -91,7 +91,7 @@ impl<'a> Runner<'a> {
         };
         let attempt = held.slot_attempt();
         let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
-        let ended = job.run(&held).await;
+        let ended = job.run(&held, &**executor.provider()).await;
         let asked = job.asked_to_end();
         let is_lost = self.release(held, &events, &ended, asked.is_some()).await;
         tokio::select! {

@@ -40,7 +40,7 @@ impl Plan {
 
     /// The plan for a lease that ends, for us, at `ends_at`.
     pub(crate) fn new(ends_at: Moment, lock_at_most_for: Duration) -> Self {
-        let grace = Self::LONGEST_GRACE.min(lock_at_most_for / 3);
+        let grace = Self::grace_of(lock_at_most_for);
         let lead = Self::LONGEST_LEAD.min(grace / 4);
         Self {
             grace,
@@ -50,6 +50,11 @@ impl Plan {
             ends_at,
             run_until: Moment::from_origin(Duration::MAX),
         }
+    }
+
+    /// How long before the end of such a lease the command is stopped.
+    pub(crate) fn grace_of(lock_at_most_for: Duration) -> Duration {
+        Self::LONGEST_GRACE.min(lock_at_most_for / 3)
     }
 
     /// The same plan for a command that is stopped at this moment, whatever its lease.

@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 
 use super::common::{Sandbox, done};
 
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "shedlock.1",
     "shedlock-completions.1",
     "shedlock-config.1",
     "shedlock-doctor.1",
+    "shedlock-extend.1",
     "shedlock-hold.1",
     "shedlock-list.1",
     "shedlock-man.1",
@@ -153,9 +154,10 @@ fn a_wrong_file_with_settings_does_not_matter_to_what_is_generated() {
 }
 
 /// The commands, as they are typed.
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 15] = [
     &["run"],
     &["hold"],
+    &["extend"],
     &["list"],
     &["show"],
     &["pause"],

@@ -10,6 +10,7 @@ mod common;
 mod deadline;
 mod disk;
 mod exit_codes;
+mod extend;
 mod generated;
 mod hidden_characters;
 mod hold;

@@ -1,0 +1,102 @@
+//! `shedlock extend`: a later end for the current lease of a lock.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use shedlock::{
+    AttemptRequest, ExtendRequest, Extension, Lease, LockName, LockRecord, LockState, Owner,
+};
+
+use crate::args::ExtendArgs;
+use crate::exit::{ABSENT, Failure};
+use crate::output::{self, visible};
+use crate::store::{Store, no_such_lock};
+use crate::terminal::Terminal;
+
+/// What became of the lease.
+enum Outcome {
+    /// It ends at this time, if the store reports it.
+    Extended(Option<SystemTime>),
+    /// It was not extended, for this reason.
+    Not(String),
+}
+
+/// Extends the lease, and prints its new and its previous end.
+pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let (name, owner) = target(args, |name| std::env::var(name).ok())?;
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let before = store.provider().inspect(&name).await?;
+    let outcome = match &before {
+        Some(lock) => extend_lock(&store, args, lock, owner.as_deref()).await?,
+        None => Outcome::Not(no_such_lock(&store, &args.store)),
+    };
+    let until = match &outcome {
+        Outcome::Extended(Some(until)) => Some(*until),
+        // MySQL returns no row from a write.
+        Outcome::Extended(None) => {
+            let lock = store.provider().inspect(&name).await?;
+            lock.and_then(|lock| lock.locked_until)
+        }
+        Outcome::Not(_) => None,
+    };
+    let kind = store.provider().store();
+    terminal.print(&output::extended(
+        kind,
+        before.as_ref(),
+        until,
+        args.output.format,
+    ))?;
+    if let Outcome::Not(why) = outcome {
+        terminal.error(&format!("{}: not extended: {why}", visible(name.as_str())));
+        return Ok(ExitCode::from(ABSENT));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The lock, and the owner that must hold it.
+fn target(
+    args: &ExtendArgs,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<(LockName, Option<String>), Failure> {
+    let around = variable("SHEDLOCK_NAME");
+    let Some(name) = args.name.clone().or_else(|| around.clone()) else {
+        return Err(Failure::usage(
+            "no lock is named: write its name, like `shedlock extend NAME --for 30m`; without a name \
+             this works only in a command of `shedlock run`, which sets SHEDLOCK_NAME",
+        ));
+    };
+    let is_around = around.as_ref() == Some(&name);
+    let owner = args.owner.clone();
+    let owner = owner.or_else(|| variable("SHEDLOCK_OWNER").filter(|_| is_around));
+    Ok((LockName::new(&name)?, owner))
+}
+
+async fn extend_lock(
+    store: &Store,
+    args: &ExtendArgs,
+    lock: &LockRecord,
+    expected: Option<&str>,
+) -> Result<Outcome, Failure> {
+    let owner = lock.owner.as_deref().unwrap_or_default();
+    if lock.state != LockState::Held {
+        let state = output::state(lock.state);
+        return Ok(Outcome::Not(format!("it is not held but {state}")));
+    }
+    if expected.is_some_and(|expected| expected != owner) {
+        return Ok(Outcome::Not(format!("its owner is {owner:?}")));
+    }
+    let Ok(owner) = Owner::parse(owner) else {
+        return Ok(Outcome::Not(format!(
+            "ShedLock for Java holds it ({owner:?}), and extends its own leases only"
+        )));
+    };
+    let lease = Lease::granted(&AttemptRequest::new(lock.name.clone(), owner, args.lasts));
+    let request = ExtendRequest::new(args.lasts);
+    let extension = store.provider().extend(&lease, &request).await;
+    match extension.map_err(|error| Failure::from(error).reworded("lock_at_most_for", "--for"))? {
+        Extension::Extended(lease) => Ok(Outcome::Extended(lease.locked_until())),
+        _ => Ok(Outcome::Not(
+            "its lease has ended in the meantime".to_owned(),
+        )),
+    }
+}
