@@ -63,7 +63,8 @@ fn a_slot_is_claimed_in_the_same_statement() {
     );
     assert!(
         statement.text().ends_with(&format!(
-            " AND COALESCE(shedlock_slot < ?, 1) AND ? <= {now} + ? \
+            " AND COALESCE(shedlock_slot < ?, 1) AND COALESCE(shedlock_slot_done < ?, 1) \
+             AND ? <= {now} + ? \
              AND (COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', `locked_at`), 0) < ? \
              OR `locked_by` LIKE '%/%/%') AND {GUARD}"
         )),

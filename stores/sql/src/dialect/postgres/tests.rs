@@ -73,7 +73,7 @@ fn a_slot_is_claimed_in_the_same_statement() {
     );
     assert!(
         text.contains(&format!(
-            "AND COALESCE(shedlock_slot < $3, true) \
+            "AND COALESCE(shedlock_slot < $3, true) AND COALESCE(shedlock_slot_done < $3, true) \
              AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $7 \
              AND ({} < $3 OR \"locked_by\" LIKE '%/%/%') AND CASE",
             micros_of("\"locked_at\"")
@@ -395,6 +395,8 @@ fn a_promise_waits_for_the_disk_whatever_the_session_is_set_to() {
                     | Step::Extend
                     | Step::Unlock(End::Done { durable: true })
                     | Step::ResetSlot
+                    | Step::Pause { .. }
+                    | Step::Resume
             );
             assert_eq!(insists(&statements, step), expected, "{step:?}");
         }

@@ -62,7 +62,7 @@ fn a_slot_is_a_condition_of_both() {
     let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let condition = format!(
         "`lock_until` <= {NOW} AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
-         AND coalesce(shedlock_slot < ?, 1) \
+         AND coalesce(shedlock_slot < ?, 1) AND COALESCE(shedlock_slot_done < ?, 1) \
          AND ? <= {NOW} * 1000 + ? AND (`locked_at` * 1000 < ? OR `locked_by` LIKE '%/%/%')"
     );
     assert_eq!(statement.text().matches(&condition).count(), 2);
