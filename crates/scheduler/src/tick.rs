@@ -132,7 +132,7 @@ impl fmt::Display for TickEnd {
                 f.write_str("stopped by the shutdown; its lock was released")
             }
             Self::Cut { unlocked: false } => f.write_str(
-                "stopped by the shutdown; its lock will be free when lock_at_most_for ends",
+                "stopped by the shutdown; its lock will be free when lock_at_most_for has passed",
             ),
             Self::Taken => f.write_str("taken by another replica"),
             Self::GivenUp(skip) => write!(f, "skipped: {skip}"),

@@ -160,18 +160,21 @@ impl Held {
     }
 
     fn tell_of_failure(&self, attempt: u32, retries: Retries) {
+        const ATTEMPTS: &str = "shedlock_core::runtime::attempts";
         let slot = self.slot.map(tracing::field::display);
         let (lock, of) = (self.name.as_str(), retries.get_max_attempts());
         if attempt < of {
             tracing::warn!(
+                target: ATTEMPTS,
                 lock,
                 slot,
                 attempt,
                 of,
-                "the run of a slot failed; the slot will be retried"
+                "an attempt at a slot failed; the slot will be retried"
             );
         } else {
             tracing::error!(
+                target: ATTEMPTS,
                 lock,
                 slot,
                 attempt,

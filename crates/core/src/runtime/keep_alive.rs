@@ -82,7 +82,7 @@ async fn keep(held: &Held) {
             }
             Err(error) => {
                 tracing::error!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
-                    "cannot extend the lease; the task will be stopped when the lease ends");
+                    "cannot extend the lease; the task will be stopped before the lease ends");
                 return;
             }
         }

@@ -9,7 +9,8 @@ pub enum LostReason {
     /// The local deadline passed: the lease in the store ends shortly.
     DeadlinePassed,
     /// The store reported that the lease had ended or that the lock belongs to another owner: it
-    /// was freed by force, taken over after a pause, or its record was changed by hand.
+    /// was freed by force, taken over while its holder was suspended, or its record was changed by
+    /// hand.
     NotHeldInStore,
     /// The task ran longer than its maximum run time. Its lease may run on.
     RanTooLong,
@@ -25,7 +26,8 @@ impl fmt::Display for LostReason {
             Self::DeadlinePassed => "lock_at_most_for has passed",
             Self::NotHeldInStore => {
                 "the store reports that the lease has ended, or that another owner has the lock \
-                 (it was freed by force, taken over after a pause, or its record was changed)"
+                 (it was freed by force, taken over while its holder was suspended, or its record \
+                 was changed)"
             }
             Self::RanTooLong => "the maximum run time has passed",
             Self::NeverHeld => "the lock could not be requested; the task did not run",

@@ -42,7 +42,7 @@ impl Held {
                 lock = self.name().as_str(),
                 owner = self.owner().as_str(),
                 error = %format_args!("{error:#}"),
-                "cannot unlock; the lock will be free when lock_at_most_for ends"
+                "cannot unlock; the lock will be free when lock_at_most_for has passed"
             ),
         }
         release
@@ -87,7 +87,7 @@ impl Drop for ReleaseOnDrop {
             }
             Err(_) => tracing::warn!(
                 lock = held.name().as_str(),
-                "dropped outside a runtime; the lock will be free when lock_at_most_for ends"
+                "dropped outside a runtime; the lock will be free when lock_at_most_for has passed"
             ),
         }
     }
@@ -103,7 +103,7 @@ impl Drop for Behind {
                 lock = self.0.name().as_str(),
                 owner = self.0.owner().as_str(),
                 "the runtime shut down before the unlock; the lock will be free when \
-                 lock_at_most_for ends"
+                 lock_at_most_for has passed"
             );
         }
     }

@@ -79,7 +79,7 @@ impl Withdrawal {
             tracing::warn!(
                 lock = self.request.name().as_str(),
                 "an attempt was dropped outside a tokio runtime and cannot be withdrawn; if it \
-                 won, the lock will be free when lock_at_most_for ends"
+                 won, the lock will be free when lock_at_most_for has passed"
             );
             return;
         };
@@ -129,7 +129,7 @@ impl Withdrawal {
                 Err(error) => {
                     tracing::error!(lock, owner, error = %format_args!("{error:#}"),
                         "cannot withdraw an attempt; if it won, the lock will be free when \
-                         lock_at_most_for ends");
+                         lock_at_most_for has passed");
                     return;
                 }
             }
