@@ -75,7 +75,7 @@ impl<'a> Job<'a> {
             let_go_of_stdin();
         }
         let mut foreground = Foreground::of_stdin();
-        let mut keys = None;
+        let mut keys = Keys::default();
         let mut is_running = false;
         let mut following = pin!(follow(lock, provider));
         loop {
@@ -85,7 +85,6 @@ impl<'a> Job<'a> {
                     News::Started(group) => {
                         is_running = true;
                         foreground.lend(group);
-                        keys = keys_of(&foreground);
                     }
                     News::NotStarted(why) => return Err(self.not_started(&why)),
                     News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard),
@@ -94,10 +93,7 @@ impl<'a> Job<'a> {
                 // Signals that arrive before the command has started wait for it.
                 signal = self.signals.next(), if is_running => {
                     match signal {
-                        Signal::CONT => {
-                            foreground.continued();
-                            keys = keys.or_else(|| keys_of(&foreground));
-                        }
+                        Signal::CONT => foreground.continued(),
                         Signal::TSTP => foreground.asked_to_stop(),
                         _ => {}
                     }
@@ -107,11 +103,9 @@ impl<'a> Job<'a> {
                         guard.signal(signal);
                     }
                 }
-                typed = typed(&mut keys) => {
+                () = keys.ctrl_c(foreground.lent_to()) => {
                     let grace = self.args.stop_grace();
-                    if typed.is_err() {
-                        keys = None;
-                    } else if Asked::note_typed(&mut self.asked, grace, clock::now()) {
+                    if Asked::note_typed(&mut self.asked, grace, clock::now()) {
                         guard.kill();
                     }
                 }
@@ -228,21 +222,6 @@ fn let_go_of_stdin() {
     {
         // If this fails, the input stays open until the command ends.
         let _ = dup2_stdin(null);
-    }
-}
-
-/// Watches for Ctrl-C typed to a command that has the terminal. Without it, only a second Ctrl-C has no effect.
-fn keys_of(foreground: &Foreground) -> Option<Keys> {
-    // Elsewhere the watchdog would wait for this process, which is in the command's group.
-    let is_possible = cfg!(any(target_os = "linux", target_os = "android"));
-    let group = foreground.lent_to().filter(|_| is_possible)?;
-    Keys::of_group(group).ok()
-}
-
-async fn typed(keys: &mut Option<Keys>) -> io::Result<()> {
-    match keys {
-        Some(keys) => keys.ctrl_c().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -11,15 +11,17 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, setpgid};
 use rustix::termios::{LocalModes, tcgetattr};
+use shedlock::{Clock, SystemClock};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
-use crate::watchdog::own_program;
+use crate::watchdog::{ORPHANS_ARE_ADOPTED, own_program};
 
 /// The argument that makes this program such a process. Not for users.
 const ARGUMENT: &str = "__keys";
@@ -29,16 +31,49 @@ pub(crate) fn is_wanted(first_argument: Option<&std::ffi::OsStr>) -> bool {
     first_argument == Some(std::ffi::OsStr::new(ARGUMENT))
 }
 
+/// Ctrl-C on the terminal of the command.
+#[derive(Debug, Default)]
+pub(super) enum Keys {
+    #[default]
+    NotReported,
+    Reported(Reporter),
+    /// The process that reports them could not be started, or is gone.
+    Lost,
+}
+
+impl Keys {
+    /// Completes when Ctrl-C was typed. `group` is the command's group if it has the terminal. Cancellation safe.
+    ///
+    /// Without the process that reports keys, only a second Ctrl-C has no effect.
+    pub(super) async fn ctrl_c(&mut self, group: Option<Pid>) {
+        // What happens to the command in its first instants has precedence over a new process.
+        const PAUSE: Duration = Duration::from_millis(100);
+        loop {
+            match (&mut *self, group) {
+                (Self::Reported(reporter), _) => match reporter.socket.read_u8().await {
+                    Ok(_) => return,
+                    Err(_) => *self = Self::Lost,
+                },
+                // Elsewhere the watchdog would wait for the process, which is in the command's group.
+                (Self::NotReported, Some(group)) if ORPHANS_ARE_ADOPTED => {
+                    SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
+                    *self = Reporter::of_group(group).map_or(Self::Lost, Self::Reported);
+                }
+                _ => std::future::pending().await,
+            }
+        }
+    }
+}
+
 /// The process that reports keys. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct Reporter {
     process: Child,
     socket: UnixStream,
 }
 
-impl Keys {
-    /// Starts to report what is typed while this group has the terminal.
-    pub(super) fn of_group(group: Pid) -> io::Result<Self> {
+impl Reporter {
+    fn of_group(group: Pid) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let socket = UnixStream::from_std(ours)?;
@@ -55,14 +90,9 @@ impl Keys {
             .spawn()?;
         Ok(Self { process, socket })
     }
-
-    /// Completes when Ctrl-C was typed. Returns an error when nothing is reported any more. Cancellation safe.
-    pub(super) async fn ctrl_c(&mut self) -> io::Result<()> {
-        self.socket.read_u8().await.map(drop)
-    }
 }
 
-impl Drop for Keys {
+impl Drop for Reporter {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

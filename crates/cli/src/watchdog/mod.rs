@@ -32,7 +32,7 @@ pub(crate) const ARGUMENT: &str = "__watchdog";
 
 /// Whether orphans of a job become children of its watchdog. On other systems only the process group identifies a job,
 /// and a process that leaves it is not stopped.
-const ORPHANS_ARE_ADOPTED: bool = cfg!(any(target_os = "linux", target_os = "android"));
+pub(crate) const ORPHANS_ARE_ADOPTED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// Whether all processes that the command has started can be found, wherever they have moved. If not, only the
 /// command's process group is known.

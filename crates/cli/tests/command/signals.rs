@@ -107,13 +107,15 @@ fn a_command_that_ignores_a_signal_does_not_run_until_its_lease_ends() {
 fn a_second_signal_does_not_wait_for_the_stop_grace() {
     for second in [Signal::INT, Signal::TERM] {
         let sandbox = Sandbox::new();
-        let script = "trap '' INT TERM; echo $$ > up; while :; do sleep 0.05; done";
+        let script = "trap 'echo x >> caught' INT; trap '' TERM; echo $$ > up; \
+                      while :; do sleep 0.05; done";
         let child = sandbox
             .run_with("a", "10m", &["--stop-grace", "5m"], script)
             .spawn()
             .unwrap();
         sandbox.await_lines("up", 1);
         signal(child.id(), Signal::INT);
+        sandbox.await_lines("caught", 1);
         pause(Duration::from_millis(400));
         signal(child.id(), second);
         let ended = end(child);
@@ -135,7 +137,6 @@ fn a_signal_that_arrives_twice_at_once_does_not_kill() {
     let child = sandbox.run("a", "60s", script).spawn().unwrap();
     sandbox.await_lines("up", 1);
     signal(child.id(), Signal::TERM);
-    pause(Duration::from_millis(20));
     signal(child.id(), Signal::TERM);
     let ended = end(child);
     assert_eq!(ended.code, 9, "{}", ended.stderr);
@@ -145,7 +146,7 @@ fn a_signal_that_arrives_twice_at_once_does_not_kill() {
 #[test]
 fn a_command_that_ignores_a_signal_is_killed_though_run_was_killed() {
     let sandbox = Sandbox::new();
-    let script = "trap '' TERM; echo $$ > up; while :; do sleep 0.05; done";
+    let script = "trap 'echo x >> caught' TERM; echo $$ > up; while :; do sleep 0.05; done";
     let mut child = sandbox
         .run_with("a", "10m", &["--stop-grace", "1s"], script)
         .spawn()
@@ -153,8 +154,7 @@ fn a_command_that_ignores_a_signal_is_killed_though_run_was_killed() {
     sandbox.await_lines("up", 1);
     let sent = now();
     signal(child.id(), Signal::TERM);
-    // Until it was passed on.
-    pause(Duration::from_millis(300));
+    sandbox.await_lines("caught", 1);
     child.kill().unwrap();
     child.wait().unwrap();
     let pids = sandbox.pids("up");

@@ -28,9 +28,12 @@ fn on_terminal(sandbox: &Sandbox, script: &str) -> Child {
     let line = format!("{exe} run -n a --lock-at-most-for 60s -- sh job.sh; echo code $? > code\n");
     type_in(&mut terminal, &line);
     sandbox.await_lines("up", 1);
-    // The terminal is handed over just after the start.
+    // The terminal is handed over just after the start. A command that reads before is stopped until then, and a key that
+    // stops it would be lost.
     let job = sandbox.pids("up")[0];
-    eventually("the command in the foreground", || is_in_foreground(job));
+    eventually("the command in the foreground", || {
+        is_in_foreground(job) && !is_stopped(job)
+    });
     terminal
 }
 
@@ -205,7 +208,8 @@ fn ctrl_z_works_without_the_terminal_as_input_too() {
     let sandbox = Sandbox::new();
     let mut terminal = shell(&sandbox);
     let exe = env!("CARGO_BIN_EXE_shedlock");
-    let script = "echo $$ > up; while [ ! -e go ]; do sleep 0.05; done";
+    // Without a child: a shell cannot stop while it waits for one that was stopped before its `exec`.
+    let script = "mkfifo go; echo $$ > up; read line < go";
     let line = format!(
         "{exe} run -n a --lock-at-most-for 60s -- sh -c '{script}' < /dev/null; echo code $? > code\n"
     );
@@ -217,7 +221,7 @@ fn ctrl_z_works_without_the_terminal_as_input_too() {
     eventually("both stopped", || is_stopped(job) && is_stopped(run));
     type_in(&mut terminal, "rm -f code; fg; echo code $? > code\n");
     eventually("both going on", || !is_stopped(job) && !is_stopped(run));
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    std::fs::write(sandbox.path("go"), "x\n").unwrap();
     sandbox.await_lines("code", 1);
     assert_eq!(sandbox.read("code"), "code 0\n");
     close(terminal);
