@@ -24,8 +24,9 @@ const SCHEDULE: &str = "Schedule";
 /// released.
 ///
 /// SIGTERM, SIGINT (Ctrl-C), SIGHUP and SIGQUIT to this program are passed on to the command, and
-/// the lock is released when the command has ended. A command that has not ended after --stop-grace,
-/// or when a second SIGINT or SIGTERM arrives, is killed. While this program waits for the lock, such a signal ends it, and the command is not started.
+/// the lock is released when the command has ended. A command that has not ended after
+/// --stop-grace, or when a second SIGINT or SIGTERM arrives, is killed. While this program waits for
+/// the lock, such a signal ends it, and the command is not started.
 ///
 /// This program has no timer: cron, systemd or Kubernetes starts it on each host. Repeat the timer's
 /// schedule here (--schedule or --every), and the command runs once for each scheduled time (slot),
