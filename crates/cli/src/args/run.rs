@@ -48,8 +48,8 @@ Exit codes:
        lease was lost, which stops the command under --keep-alive, and is found only after the
        command has ended otherwise: another run may have overlapped this one
   76   no host will run the slot: all attempts at it had failed before this start (the start whose
-       last attempt fails exits with the command's own code), or the last slot taken is ahead of the
-       clock; see `shedlock slot reset`
+       last attempt fails exits with the command's own code, or with 75 if the command was stopped),
+       or the last slot taken is ahead of the clock; see `shedlock slot reset`
   126  the command cannot be run
   127  the command, or its interpreter, was not found
 
@@ -180,8 +180,8 @@ pub(crate) struct RunArgs {
     /// attempts in all, counting the first. If this host dies, the next start on any host runs the
     /// unfinished slot before its own; a start that waits with --lock-wait does so as soon as the
     /// lease has ended. A run that is stopped by a signal to this program (SIGTERM, Ctrl-C) does
-    /// not count as an attempt. Slots run in order. A command that succeeded may run again if its
-    /// host died before recording that: it must be idempotent.
+    /// not count as an attempt. Slots run in order. A command that succeeded may run again if that
+    /// could not be recorded (its host died, or the store failed): it must be idempotent.
     ///
     /// A slot for which no host started this program (all hosts were down, or none had this line in
     /// its crontab) is not run later: the next start takes its own slot. (The scheduler of the Rust

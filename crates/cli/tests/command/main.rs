@@ -24,6 +24,7 @@ mod not_lost;
 mod pause;
 mod release;
 mod run;
+mod run_messages;
 mod settings;
 mod signals;
 mod slots;
