@@ -14,6 +14,7 @@ use super::events::Events;
 use super::signals::Signals;
 use crate::args::Claim;
 use crate::exit::{self, Failure};
+use crate::output;
 use crate::signals::asks_to_end;
 use crate::store::{Address, Store};
 use crate::terminal::Terminal;
@@ -168,9 +169,21 @@ async fn open(
         };
         if now >= wait_until {
             let why = failure.message();
+            // The last attempt may have taken longer than the wait.
+            let waited = wait + now.saturating_since(wait_until);
+            let beyond_tenths = Duration::from_nanos((waited.subsec_nanos() % 100_000_000).into());
+            let waited = match waited.as_secs() {
+                0 => waited,
+                _ => waited - beyond_tenths,
+            };
+            let option = if option.is_empty() {
+                String::new()
+            } else {
+                format!(" (--lock-wait {})", output::duration(wait))
+            };
             return Err(Failure::new(
                 exit::STORE,
-                format!("{why}; gave up after {wait:?}{option}"),
+                format!("{why}; gave up after {}{option}", output::duration(waited)),
             ));
         }
         if printed != failure.message() {

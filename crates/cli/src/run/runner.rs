@@ -55,11 +55,15 @@ impl<'a> Runner<'a> {
         slot: Option<Slot>,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
-        args.claim().check(
-            "--name",
+        let what_to_do = if args.keep_alive {
+            "set it to the time that the lock may stay taken if this host dies, like 5m; with \
+             --keep-alive, the command may run longer"
+        } else {
             "set it longer than the command can take, like 10m or 1h30m; the command is stopped \
-             before this time has passed, and if this host dies, the lock becomes free then",
-        )?;
+             before this time has passed, and if this host dies, the lock stays taken until it has \
+             passed"
+        };
+        args.claim().check("--name", what_to_do)?;
         lock(args, slot, Duration::ZERO).validate()?;
         let program = program::find(&args.command[0])?;
         let signals = Signals::listen().map_err(|error| {

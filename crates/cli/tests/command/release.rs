@@ -9,13 +9,13 @@ use sqlx::{Connection, Executor, SqliteConnection};
 use super::common::{Sandbox, done, end, signal};
 
 /// Another program that writes to the store's file, and so keeps every other writer out.
-struct Writer {
+pub(crate) struct Writer {
     runtime: tokio::runtime::Runtime,
     connection: SqliteConnection,
 }
 
 impl Writer {
-    fn of(sandbox: &Sandbox) -> Self {
+    pub(crate) fn of(sandbox: &Sandbox) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -31,7 +31,7 @@ impl Writer {
         }
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let rollback = self.connection.execute("ROLLBACK");
         self.runtime.block_on(rollback).unwrap();
     }
