@@ -10,6 +10,7 @@ use shedlock::{
     SystemClock, UnlockRequest,
 };
 
+use super::cause;
 use super::events::Events;
 use super::signals::Signals;
 use crate::args::Claim;
@@ -63,7 +64,10 @@ pub(super) async fn acquire(
         let request = UnlockRequest::new().with_slot_end(SlotEnd::NotStarted);
         if let Release::Failed(error) = held.unlock_with(&request).await {
             terminal.error(&format!(
-                "{error:#}; the lock stays taken until --lock-at-most-for has passed"
+                "{}: the lock was not released: {}; it stays taken until --lock-at-most-for has \
+                 passed",
+                args.name,
+                cause::of(&format!("{error:#}"), &args.name)
             ));
         }
     }
@@ -188,8 +192,7 @@ async fn open(
         }
         if printed != failure.message() {
             failure.message().clone_into(&mut printed);
-            // This program retries, not its user.
-            let why = printed.strip_suffix(", then retry").unwrap_or(&printed);
+            let why = cause::of(&printed, &args.name);
             terminal.notice(&format!(
                 "{}: waiting, and retrying until {wait:?} have passed{option}: {why}",
                 claim.name

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use shedlock::{Event, Listener, LostReason, Skip, SkipReason};
+use shedlock::{Error, Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
 
-use super::slot;
+use super::{cause, slot};
 use crate::terminal::Terminal;
 
 /// Receives events of the lock: before it is acquired, whether it is waited for; afterwards,
@@ -22,6 +22,18 @@ pub(super) struct Events {
     /// Why the last call to the store failed, if it was not taken from here.
     store_error: Mutex<Option<String>>,
     store_failed: Notify,
+    /// Whether the lock is held, and not being released yet.
+    is_held: AtomicBool,
+    /// Why the lease was not extended when that was last due.
+    not_extended: Mutex<Option<NotExtended>>,
+}
+
+/// Why a lease was not extended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NotExtended {
+    pub(super) why: String,
+    /// Whether the extension is not retried.
+    pub(super) is_final: bool,
 }
 
 impl Events {
@@ -34,6 +46,8 @@ impl Events {
             lease_changed: Notify::new(),
             store_error: Mutex::new(None),
             store_failed: Notify::new(),
+            is_held: AtomicBool::new(false),
+            not_extended: Mutex::new(None),
         }
     }
 
@@ -47,8 +61,9 @@ impl Events {
         self.lease_changed.notified().await;
     }
 
-    /// Forgets failures of the store so far.
+    /// Forgets failures of the store so far. Further ones are about the release.
     pub(super) fn forget_store_error(&self) {
+        self.is_held.store(false, Ordering::Relaxed);
         self.take_store_error();
     }
 
@@ -70,10 +85,51 @@ impl Events {
         error.take()
     }
 
+    /// Why the lease was not extended when that was last due. `None` if it was.
+    pub(super) fn not_extended(&self) -> Option<NotExtended> {
+        let failure = self.not_extended.lock();
+        failure.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn extension_failed(&self, name: &str, error: &Error) {
+        let failure = NotExtended {
+            why: cause::of(&format!("{error:#}"), name),
+            is_final: !error.is_retryable(),
+        };
+        let mut last = self
+            .not_extended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref() == Some(&failure) {
+            return;
+        }
+        let why = &failure.why;
+        if failure.is_final {
+            self.terminal.error(&format!(
+                "{name}: cannot extend the lease: {why}; the command will be stopped before the \
+                 lease ends"
+            ));
+        } else {
+            self.terminal.warning(&format!(
+                "{name}: cannot extend the lease yet, retrying: {why}"
+            ));
+        }
+        *last = Some(failure);
+    }
+
+    /// Does not report a pause after a failed attempt that was reported with the failure.
+    pub(super) fn expect_pause(&self) {
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        *printed = Some((SkipReason::BackingOff, None));
+    }
+
     /// Whether the reason or the owner has changed since this was last printed. An owner that extends
     /// its lease, or an attempt that lost a race, prints nothing.
     fn is_news(&self, skip: &Skip) -> bool {
-        let now = Some((skip.reason, skip.owner.clone()));
+        // The message about a pause names no owner.
+        let owner = skip.owner.as_ref();
+        let owner = owner.filter(|_| skip.reason != SkipReason::BackingOff);
+        let now = Some((skip.reason, owner.cloned()));
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_race = skip.reason == SkipReason::Contended && printed.is_some();
         if is_race || *printed == now {
@@ -107,7 +163,11 @@ impl Listener for Events {
                 self.is_lost.store(true, Ordering::Relaxed);
                 self.lease_changed.notify_one();
             }
-            Event::StoreError { error, .. } => {
+            Event::Acquired { .. } => self.is_held.store(true, Ordering::Relaxed),
+            Event::StoreError { name, error, .. } => {
+                if self.is_held.load(Ordering::Relaxed) {
+                    self.extension_failed(name.as_str(), error);
+                }
                 let mut last = self
                     .store_error
                     .lock()
@@ -115,7 +175,14 @@ impl Listener for Events {
                 *last = Some(format!("{error:#}"));
                 self.store_failed.notify_one();
             }
-            Event::Extended { .. } => self.lease_changed.notify_one(),
+            Event::Extended { .. } => {
+                let mut failure = self
+                    .not_extended
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *failure = None;
+                self.lease_changed.notify_one();
+            }
             _ => {}
         }
     }
@@ -137,5 +204,15 @@ mod tests {
         assert!(!events.is_news(&held));
         assert!(events.is_news(&held.clone().with_owner("h/2/ff")));
         assert!(events.is_news(&Skip::new(SkipReason::BackingOff)));
+    }
+
+    #[test]
+    fn a_pause_that_was_reported_is_no_news_unless_another_owner_had_the_lock() {
+        let events = Events::new(Terminal::new(true));
+        let pause = Skip::new(SkipReason::BackingOff).with_owner("h/1/ff");
+        events.expect_pause();
+        assert!(!events.is_news(&pause));
+        assert!(events.is_news(&Skip::new(SkipReason::Held)));
+        assert!(events.is_news(&pause));
     }
 }

@@ -1,6 +1,7 @@
 //! `shedlock run`, a command under a lock, and `shedlock hold`, a lock without a command.
 
 mod acquire;
+mod cause;
 mod environment;
 mod events;
 mod follow;
@@ -17,7 +18,7 @@ mod until_done;
 use std::process::ExitCode;
 
 use rustix::process::Signal;
-use shedlock::{Skip, Slot};
+use shedlock::{Clock, Skip, Slot, SystemClock};
 
 pub(crate) use hold::hold;
 pub(crate) use keys::{is_wanted as keys_are_wanted, serve as report_keys};
@@ -27,6 +28,7 @@ use crate::exit::{self, Failure};
 use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
+use events::NotExtended;
 use runner::{Runner, Turn};
 use signals::{Asked, name_of};
 use until_done::until_done;
@@ -66,7 +68,11 @@ fn interrupted(args: &RunArgs, signal: Signal, has_run: bool, terminal: Terminal
 
 /// Reports that the command is not run, and why.
 fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
-    if let Some(why) = slot::not_run(&args.name, args.store.option(), slot, skip) {
+    let left = skip
+        .until
+        .and_then(|until| until.duration_since(SystemClock.system_time()).ok());
+    let again = |slot| slot::again(args, slot, left.unwrap_or_default());
+    if let Some(why) = slot::not_run(&args.name, args.store.option(), slot, skip, again) {
         terminal.error(&why);
         return exit::GIVEN_UP;
     }
@@ -75,7 +81,13 @@ fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) 
 }
 
 /// Reports what the exit code alone does not show.
-fn explain(ended: &Ended, asked: Option<Asked>, args: &RunArgs, terminal: Terminal) {
+fn explain(
+    ended: &Ended,
+    asked: Option<Asked>,
+    not_extended: Option<NotExtended>,
+    args: &RunArgs,
+    terminal: Terminal,
+) {
     let name = &args.name;
     let (first, last) = asked.map_or(("a signal", "signal"), |asked| {
         (name_of(asked.first), name_of(asked.last))
@@ -84,10 +96,19 @@ fn explain(ended: &Ended, asked: Option<Asked>, args: &RunArgs, terminal: Termin
         format!("it did not end after {first} to this program, and ")
     });
     match ended.stopped {
-        Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
-            "{name}: the command was stopped: {ignored}its lease could not be extended in time; \
-             check that the store is reachable"
-        )),
+        Some(StopReason::Deadline) if args.keep_alive => {
+            let why = match not_extended {
+                // The reason is printed already.
+                Some(failure) if failure.is_final => String::new(),
+                Some(failure) => format!(" in time: {}", failure.why),
+                None => " in time: the store did not reply, or this process was suspended; check \
+                         the store and the load of this host"
+                    .to_owned(),
+            };
+            terminal.error(&format!(
+                "{name}: the command was stopped: {ignored}its lease could not be extended{why}"
+            ));
+        }
         Some(StopReason::IgnoredSignal) => terminal.error(&format!(
             "{name}: the command was killed: it did not end within {} after {first} to this \
              program; raise --stop-grace if it needs longer",
@@ -108,8 +129,7 @@ fn explain(ended: &Ended, asked: Option<Asked>, args: &RunArgs, terminal: Termin
             "{name}: the command was stopped: {ignored}it ran longer than --max-run-time"
         )),
         Some(StopReason::LeaseLost) => terminal.error(&format!(
-            "{name}: the command was stopped: its lease was lost (the lock was freed by force, or \
-             its record was changed)"
+            "{name}: the command was stopped: its lease was lost ({LOSS})"
         )),
         Some(StopReason::WatchdogGone) => terminal.error(&format!(
             "{name}: the command was stopped: the watchdog was killed"
@@ -129,6 +149,10 @@ fn explain(ended: &Ended, asked: Option<Asked>, args: &RunArgs, terminal: Termin
         ));
     }
 }
+
+/// How a lease is lost before it ends.
+const LOSS: &str = "the lock was freed by force, taken over while this process was suspended, or its \
+                    record was changed";
 
 fn code_of(ended: &Ended) -> u8 {
     match (ended.stopped, ended.status) {

@@ -13,7 +13,7 @@ use super::acquire::{Acquired, acquire, first_to_end, settle};
 use super::events::Events;
 use super::job::Job;
 use super::signals::{Signals, name_of};
-use super::{code_of, explain, program, slot};
+use super::{LOSS, cause, code_of, explain, program, slot};
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::output;
@@ -26,6 +26,8 @@ pub(super) struct Runner<'a> {
     pub(super) terminal: Terminal,
     program: PathBuf,
     signals: Signals,
+    /// Whether the lock stays taken after an attempt that failed here, as was reported.
+    is_backing_off: bool,
 }
 
 /// The result of a turn.
@@ -46,6 +48,19 @@ pub(super) struct Ran {
     pub(super) attempt: Option<u32>,
     /// Whether a signal asked this process to end in the meantime.
     pub(super) is_asked_to_end: bool,
+    /// How long the lock may stay taken, apart from the pause after a failure.
+    taken_for: Duration,
+    is_released: bool,
+}
+
+/// The lock after the command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Back,
+    /// It was not released: it is free when its lease has ended, or is not ours any more.
+    NotBack,
+    /// The lease was lost although the command ended by itself.
+    Lost,
 }
 
 impl<'a> Runner<'a> {
@@ -74,6 +89,7 @@ impl<'a> Runner<'a> {
             terminal,
             program,
             signals,
+            is_backing_off: false,
         })
     }
 
@@ -84,6 +100,9 @@ impl<'a> Runner<'a> {
         wait: Duration,
     ) -> Result<Turn, Failure> {
         let events = Arc::new(Events::new(self.terminal));
+        if std::mem::take(&mut self.is_backing_off) {
+            events.expect_pause();
+        }
         let lock = lock(self.args, slot, wait);
         let claim = self.args.claim();
         let acquired = acquire(&claim, &lock, &events, &mut self.signals, self.terminal).await;
@@ -94,25 +113,67 @@ impl<'a> Runner<'a> {
             Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
         };
         let attempt = held.slot_attempt();
+        let (at_least, at_most) = {
+            let lease = held.lease();
+            (lease.lock_at_least_for(), lease.lock_at_most_for())
+        };
         let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
         let ended = job.run(&held, &**executor.provider()).await;
         let asked = job.asked_to_end();
-        let is_lost = self.release(held, &events, &ended, asked.is_some()).await;
+        if let Ok(ended) = &ended {
+            explain(
+                ended,
+                asked,
+                events.not_extended(),
+                self.args,
+                self.terminal,
+            );
+        }
+        let given = self.release(held, &events, &ended, asked.is_some()).await;
         tokio::select! {
             () = settle(&executor, &self.args.name, self.terminal) => {}
             _ = first_to_end(&mut self.signals) => {}
         }
         let ended = ended?;
-        explain(&ended, asked, self.args, self.terminal);
         Ok(Turn::Ran(Ran {
-            code: if is_lost { exit::LOST } else { code_of(&ended) },
+            code: match given {
+                Given::Lost => exit::LOST,
+                Given::Back | Given::NotBack => code_of(&ended),
+            },
             attempt,
             is_asked_to_end: asked.is_some(),
+            taken_for: if given == Given::Back {
+                at_least
+            } else {
+                at_most
+            },
+            is_released: given == Given::Back,
         }))
     }
 
-    /// Gives the lock back. Returns whether that found the lease lost although the command ended by itself. In any other
-    /// case the command's exit code counts, since the command has run.
+    /// Reports an attempt at a slot that has failed, and what follows.
+    pub(super) fn report_attempt(&mut self, slot: Slot, attempt: u32, ran: &Ran) {
+        let retries = self.args.retries();
+        let (name, code, of) = (&self.args.name, ran.code, retries.get_max_attempts());
+        if attempt >= of {
+            return self.terminal.error(&format!(
+                "{name}: the last attempt at slot {slot} failed (attempt {attempt} of {of}, exit \
+                 code {code}), and the slot is given up; {}",
+                slot::again(self.args, slot, ran.taken_for)
+            ));
+        }
+        let mut text =
+            format!("{name}: attempt {attempt} of {of} at slot {slot} failed (exit code {code})");
+        if ran.is_released {
+            let pause = output::duration(retries.pause_after(attempt));
+            text.push_str(&format!("; the next one is in {pause} at the earliest"));
+        }
+        self.is_backing_off = ran.is_released;
+        self.terminal.warning(&text);
+    }
+
+    /// Gives the lock back. Unless that finds the lease lost although the command ended by itself, the command's exit
+    /// code counts, since the command has run.
     ///
     /// A slot that must not be lost is done if the command succeeded. If the command failed, the slot waits for its
     /// backoff. If the command was asked to end, other hosts may take the slot immediately, and the run does not count.
@@ -123,15 +184,15 @@ impl<'a> Runner<'a> {
         events: &Events,
         ended: &Result<Ended, Failure>,
         has_signal: bool,
-    ) -> bool {
+    ) -> Given {
         // Calls to an unavailable store are retried. The caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(10);
         let name = held.name().clone();
-        let until = held
-            .locked_until()
-            .and_then(output::instant)
-            .unwrap_or_else(|| "--lock-at-most-for has passed".to_owned());
-        let give_up = SystemClock.now() + PATIENCE;
+        let locked_until = held.locked_until();
+        let unrecorded = self.unrecorded(&held, ended);
+        let (now, left) = (SystemClock.now(), held.time_left());
+        let give_up = now + PATIENCE;
+        let is_past_the_lease = || SystemClock.now() >= now + left;
         events.forget_store_error();
         let unlock = async {
             match ended.as_ref().map(code_of) {
@@ -162,40 +223,87 @@ impl<'a> Runner<'a> {
             () = retrying(events, &mut last_error, |why| self.terminal.notice(&format!(
                 "{name}: {command}; cannot release the lock yet, retrying for up to {}: {}",
                 output::duration(PATIENCE),
-                without_lock(why, name.as_str()),
+                cause::of(why, name.as_str()),
             ))) => {
                 unreachable!("it retries until something else happens")
             }
         };
+        let is_lost = matches!(released, Ok(Release::Lost));
         let why = match released {
             Ok(Release::Failed(error)) => format!("{error:#}"),
-            Ok(Release::Lost) => return self.report_loss(name.as_str(), ended),
-            Ok(_) => return false,
-            Err(end) => last_error.unwrap_or_else(|| NO_REPLY.to_owned()) + &end,
+            Ok(Release::Lost) => {
+                let Some(ended) = ended.as_ref().ok().filter(|ended| is_uncut(ended)) else {
+                    // The reason is printed already.
+                    return Given::NotBack;
+                };
+                // The lease ran when the command ended.
+                let is_late = !left.is_zero() && is_past_the_lease();
+                if !is_late {
+                    self.report_loss(name.as_str(), ended);
+                    return Given::Lost;
+                }
+                last_error.unwrap_or_else(|| "the store did not reply in time".to_owned())
+            }
+            Ok(_) => return Given::Back,
+            Err(end) => {
+                let why = last_error.unwrap_or_else(|| NO_REPLY.to_owned());
+                cause::of(&why, name.as_str()) + &end
+            }
+        };
+        let why = cause::of(&why, name.as_str());
+        let not_released = match events.not_extended() {
+            Some(failure) if failure.why == why => {
+                "was not released either, for the same reason".to_owned()
+            }
+            _ => format!("was not released: {why}"),
+        };
+        let until = locked_until.and_then(output::instant);
+        // This host's calendar and the store's may differ.
+        let has_passed = |until| until <= SystemClock.system_time();
+        let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
+        let lock = if is_over {
+            let at = until.map_or_else(String::new, |until| format!(", at {until}"));
+            format!("and its lease has ended by itself{at}")
+        } else {
+            format!(
+                "but the lock stays taken until {}; to free it sooner, run `shedlock unlock {} \
+                 --force{}`",
+                until.as_deref().unwrap_or("--lock-at-most-for has passed"),
+                output::shell_word(name.as_str()),
+                self.args.store.option()
+            )
         };
         self.terminal.error(&format!(
-            "{name}: the lock was not released: {}; {command}, but the lock stays taken until \
-             {until}; to free it sooner, run `shedlock unlock {} --force{}`",
-            without_lock(&why, name.as_str()),
-            output::shell_word(name.as_str()),
-            self.args.store.option()
+            "{name}: the lock {not_released}; {command}, {lock}{unrecorded}"
         ));
-        false
+        Given::NotBack
     }
 
-    /// Reports a loss that is found when the lock is given back. Returns false if the command was stopped or did not
-    /// start: the reason for that is reported.
-    fn report_loss(&self, name: &str, ended: &Result<Ended, Failure>) -> bool {
-        let Some(ended) = ended.as_ref().ok().filter(|ended| is_uncut(ended)) else {
-            return false;
+    /// What it means for the slot if a success is not recorded, because the lock is not released.
+    fn unrecorded(&self, held: &HeldLock, ended: &Result<Ended, Failure>) -> String {
+        let is_done = ended.as_ref().is_ok_and(|ended| code_of(ended) == 0);
+        let Some(slot) = held
+            .slot()
+            .filter(|_| self.args.must_not_be_lost && is_done)
+        else {
+            return String::new();
         };
+        let is_last = held.slot_attempt() >= Some(self.args.retries().get_max_attempts());
+        let follows = if is_last {
+            "it counts as given up, since it was the last attempt"
+        } else {
+            "the next start that gets the lock runs it again"
+        };
+        format!("; slot {slot} is not recorded as done: {follows}")
+    }
+
+    /// Reports a loss that is found when the lock is given back.
+    fn report_loss(&self, name: &str, ended: &Ended) {
         self.terminal.error(&format!(
-            "{name}: the lease was lost before the command ended (the lock was freed by force, or \
-             its record was changed): another run may have overlapped this one; the command \
-             exited with {}",
+            "{name}: the lease was lost before the command ended ({LOSS}): another run may have \
+             overlapped this one; the command exited with {}",
             code_of(ended)
         ));
-        true
     }
 }
 
@@ -229,12 +337,4 @@ async fn retrying(events: &Events, last_error: &mut Option<String>, report: impl
     loop {
         *last_error = Some(events.store_error().await);
     }
-}
-
-/// An error without the lock, which the message names already.
-fn without_lock<'a>(why: &'a str, name: &str) -> &'a str {
-    let why = why
-        .strip_prefix(&format!("lock {name:?} in "))
-        .unwrap_or(why);
-    why.strip_suffix(", then retry").unwrap_or(why)
 }

@@ -79,19 +79,36 @@ pub(super) fn tolerance(args: &RunArgs) -> Duration {
     tolerance.max(Slot::DEFAULT_TOLERANCE)
 }
 
+/// How to try a slot again that was given up. The lock stays taken for up to this long, or for the pause after the last
+/// attempt.
+pub(super) fn again(args: &RunArgs, slot: Slot, taken_for: Duration) -> String {
+    let retries = args.retries();
+    let pause = retries.pause_after(retries.get_max_attempts());
+    format!(
+        "to try it again before its next slot, run `shedlock slot reset {} --to {}{}`, then start \
+         this command again with --lock-wait {}m",
+        shell_word(&args.name),
+        slot.just_before(),
+        args.store.option(),
+        pause.max(taken_for).as_secs() / 60 + 1,
+    )
+}
+
 /// Why no host will run the slot unless an operator acts, if that is so. The command that they need
 /// has this option for its store.
-pub(super) fn not_run(name: &str, option: &str, slot: Option<Slot>, skip: &Skip) -> Option<String> {
+pub(super) fn not_run(
+    name: &str,
+    option: &str,
+    slot: Option<Slot>,
+    skip: &Skip,
+    again: impl FnOnce(Slot) -> String,
+) -> Option<String> {
     let word = shell_word(name);
     match (skip.reason, slot) {
-        (SkipReason::SlotGivenUp, Some(slot)) => {
-            let before = slot.just_before();
-            Some(format!(
-                "{name}: not run: slot {slot} was given up: all its attempts failed; to try it \
-                 again, run `shedlock slot reset {word} --to {before}{option}`, then start this \
-                 command again before its next slot"
-            ))
-        }
+        (SkipReason::SlotGivenUp, Some(slot)) => Some(format!(
+            "{name}: not run: slot {slot} was given up: all its attempts failed; {}",
+            again(slot)
+        )),
         (SkipReason::SlotGivenUp, None) => Some(format!("{name}: not run: {skip}")),
         (SkipReason::LastSlotAhead, _) => {
             let last = skip
@@ -116,9 +133,13 @@ pub(super) fn why(skip: &Skip, slot: Option<Slot>) -> String {
     match (skip.reason, owner) {
         (SkipReason::Held, Some(owner)) => format!("held by {owner}{until}"),
         (SkipReason::Held, None) => format!("held by another owner{until}"),
-        // By --lock-at-least-for, or for the pause after a failed slot.
-        (SkipReason::AtLeast, Some(owner)) => format!("kept after its last run by {owner}{until}"),
-        (SkipReason::AtLeast, None) => format!("kept after its last run{until}"),
+        (SkipReason::AtLeast, owner) => {
+            let owner = owner.unwrap_or_else(|| "another owner".into());
+            format!(
+                "kept{until} after the run of {owner} has ended (--lock-at-least-for, or \
+                 --retry-backoff after a failure)"
+            )
+        }
         (SkipReason::BackingOff, _) => {
             let failed = match skip.last_slot {
                 Some(last) if slot != Some(last) => format!("an attempt at slot {last} failed"),
@@ -182,7 +203,8 @@ mod tests {
             .with_until(slot(5).instant());
         assert_eq!(
             skipped("a", None, &kept),
-            "a: skipped: kept after its last run by h/1/ff until 2027-01-15T08:00:05Z"
+            "a: skipped: kept until 2027-01-15T08:00:05Z after the run of h/1/ff has ended \
+             (--lock-at-least-for, or --retry-backoff after a failure)"
         );
         let failed = Skip::new(SkipReason::BackingOff)
             .with_last_slot(slot(0))
@@ -216,20 +238,23 @@ mod tests {
 
     #[test]
     fn a_slot_that_no_host_will_run_comes_with_the_whole_command() {
+        let never = |_| unreachable!("only for a slot that was given up");
         let given_up = Skip::new(SkipReason::SlotGivenUp);
         assert_eq!(
-            not_run("a b", " --local", Some(slot(0)), &given_up).unwrap(),
-            "a b: not run: slot 2027-01-15T08:00:00Z was given up: all its attempts failed; to try \
-             it again, run `shedlock slot reset 'a b' --to 2027-01-15T07:59:59.999999Z --local`, \
-             then start this command again before its next slot"
+            not_run("a b", "", Some(slot(0)), &given_up, |slot| format!(
+                "reset {slot}"
+            ))
+            .unwrap(),
+            "a b: not run: slot 2027-01-15T08:00:00Z was given up: all its attempts failed; reset \
+             2027-01-15T08:00:00Z"
         );
         let ahead = Skip::new(SkipReason::LastSlotAhead).with_last_slot(slot(60));
         assert_eq!(
-            not_run("a", "", Some(slot(0)), &ahead).unwrap(),
-            "a: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the clock; check \
-             this host's clock, then run `shedlock slot reset a`"
+            not_run("a b", " --local", Some(slot(0)), &ahead, never).unwrap(),
+            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the clock; check \
+             this host's clock, then run `shedlock slot reset 'a b' --local`"
         );
         let held = Skip::new(SkipReason::Held);
-        assert_eq!(not_run("a", "", Some(slot(0)), &held), None);
+        assert_eq!(not_run("a", "", Some(slot(0)), &held, never), None);
     }
 }

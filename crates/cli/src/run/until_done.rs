@@ -53,6 +53,9 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                 has_run = true;
                 let attempt = ran.attempt.unwrap_or(1);
                 let is_over = ran.code == 0 || attempt >= retries.get_max_attempts();
+                if ran.code != 0 && !ran.is_asked_to_end {
+                    runner.report_attempt(slot, attempt, &ran);
+                }
                 if ran.is_asked_to_end || (is_over && slot == wanted) {
                     return Ok(ran.code);
                 }

@@ -113,6 +113,13 @@ impl Terminal {
         }
     }
 
+    /// Something that went wrong and is repeated by this program, unless the user wants quiet.
+    pub(crate) fn warning(self, text: &str) {
+        if !self.is_quiet {
+            Line::own(Level::WARN, text).write();
+        }
+    }
+
     /// Something that went wrong.
     pub(crate) fn error(self, text: &str) {
         Line::own(Level::ERROR, text).write();

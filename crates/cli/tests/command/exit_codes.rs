@@ -81,7 +81,7 @@ fn at_least_keeps_the_lock_after_the_command() {
     assert_eq!(sandbox.lock("a")["state"], "at-least");
     let skipped = done(&mut sandbox.shedlock(&arguments));
     assert_eq!(skipped.code, 0);
-    let said = "shedlock: a: skipped: kept after its last run by ";
+    let said = "shedlock: a: skipped: kept until 20";
     assert!(skipped.stderr.starts_with(said), "{}", skipped.stderr);
 }
 
@@ -468,8 +468,8 @@ fn a_command_that_was_overlapped_does_not_pass_for_a_success() {
         assert_eq!((ended.code, ended.stdout.as_str()), (75, "ran\n"));
         let said = format!(
             "shedlock: a: the lease was lost before the command ended (the lock was freed by force, \
-             or its record was changed): another run may have overlapped this one; the command \
-             exited with {code}\n"
+             taken over while this process was suspended, or its record was changed): another run \
+             may have overlapped this one; the command exited with {code}\n"
         );
         assert_eq!(ended.stderr, said);
     }
