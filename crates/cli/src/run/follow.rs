@@ -58,3 +58,63 @@ async fn catch_up(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use shedlock::{
+        Attempt, AttemptRequest, BoxFuture, Executor, Lease, LockConfig, MemoryProvider,
+    };
+
+    use super::*;
+
+    /// A store that does not report when the leases end that it grants, like MySQL.
+    #[derive(Debug)]
+    struct Endless {
+        inner: Arc<MemoryProvider>,
+    }
+
+    impl LockProvider for Endless {
+        fn attempt<'a>(
+            &'a self,
+            request: &'a AttemptRequest,
+        ) -> BoxFuture<'a, Result<Attempt, Error>> {
+            Box::pin(async {
+                Ok(match self.inner.attempt(request).await? {
+                    Attempt::Acquired(_) => Attempt::Acquired(Lease::granted(request)),
+                    skipped => skipped,
+                })
+            })
+        }
+
+        shedlock_core::delegate!(inner except attempt);
+    }
+
+    #[tokio::test]
+    async fn an_extension_is_not_missed_on_a_store_that_reports_no_end() {
+        let provider = Arc::new(Endless {
+            inner: Arc::default(),
+        });
+        let config = LockConfig::new("a").lock_at_most_for(Duration::from_secs(3));
+        let held = match Executor::new(provider.clone()).lock(&config).await.unwrap() {
+            Attempt::Acquired(held) => held,
+            skipped => panic!("{skipped:?}"),
+        };
+        assert_eq!(held.locked_until(), None);
+        let hour = ExtendRequest::new(Duration::from_secs(3_600));
+        let _ = provider.extend(&held.lease(), &hour).await.unwrap();
+        let extended = async {
+            while !held.is_lost() && held.time_left() < Duration::from_secs(60) {
+                let soon = SystemClock.now() + Duration::from_millis(20);
+                SystemClock.sleep_until(soon).await;
+            }
+        };
+        tokio::select! {
+            never = follow(&held, &*provider) => match never {},
+            () = extended => {}
+        }
+        assert!(!held.is_lost());
+        let _ = held.unlock().await;
+    }
+}
