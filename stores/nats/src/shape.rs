@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use shedlock_core::Finding;
 use shedlock_store::{Result, configuration};
 
 /// The largest message that a lock can need, including its headers.
@@ -169,6 +170,60 @@ impl Shape {
             && self.server < KEEPS_FIRST_SINCE
     }
 
+    /// What the settings mean for locks, once they have passed the [check](Self::check).
+    pub(crate) fn findings(&self, sync_always: bool, can_be_atomic: bool) -> [Finding; 4] {
+        let (major, minor, patch) = self.server;
+        let lost = "a restart or a power loss can lose locks, which can then be taken twice";
+        let durability = "durability";
+        let durability = if self.is_in_memory() {
+            let message = format!("the bucket is kept in memory: {lost}");
+            Finding::warning(durability, message, "use a bucket with file storage")
+        } else if self.is_late() {
+            let what = "the bucket confirms writes before they are on disk (persist_mode async)";
+            let remedy = "use a bucket with the default persist_mode";
+            Finding::warning(durability, format!("{what}: {lost}"), remedy)
+        } else if sync_always {
+            let message = "you assert that the servers sync each write to disk (sync_always)";
+            Finding::ok(durability, message)
+        } else {
+            let message = format!(
+                "the servers sync to disk every two minutes unless sync_interval is set, which they \
+                 do not report: {lost}"
+            );
+            let remedy =
+                "set `sync_interval: always` on the servers, and sync_always=true in the URL";
+            Finding::warning(durability, message, remedy)
+        };
+        let replicas = self.config["num_replicas"].as_u64().unwrap_or(1);
+        let is_split = can_be_atomic && !self.is_atomic();
+        [
+            Finding::ok("version", format!("nats {major}.{minor}.{patch}")),
+            durability,
+            Finding::ok(
+                "replicas",
+                match replicas {
+                    1 => "one server keeps the bucket: locks are unavailable while it is down"
+                        .to_owned(),
+                    many => format!("{many} servers keep the bucket"),
+                },
+            ),
+            if is_split {
+                let message = "the bucket accepts one message at a time (allow_atomic is off), \
+                               although its servers support more: each lock takes more requests";
+                Finding::warning("bucket", message, "run `shedlock migrate`")
+            } else {
+                Finding::ok(
+                    "bucket",
+                    "no setting of the bucket deletes or rejects locks",
+                )
+            },
+        ]
+    }
+
+    fn is_late(&self) -> bool {
+        self.config["persist_mode"] == "async"
+    }
+
     fn is_in_memory(&self) -> bool {
         self.config["storage"] == "memory"
     }
@@ -194,7 +249,7 @@ impl Seen {
 
     /// Stores these settings, as read over the connection of this number, and [checks](Shape::check) them.
     pub(crate) fn learn(&self, shape: &Shape, bucket: &str, nth: u64) -> Result<()> {
-        let is_late = shape.config["persist_mode"] == "async";
+        let is_late = shape.is_late();
         let known = Known {
             is_atomic: shape.is_atomic(),
             is_fleeting: shape.is_in_memory() || is_late,
@@ -232,7 +287,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use shedlock_core::ErrorKind;
+    use shedlock_core::{ErrorKind, Level};
 
     use super::*;
     use serde_json::json;
@@ -292,6 +347,25 @@ mod tests {
             json!({ "first_seq": 7, "allow_msg_ttl": true, "deny_purge": true, "allow_atomic": true }),
         ] {
             shape(&harmless).check("b").unwrap();
+        }
+    }
+
+    #[test]
+    fn no_setting_that_can_lose_locks_is_missed_by_a_diagnosis() {
+        let faults = |changes: Value, sync_always, can_be_atomic| {
+            let findings = shape(&changes).findings(sync_always, can_be_atomic);
+            let faults = findings.into_iter().filter(|it| it.level != Level::Ok);
+            faults.map(|it| it.check).collect::<Vec<_>>()
+        };
+        assert!(faults(json!({}), true, false).is_empty());
+        assert!(faults(json!({ "allow_atomic": true }), true, true).is_empty());
+        assert_eq!(faults(json!({}), true, true), ["bucket"]);
+        assert_eq!(faults(json!({}), false, false), ["durability"]);
+        for fleeting in [
+            json!({ "storage": "memory" }),
+            json!({ "persist_mode": "async" }),
+        ] {
+            assert_eq!(faults(fleeting, true, false), ["durability"]);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
-use shedlock_core::{Capabilities, Failover, LockName, Migration};
+use shedlock_core::{Capabilities, Failover, Finding, LockName, Migration};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
     invalid,
@@ -182,6 +182,15 @@ impl VersionedStore for NatsStore {
 
     async fn check(&self) -> Result<()> {
         self.look_at_settings().await
+    }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let shape = self.bucket.shape().await?;
+        let shape = shape.ok_or_else(|| self.bucket.missing())?;
+        let can_be_atomic = self.bucket.can_be_atomic().await?;
+        Ok(shape
+            .findings(self.bucket.settings.sync_always, can_be_atomic)
+            .into())
     }
 
     async fn migrate(&self) -> Result<Migration> {

@@ -11,7 +11,7 @@ use common::{Own, request, servers, take, until};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
-use shedlock_core::{Attempt, ErrorKind, LockProvider, UnlockRequest};
+use shedlock_core::{Attempt, ErrorKind, Level, LockProvider, UnlockRequest};
 use shedlock_nats::NatsProvider;
 
 /// Creates a bucket as other programs do, with these additional settings.
@@ -218,4 +218,45 @@ async fn settings_are_checked_again_over_a_new_connection() {
     // A current holder can still unlock.
     let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
     assert!(unlocked.is_ok(), "{unlocked:?}");
+}
+
+/// The checks that found something, in a bucket that the URL's options describe.
+async fn faults(url: &str) -> Vec<&'static str> {
+    let provider = NatsProvider::connect(url).await.unwrap();
+    let _ = provider.migrate().await.unwrap();
+    let findings = provider.diagnose().await.unwrap().into_iter();
+    let faults = findings.filter(|finding| finding.level != Level::Ok);
+    faults.map(|finding| finding.check).collect()
+}
+
+#[tokio::test]
+async fn settings_that_can_lose_locks_are_not_missed_by_a_diagnosis() {
+    for server in servers() {
+        for (options, found) in [
+            ("sync_always=true", &[][..]),
+            ("sync_always=false", &["durability"]),
+            ("sync_always=true&storage=memory", &["durability"]),
+        ] {
+            let url = format!("{server}?bucket={}&{options}", unique("diagnosed"));
+            assert_eq!(faults(&url).await, found, "{options}");
+        }
+    }
+}
+
+/// Such settings can appear after the provider has connected.
+#[tokio::test]
+async fn a_bucket_that_expires_locks_is_not_missed_by_a_diagnosis() {
+    for server in servers() {
+        let raw = async_nats::connect(&server).await.unwrap();
+        let bucket = unique("aged");
+        make(&raw, &bucket, json!({ "max_age": seconds(60) })).await;
+        let builder = NatsProvider::builder(raw.clone());
+        let provider = builder.bucket(&bucket).build().unwrap();
+        let findings = provider.diagnose().await.unwrap();
+        let [finding] = &findings[..] else {
+            panic!("one thing matters: {findings:?}");
+        };
+        assert_eq!((finding.check, finding.level), ("setup", Level::Error));
+        assert!(finding.message.contains("max_age"), "{finding:?}");
+    }
 }
