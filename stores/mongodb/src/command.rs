@@ -36,13 +36,18 @@ impl MongoStore {
             return Ok(now);
         }
         let sent = self.clock().now();
-        let hello = self.place.database.run_command(doc! { "hello": 1 });
-        let hello = hello.selection_criteria(primary()).into_future();
-        let hello = self.bounded(Unavailable, hello).await?;
+        let hello = self.run(doc! { "hello": 1 }).await?;
         let now = hello.get_datetime("localTime");
         let now = now.map_err(|_| internal("the server reports no time"))?;
         self.server.observe_reply(instant(*now), sent);
         Ok(instant(*now))
+    }
+
+    /// Runs a command that only reads, on the primary.
+    pub(crate) async fn run(&self, command: Document) -> Result<Document> {
+        let sent = self.place.database.run_command(command);
+        let sent = sent.selection_criteria(primary()).into_future();
+        self.bounded(Unavailable, sent).await
     }
 
     /// Changes the document that matches, and returns the changed document; `None` if none matches.

@@ -2,18 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ErrorKind::Unavailable;
 use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, DateTime, Document, doc, serialize_to_document};
 use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
-use mongodb::results::CollectionType;
+use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Slot, StoreClock,
-    SystemClock,
+    Failover, Finding, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord, Slot,
+    StoreClock, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
@@ -21,7 +21,7 @@ use shedlock_store::{
 };
 
 use crate::MongoProvider;
-use crate::codec::{self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SLOT, UNTIL};
+use crate::codec::{self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SLOT, UNTIL, instant};
 use crate::update::{Now, acquired, ended, extension, freed, set};
 
 pub(crate) const NAME: &str = "mongodb";
@@ -327,38 +327,101 @@ impl Store for MongoStore {
         self.ask(vec![doc! { "$limit": 1 }], None).await?;
         let name = self.place.collection.name();
         if self.place.is_weak() {
-            tracing::warn!(
-                collection = name,
-                "the collection's write concern is weaker than a journaled majority: a new primary \
-                 may lack a held lock, and another process can take it; set w=majority and \
-                 journal=true"
-            );
+            tracing::warn!(collection = name, "{WEAK}");
         }
-        let described = self.place.database.list_collections();
-        let described = described.filter(doc! { "name": name });
-        let described = async { described.await?.try_collect::<Vec<_>>().await };
-        let described = self.bounded(Unavailable, Box::pin(described)).await;
-        // A user of a collection may lack the permission to list its properties.
-        let Some(described) = described.unwrap_or_default().pop() else {
+        let Some(described) = self.described().await else {
             return Ok(());
         };
         if described.collection_type != CollectionType::Collection {
             let message = "a view or a time series cannot store locks: use another collection";
             return Err(configuration(format!("{name}: {message}")));
         }
-        let collation = described.options.collation;
-        if collation.is_some_and(|collation| collation.locale != "simple") {
-            tracing::warn!(
-                collection = name,
-                "the collection has a collation: names that it treats as equal cannot both be \
-                 locks, and finding a lock may be slower; use a collection without one"
-            );
+        if has_collation(&described) {
+            tracing::warn!(collection = name, "{COLLATED}");
         }
         Ok(())
     }
+
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let hello = self.run(doc! { "hello": 1 }).await?;
+        let build = self.run(doc! { "buildInfo": 1 }).await;
+        let version = build.as_ref().map(|build| build.get_str("version"));
+        let version = version
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or("of unknown version");
+        let members = hello.get_array("hosts").map_or(0, Vec::len);
+        let checked = |check, is_wrong: bool, wrong, well: &str| match is_wrong {
+            true => Finding::from_text(check, Level::Warning, wrong),
+            false => Finding::ok(check, well),
+        };
+        let described = self.described().await;
+        Ok(vec![
+            Finding::ok("version", format!("mongodb {version}")),
+            Finding::ok(
+                "replicas",
+                match members {
+                    0 => "the server is not a member of a replica set".to_owned(),
+                    many => format!("members of the replica set: {many}"),
+                },
+            ),
+            checked(
+                "durability",
+                self.place.is_weak(),
+                WEAK,
+                "no write concern below a journaled majority is set",
+            ),
+            checked(
+                "collation",
+                described.as_ref().is_some_and(has_collation),
+                COLLATED,
+                "names are compared byte for byte",
+            ),
+            self.privileges().await,
+        ])
+    }
+
+    async fn server_time(&self) -> Result<Option<SystemTime>> {
+        let hello = self.run(doc! { "hello": 1 }).await?;
+        Ok(hello
+            .get_datetime("localTime")
+            .ok()
+            .map(|time| instant(*time)))
+    }
+}
+
+// What is wrong; what to do.
+const WEAK: &str = "the collection's write concern is weaker than a journaled majority: a new \
+    primary may lack a held lock, and another process can take it; set w=majority and journal=true";
+const COLLATED: &str = "the collection has a collation: names that it treats as equal cannot both \
+    be locks, and finding a lock may be slower; use a collection without one";
+
+fn has_collation(described: &CollectionSpecification) -> bool {
+    let collation = described.options.collation.as_ref();
+    collation.is_some_and(|collation| collation.locale != "simple")
 }
 
 impl MongoStore {
+    /// The properties of the collection; none if there is no collection. A user of a collection may lack the permission
+    /// to list its properties.
+    async fn described(&self) -> Option<CollectionSpecification> {
+        let described = self.place.database.list_collections();
+        let described = described.filter(doc! { "name": self.place.collection.name() });
+        let described = async { described.await?.try_collect::<Vec<_>>().await };
+        let described = self.bounded(Unavailable, Box::pin(described)).await;
+        described.unwrap_or_default().pop()
+    }
+
+    /// Sends a write that no document matches.
+    async fn privileges(&self) -> Finding {
+        let query = doc! { "_id": "check", UNTIL: { "$lt": 0, "$gt": 0 } };
+        let same = vec![doc! { "$set": { UNTIL: format!("${UNTIL}") } }];
+        match self.update(query, same).await {
+            Ok(_) => Finding::ok("privileges", "this user may read and update locks"),
+            Err(error) => Finding::from_text("privileges", Level::Error, &format!("{error:#}")),
+        }
+    }
+
     /// Returns whether it has ended a running lease.
     async fn give_back(&self, end: &End<'_>) -> Result<bool> {
         let now = self.now();

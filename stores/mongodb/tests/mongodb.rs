@@ -15,7 +15,7 @@ use room::{MINUTE, Room, is_duplicate, job};
 use shedlock_conformance::support::{unique, warns_of_unverified};
 use shedlock_core::{
     AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd,
+    ForcedUnlock, Level, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd,
     SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_mongodb::MongoProvider;
@@ -446,4 +446,32 @@ async fn a_remote_server_that_is_not_verified_brings_one_warning() {
         ),
     ];
     warns_of_unverified(&urls, async |url| MongoProvider::connect(url).await).await;
+}
+
+#[tokio::test]
+async fn settings_that_can_lose_locks_are_not_missed_by_a_diagnosis() {
+    let database = client(&server()).await.unwrap().database(DATABASE);
+    let weak = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
+    let weak = CollectionOptions::builder().write_concern(weak).build();
+    for (is_collated, options, found) in [
+        (false, None, &[][..]),
+        (false, Some(weak), &["durability"]),
+        (true, None, &["collation"]),
+    ] {
+        let name = unique("diagnosed");
+        if is_collated {
+            let collation = doc! { "locale": "en", "strength": 2 };
+            let create = doc! { "create": &name, "collation": collation };
+            database.run_command(create).await.unwrap();
+        }
+        let collection = match options {
+            Some(options) => database.collection_with_options::<Document>(&name, options),
+            None => database.collection(&name),
+        };
+        let provider = MongoProvider::builder(collection).build().unwrap();
+        let findings = provider.diagnose().await.unwrap();
+        let faults = findings.iter().filter(|finding| finding.level != Level::Ok);
+        let faults: Vec<_> = faults.map(|finding| finding.check).collect();
+        assert_eq!(faults, found, "{findings:?}");
+    }
 }
