@@ -6,9 +6,9 @@ use ErrorKind::{OutcomeUnknown, Unavailable};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
-use shedlock_core::{ErrorKind, LockName};
+use shedlock_core::{ErrorKind, Finding, LockName};
 use shedlock_store::{
-    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
+    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written, quorum,
 };
 
 use crate::codec::{index_of, reading};
@@ -99,6 +99,21 @@ impl ConsulStore {
             _ => Err(explain::refused(status, &said, lost)),
         }
     }
+
+    /// Reads from another endpoint of the agent.
+    async fn get(&self, endpoint: &str) -> Result<Value> {
+        let mut url = self.url.clone();
+        url.set_path(&self.url.path().replace("/v1/txn", endpoint));
+        let failed = |error| explain::unanswered(error, Unavailable);
+        let question = self.client.get(url).timeout(self.response_timeout);
+        let answered = question.send().await.map_err(failed)?;
+        let status = answered.status().as_u16();
+        let said = answered.text().await.map_err(failed)?;
+        match status {
+            200 => Ok(serde_json::from_str(&said).unwrap_or_default()),
+            _ => Err(explain::refused(status, &said, Unavailable)),
+        }
+    }
 }
 
 impl VersionedStore for ConsulStore {
@@ -152,6 +167,19 @@ impl VersionedStore for ConsulStore {
         let write = json!({"Verb": "cas", "Key": key, "Value": "", "Index": u64::MAX});
         let asked = self.ask(write, "index is stale", Unavailable).await;
         asked.map(drop)
+    }
+
+    /// A token may lack the permission to read the agent's version.
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let servers = self.get("/v1/status/peers").await?;
+        let agent = self.get("/v1/agent/self").await.unwrap_or_default();
+        let version = agent["Config"]["Version"]
+            .as_str()
+            .unwrap_or("of unknown version");
+        Ok(vec![
+            Finding::ok("version", format!("consul {version}")),
+            quorum(servers.as_array().map_or(0, Vec::len)),
+        ])
     }
 
     fn longest_call(&self) -> Duration {

@@ -272,3 +272,17 @@ async fn a_page_of_a_list_is_one_request() {
     let rest = keys.store().list(Some(&after), 100).await.unwrap();
     assert_eq!(rest.len(), 50, "what comes before the page is not read");
 }
+
+#[tokio::test]
+async fn a_healthy_agent_has_no_faults() {
+    let keys = Keys::new();
+    let builder = ConsulProvider::builder(keys.client.clone());
+    let builder = builder.agent(keys.http.clone()).key_prefix(&keys.prefix);
+    let findings = builder.build().unwrap().diagnose().await.unwrap();
+    let is_ok = |finding: &shedlock_core::Finding| finding.level == shedlock_core::Level::Ok;
+    assert!(findings.iter().all(is_ok), "{findings:?}");
+    for check in ["version", "replicas"] {
+        let has = findings.iter().any(|finding| finding.check == check);
+        assert!(has, "{check} is missing: {findings:?}");
+    }
+}

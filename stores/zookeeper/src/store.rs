@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::future::try_join;
-use shedlock_core::{Capabilities, ErrorKind, Failover, LockName, Migration};
+use shedlock_core::{Capabilities, ErrorKind, Failover, Finding, LockName, Migration};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
-    invalid,
+    invalid, quorum,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
@@ -166,6 +166,22 @@ impl VersionedStore for ZooKeeperStore {
             root.map(drop).ok_or(ClientError::NoNode)
         };
         self.sessions.ask(Unavailable, ask).await
+    }
+
+    /// The node with the configuration exists since ZooKeeper 3.5, and a server may hide it.
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let ask = |session: Session| async move {
+            let client = session.client.chroot("/").unwrap_or_else(|client| client);
+            match client.get_data("/zookeeper/config").await {
+                Ok((config, _)) => Ok(String::from_utf8_lossy(&config).into_owned()),
+                Err(ClientError::NoNode | ClientError::NoAuth) => Ok(String::new()),
+                Err(error) => Err(error),
+            }
+        };
+        let config = self.sessions.ask(Unavailable, ask).await?;
+        let servers = config.lines().filter(|line| line.starts_with("server."));
+        let voters = servers.filter(|line| !line.contains(":observer")).count();
+        Ok(vec![quorum(voters)])
     }
 
     async fn migrate(&self) -> Result<Migration> {

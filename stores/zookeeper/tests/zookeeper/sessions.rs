@@ -139,3 +139,13 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     let error = own.attempt(&request("own")).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");
 }
+
+#[tokio::test]
+async fn a_healthy_server_has_no_faults() {
+    let room = Room::new().await;
+    let findings = room.provider.diagnose().await.unwrap();
+    let is_ok = |finding: &shedlock_core::Finding| finding.level == shedlock_core::Level::Ok;
+    assert!(findings.iter().all(is_ok), "{findings:?}");
+    let has = findings.iter().any(|finding| finding.check == "replicas");
+    assert!(has, "the configuration was not read: {findings:?}");
+}
