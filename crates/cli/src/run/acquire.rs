@@ -66,8 +66,8 @@ pub(super) async fn acquire(
             terminal.error(&format!(
                 "{}: the lock was not released: {}; it stays taken until --lock-at-most-for has \
                  passed",
-                args.name,
-                cause::of(&format!("{error:#}"), &args.name)
+                claim.name,
+                cause::of(&format!("{error:#}"), claim.name)
             ));
         }
     }
@@ -192,7 +192,7 @@ async fn open(
         }
         if printed != failure.message() {
             failure.message().clone_into(&mut printed);
-            let why = cause::of(&printed, &args.name);
+            let why = cause::of(&printed, claim.name);
             terminal.notice(&format!(
                 "{}: waiting, and retrying until {wait:?} have passed{option}: {why}",
                 claim.name
