@@ -14,6 +14,8 @@ use crate::terminal::Terminal;
 #[derive(Debug)]
 pub(super) struct Events {
     terminal: Terminal,
+    /// What happens if the lease cannot be extended.
+    without_lease: &'static str,
     is_waiting: AtomicBool,
     /// Why the lock is waited for, and which owner has it, as printed last.
     printed: Mutex<Option<(SkipReason, Option<String>)>>,
@@ -37,9 +39,10 @@ pub(super) struct NotExtended {
 }
 
 impl Events {
-    pub(super) fn new(terminal: Terminal) -> Self {
+    pub(super) fn new(terminal: Terminal, without_lease: &'static str) -> Self {
         Self {
             terminal,
+            without_lease,
             is_waiting: AtomicBool::new(false),
             printed: Mutex::new(None),
             is_lost: AtomicBool::new(false),
@@ -106,8 +109,8 @@ impl Events {
         let why = &failure.why;
         if failure.is_final {
             self.terminal.error(&format!(
-                "{name}: cannot extend the lease: {why}; the command will be stopped before the \
-                 lease ends"
+                "{name}: cannot extend the lease: {why}; {}",
+                self.without_lease
             ));
         } else {
             self.terminal.warning(&format!(
@@ -194,7 +197,7 @@ mod tests {
 
     #[test]
     fn waiting_is_news_only_when_the_reason_or_the_owner_changes() {
-        let events = Events::new(Terminal::new(true));
+        let events = Events::new(Terminal::new(true), "");
         let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
         assert!(events.is_news(&held));
         assert!(!events.is_news(&held));
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_pause_that_was_reported_is_no_news_unless_another_owner_had_the_lock() {
-        let events = Events::new(Terminal::new(true));
+        let events = Events::new(Terminal::new(true), "");
         let pause = Skip::new(SkipReason::BackingOff).with_owner("h/1/ff");
         events.expect_pause();
         assert!(!events.is_news(&pause));

@@ -34,7 +34,10 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     never_stop_for_terminal();
     let mut signals = Signals::listen_to_ends()
         .map_err(|error| Failure::new(exit::INTERNAL, format!("cannot handle signals: {error}")))?;
-    let events = Arc::new(Events::new(terminal));
+    let events = Arc::new(Events::new(
+        terminal,
+        "the lock is given up when the lease ends",
+    ));
     let acquired = acquire(&claim, &claim.config(), &events, &mut signals, terminal).await;
     let acquired = acquired.map_err(|failure| {
         failure.reworded("raise lock_at_most_for", "raise --lock-at-most-for")

@@ -99,7 +99,10 @@ impl<'a> Runner<'a> {
         slot: Option<Slot>,
         wait: Duration,
     ) -> Result<Turn, Failure> {
-        let events = Arc::new(Events::new(self.terminal));
+        let events = Arc::new(Events::new(
+            self.terminal,
+            "the command will be stopped before the lease ends",
+        ));
         if std::mem::take(&mut self.is_backing_off) {
             events.expect_pause();
         }
