@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockRecord, LockState, Pause, PauseRequest,
-    Paused, ResumeRequest, Resumed, Skip, SkipReason, Slot,
+    Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, Level, LockRecord, LockState, Pause,
+    PauseRequest, Paused, ResumeRequest, Resumed, Skip, SkipReason, Slot,
 };
 
 use super::law09_open_slots::{done, new, open};
@@ -25,6 +25,7 @@ cases!("pauses" [Operators]:
     a_pause_leaves_a_running_task_alone,
     a_pause_can_take_the_lock_from_its_holder,
     a_pause_replaces_at_least,
+    a_forgotten_pause_is_found_by_a_diagnosis,
     a_pause_ends_by_itself [Time],
     a_pause_until_resumed_lasts_as_long_as_a_lease_can [Time],
     a_repeated_pause_is_the_same_pause,
@@ -100,6 +101,20 @@ pub async fn pausing_is_refused_unless_declared(context: &TestContext) -> Verdic
         );
     }
     is_free(&provider, &name("job")).await
+}
+
+/// A diagnosis reports that a lock is paused. A provider without checks has no findings at all.
+pub async fn a_forgotten_pause_is_found_by_a_diagnosis(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    paused(&first, &request("job")).await?;
+    let findings = second.diagnose().await?;
+    let found = findings.iter().find(|finding| finding.check == "paused");
+    ensure!(
+        findings.is_empty() || found.is_some_and(|found| found.level == Level::Warning),
+        "a lock is paused, but the findings are {findings:?}"
+    );
+    resume(&first, "job").await
 }
 
 /// No one can take a paused lock. The skip and the record show who has paused it and why.
