@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use ErrorKind::{Configuration, Unavailable};
 use etcd_client::Client;
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ExtendRequest, Extension,
-    Failover, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment, Owner, Skip,
-    SkipReason, Slot, SystemClock,
+    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
+    Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
+    Owner, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
-    Seen, Store, StoreProvider, check_slot, conflict, contended, maybe, overtaken, paged, refusal,
-    whole_millis,
+    Seen, Store, StoreProvider, check_slot, conflict, contended, maybe, overtaken, paged, quorum,
+    refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -335,6 +336,35 @@ impl Store for EtcdStore {
         let shortest = granted.lasts.as_secs();
         self.shortest.store(shortest, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Users without the role root may not read the status where authentication is on.
+    async fn diagnose(&self) -> Result<Vec<Finding>> {
+        let status = |it: Arc<Client>| async move { it.maintenance_client().status().await };
+        let members = |it: Arc<Client>| async move { it.cluster_client().member_list().await };
+        let status = match self.connections.ask(Unavailable, status).await {
+            Ok(status) => status,
+            Err(error) if error.kind() == Configuration => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let members = self.connections.ask(Unavailable, members).await?;
+        let members = members.members();
+        let voters = members.iter().filter(|member| !member.is_learner()).count();
+        let errors = status.errors();
+        Ok(vec![
+            Finding::ok("version", format!("etcd {}", status.version())),
+            quorum(voters),
+            if errors.is_empty() {
+                Finding::ok("alarms", "the server raises no alarm")
+            } else {
+                Finding::error(
+                    "alarms",
+                    format!("the server raises alarms: {}", errors.join(", ")),
+                    "find their cause with `etcdctl endpoint status` and `etcdctl alarm list`; if \
+                     the space quota is used up, compact and defragment, then disarm the alarm",
+                )
+            },
+        ])
     }
 }
 

@@ -11,12 +11,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use common::own::{Own, QUICK};
 use common::room::{MINUTE, Room};
 use common::wait;
-use etcd_client::PutOptions;
+use etcd_client::{Client, PutOptions};
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, program, server};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
-    LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Level, ListRequest,
+    LockName, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd, SystemClock, Unlock,
+    UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
 
@@ -351,4 +352,27 @@ async fn an_unlock_without_an_answer_is_unknown_once_the_lock_is_taken_again() {
     assert!(error.is_outcome_unknown(), "{error:?}");
     let next = room.provider.unlock(&taken, &UnlockRequest::new()).await;
     assert_eq!(next.unwrap(), Unlock::Unlocked);
+}
+
+#[tokio::test]
+async fn a_store_without_room_is_not_missed_by_a_diagnosis() {
+    let own = own(&["--quota-backend-bytes=1000000"]).await;
+    let client = Client::connect([own.endpoint(0)], None).await.unwrap();
+    let provider = EtcdProvider::builder(client.clone()).build().unwrap();
+    let faults = async || {
+        let findings = provider.diagnose().await.unwrap().into_iter();
+        let faults = findings.filter(|finding| finding.level != Level::Ok);
+        faults.collect::<Vec<_>>()
+    };
+    assert_eq!(faults().await, []);
+    let mut keys = client.kv_client();
+    let big = vec![0_u8; 500_000];
+    while keys.put("big", big.clone(), None).await.is_ok() {}
+    // The server refuses the lease that the check requests.
+    let found = faults().await;
+    let [fault] = &found[..] else {
+        panic!("one thing matters: {found:?}");
+    };
+    assert_eq!(fault.level, Level::Error);
+    assert!(format!("{fault:?}").contains("space"), "{fault:?}");
 }
