@@ -5,7 +5,7 @@ pub(crate) fn user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()))
-        .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+        .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()))
 }
 
 /// The user and this host.

@@ -192,7 +192,7 @@ impl PauseRequest {
         };
         match self.end {
             PauseEnd::At(instant) if duration.is_zero() => wrong(format!(
-                "the pause would end at {}, which has passed by the store's clock ({}); choose a \
+                "the pause would end at {}, which is in the past by the store's clock ({}); choose a \
                  later time",
                 text::instant(instant),
                 text::instant(now)

@@ -24,7 +24,7 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
 fn without_scheme() -> Error {
     invalid(
         "the store's URL has no scheme: write it like \"postgres://user@host/database\" or \
-         \"sqlite:locks.db\"",
+         \"sqlite:/var/lib/app/locks.db\"",
     )
 }
 

@@ -4,7 +4,15 @@
 
 /// The codes of a command that uses a store. `absent` is what code 1 means, if the command has it.
 pub(super) fn of_store(absent: Option<&str>) -> String {
-    let store = "the store failed, or does not exist";
+    with_store(absent, "the store failed, or does not exist")
+}
+
+/// The codes of `migrate`, which creates what does not exist.
+pub(super) fn of_migrate() -> String {
+    with_store(None, "the store failed, or cannot be created")
+}
+
+fn with_store(absent: Option<&str>, store: &str) -> String {
     table(&[
         ("0", Some("success")),
         ("1", absent),
@@ -39,12 +47,14 @@ pub(super) fn of_none() -> String {
 /// The codes of all commands.
 pub(super) fn of_all() -> String {
     let run =
-        "`run` has more, and passes the code of its command through: see `shedlock run --help`";
-    let codes = of_store(Some("what the command was asked about does not exist"));
+        "Not every command has all of them, and `run` has more: see `shedlock COMMAND --help`";
+    let codes = of_store(Some(
+        "the lock does not exist, or was not changed; or doctor found an error",
+    ));
     format!("{codes}\n\n{run}")
 }
 
-const USAGE: &str = "the command line, a variable or the file with settings is wrong";
+const USAGE: &str = "the command line, a variable or the configuration file is wrong";
 const INTERNAL: &str = "shedlock failed, or could not write its output";
 
 fn table(codes: &[(&str, Option<&str>)]) -> String {

@@ -23,7 +23,7 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// Inside `shedlock run`, the lock and its owner are those of the run: `shedlock extend --for 30m`. It
 /// needs `run --pass-store`, or a store of its own.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(Some("nothing was extended: no one holds the lock, or another owner does")))]
+#[command(after_long_help = exit_codes::of_store(Some("nothing was extended: no one holds the lock, or its owner is not that of --owner")))]
 pub(crate) struct ExtendArgs {
     /// The name of the lock [default: SHEDLOCK_NAME, the lock of the `shedlock run` around this
     /// command]

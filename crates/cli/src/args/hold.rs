@@ -22,7 +22,7 @@ use super::{Claim, OutputArgs, StoreArgs, values};
 #[command(after_long_help = "\
 Exit codes:
   0      the lock was held and released, or was not free (see --skip-exit-code)
-  2      the command line is wrong
+  2      the command line, a variable or the configuration file is wrong
   69     the store failed, or the lock could not be released
   75     the lease was lost: the lock was freed by force, or could not be extended in time
   128+N  signal N ended this program before it had the lock

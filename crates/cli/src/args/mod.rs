@@ -171,7 +171,7 @@ pub(crate) struct StoreArgs {
     /// `run` fails then (exit code 69), or tries again if the lock is waited for (--lock-wait).
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
-    /// The store of the file with settings.
+    /// The store of the configuration file.
     #[arg(skip)]
     pub(crate) setting: Option<StoreSetting>,
 }
@@ -199,7 +199,7 @@ pub(crate) struct ShowArgs {
 /// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,
 /// on stdout; the exit code is 1 if there was nothing to free.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(Some("nothing was freed: no such lock, not held, or another owner has it")))]
+#[command(after_long_help = exit_codes::of_store(Some("nothing was freed: no such lock, not held, paused, or its owner is not that of --owner")))]
 pub(crate) struct UnlockArgs {
     /// The name of the lock
     pub(crate) name: String,
@@ -269,7 +269,7 @@ pub(crate) struct ResetArgs {
 /// Prints the changes. Running it again changes nothing. The added columns are nullable, so ShedLock
 /// for Java keeps working with the table.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(None))]
+#[command(after_long_help = exit_codes::of_migrate())]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -279,7 +279,7 @@ pub(crate) struct MigrateArgs {
 
 /// Show the value of every setting, and where it came from
 ///
-/// That is an option, a variable, a line of the file with settings, or the default. Passwords are
+/// That is an option, a variable, a line of the configuration file, or the default. Passwords are
 /// hidden. The settings of the file are checked. Options of `run` and of other commands are settings
 /// too, except those for one call, like --name.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! Parsing: options first, then variables, then the file with settings.
+//! Parsing: options first, then variables, then the configuration file.
 
 use std::ffi::OsString;
 
@@ -23,7 +23,7 @@ pub(crate) enum Wrong {
 }
 
 /// Parses the command line, whose first item is the name of this program. What is not typed and not
-/// in a variable comes from the file with settings.
+/// in a variable comes from the configuration file.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, Wrong> {
     let mut cli = parse_with(arguments, None)?;
     if cli.command.store_mut().is_none() {
@@ -71,7 +71,11 @@ pub(crate) fn matches_of(
         None => Cli::command(),
     };
     let parsed = parser.try_get_matches_from(arguments);
-    Ok(parsed.map_err(|error| with_dashes(with_origin(error, arguments, settings), arguments))?)
+    let explained = parsed.map_err(|error| {
+        let error = with_origin(error, arguments, settings);
+        with_dashes(with_schedule(error, arguments), arguments)
+    });
+    Ok(explained?)
 }
 
 impl From<clap::Error> for Wrong {
@@ -86,6 +90,27 @@ impl From<Failure> for Wrong {
     }
 }
 
+/// If a schedule is missing, the tip names the option that needs it.
+fn with_schedule(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let is_schedule = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|it| it.contains("--schedule")),
+        _ => false,
+    };
+    if error.kind() != ErrorKind::MissingRequiredArgument || !is_schedule {
+        return error;
+    }
+    let needing = ["--zone", "--slot-tolerance", "--must-not-be-lost"];
+    let typed = needing.into_iter().filter(|option| {
+        let mut words = arguments.iter().take_while(|word| *word != "--");
+        words.any(|word| word.to_str().and_then(|word| word.split('=').next()) == Some(option))
+    });
+    let tips =
+        typed.map(|option| format!("{option} needs a schedule: --schedule or --every").into());
+    let tips = tips.collect();
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    error
+}
+
 /// A command of `run` without the `--` before it gets a tip.
 fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let mut words = arguments.iter().skip(1);
@@ -96,15 +121,14 @@ fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
         return error;
     }
     let tip = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if !word.starts_with('-') => {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => vec![
             format!("write the command after `--`, like: shedlock run --name NAME -- {word}")
-        }
-        _ => return error,
+                .into(),
+        ],
+        // To pass the option on to the command would run it as the command.
+        _ => Vec::new(),
     };
-    error.insert(
-        ContextKind::Suggested,
-        ContextValue::StyledStrs(vec![tip.into()]),
-    );
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tip));
     error
 }
 

@@ -26,7 +26,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
-    /// Why, for everyone who meets the pause (printable ASCII, 100 characters or more)
+    /// Why, for everyone who meets the pause: at least 100 characters are kept, and any that is not
+    /// printable ASCII becomes ?
     #[arg(
         long,
         value_name = "TEXT",
@@ -90,8 +91,8 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct NamesArgs {
     /// The name of the job's lock, or a pattern like 'expire-*' for all existing locks that match
     ///
-    /// A `*` stands for any text, `?` for one character, `[ab]` for one of these. A lock whose name
-    /// is exactly this comes first. Names without these characters need not exist yet.
+    /// A `*` stands for any text, `?` for one character, `[ab]` for one of these. If a lock has
+    /// exactly this name, only that lock is meant. Names without these characters need not exist yet.
     #[arg(value_name = "NAME|PATTERN")]
     pub(crate) names: Vec<String>,
     /// All existing locks of the store

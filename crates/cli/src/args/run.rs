@@ -41,15 +41,16 @@ Exit codes:
   0    the command succeeded, or was skipped (see --skip-exit-code)
   N    the command's own exit code; 128+N if signal N ended it (137 if it did not end within
        --stop-grace), or ended this program before the command was started
-  2    the command line is wrong
+  2    the command line, a variable or the configuration file is wrong
   69   the store failed or was too slow; the command was not started
-  70   the watchdog was killed, or shedlock failed; the command was stopped, or not started
+  70   shedlock failed, or its watchdog was killed (the process that stops the command if shedlock
+       itself is killed); the command was stopped, or not started
   75   the lease was about to end, or --max-run-time had passed, and the command was stopped; or the
-       lease was lost, which stops the command under --keep-alive, and is found only after the
-       command has ended otherwise: another run may have overlapped this one
-  76   no host will run the slot: all attempts at it had failed before this start (the start whose
-       last attempt fails exits with the command's own code, or with 75 if the command was stopped),
-       or the last slot taken is ahead of the clock; see `shedlock slot reset`
+       lease was lost: with --keep-alive the command is stopped then, without it the loss is found
+       only after the command has ended, and another run may have overlapped this one
+  76   no host will run the slot: all attempts at it had failed before (the run that makes the last
+       attempt exits with the command's own code, or with 75 if the command was stopped), or the
+       last slot taken is ahead of the clock; see `shedlock slot reset`
   126  the command cannot be run
   127  the command, or its interpreter, was not found
 

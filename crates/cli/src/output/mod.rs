@@ -146,7 +146,7 @@ pub(crate) struct Setting {
     pub(crate) from: String,
 }
 
-/// The file with settings, how it was found, and the settings.
+/// The configuration file, how it was found, and the settings.
 pub(crate) fn settings(
     file: Option<(&Path, &str)>,
     settings: &[Setting],
@@ -196,6 +196,13 @@ pub(crate) fn duration(duration: Duration) -> String {
         text = format!("{duration:?}");
     }
     text
+}
+
+/// The end of a pause that lasts until it is resumed: in years that only a pause can have.
+pub(crate) fn open_end(until: SystemTime, now: Option<SystemTime>) -> Option<String> {
+    const YEARS: Duration = Duration::from_secs(5 * 366 * 86_400);
+    let left = until.duration_since(now?).ok()?;
+    (left > YEARS).then(|| format!("it is resumed (at most until {})", second(until)))
 }
 
 /// The time since the lock was last acquired, by the store's own clock.

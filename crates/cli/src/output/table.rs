@@ -69,6 +69,9 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         other => super::state(other).to_owned(),
     };
     let until = lock.locked_until.map(|until| {
+        if let Some(end) = super::open_end(until, lock.read_at) {
+            return end;
+        }
         let text = super::second(until);
         match super::left(lock) {
             Some(left) => format!("{text} (in {})", super::about(left)),
@@ -96,10 +99,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
             lock.fencing_token.map(|token| token.to_string()),
         ),
         ("last slot", slot(lock)),
-        (
-            "last slot done",
-            lock.last_slot_done.map(|slot| slot.to_string()),
-        ),
+        done(lock),
         ("read at", lock.read_at.map(super::second)),
     ];
     for (field, value) in first.into_iter().chain(reason).chain(rest) {
@@ -155,11 +155,11 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
 }
 
 pub(super) fn paused(lock: &PausedLock, has_end: bool) -> String {
-    let until = super::second(lock.until);
+    let end = super::second(lock.until);
     let until = if has_end {
-        format!("until {until}")
+        format!("until {end}")
     } else {
-        format!("until it is resumed (at most until {until})")
+        format!("until it is resumed (at most until {end})")
     };
     let pause = Pause::parse(&lock.owner);
     let by = pause.map(|pause| pause.to_string()).unwrap_or_default();
@@ -237,8 +237,11 @@ fn name(lock: &LockRecord) -> String {
 }
 
 fn owner(lock: &LockRecord) -> Option<String> {
-    let owner = super::visible(lock.owner.as_deref()?);
-    Some(owner.into_owned())
+    let owner = lock.owner.as_deref()?;
+    if let Some(pause) = Pause::parse(owner) {
+        return Some(format!("paused {pause}"));
+    }
+    Some(super::visible(owner).into_owned())
 }
 
 /// The last slot, whether it is ahead of the store's clock, and whether it is still open.
@@ -260,6 +263,21 @@ fn slot(lock: &LockRecord) -> Option<String> {
     } else {
         format!("{slot} ({})", remarks.join("; "))
     })
+}
+
+/// The last slot done, or the end of the pause that slots fell into.
+fn done(lock: &LockRecord) -> (&'static str, Option<String>) {
+    let is_pause = lock.last_slot_done > lock.last_slot;
+    // While the pause lasts, its end has a row of its own.
+    let slot = lock
+        .last_slot_done
+        .filter(|_| !is_pause || lock.pause().is_none());
+    let title = if is_pause && slot.is_some() {
+        "paused up to"
+    } else {
+        "last slot done"
+    };
+    (title, slot.map(|slot| slot.to_string()))
 }
 
 /// An untrusted text, if there is one.

@@ -121,7 +121,7 @@ async fn end_of(
     let name = &args.name;
     let lost = |events: &Events| {
         let why = if events.is_lost() {
-            "the lock was freed by force, or its record was changed"
+            "the lock was freed by force or paused with --now, or its record was changed"
         } else {
             "it could not be extended in time; check that the store is reachable"
         };

@@ -151,7 +151,7 @@ fn explain(
 }
 
 /// How a lease is lost before it ends.
-const LOSS: &str = "the lock was freed by force, taken over while this process was suspended, or its \
+const LOSS: &str = "the lock was freed by force or paused with --now, taken over while this process was suspended, or its \
                     record was changed";
 
 fn code_of(ended: &Ended) -> u8 {

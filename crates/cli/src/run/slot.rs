@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shedlock::{Clock, Completion, LockConfig, Skip, SkipReason, Slot, SystemClock};
+use shedlock::{Clock, Completion, LockConfig, Pause, Skip, SkipReason, Slot, SystemClock};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::output::{instant, shell_word, visible};
+use crate::output::{instant, open_end, shell_word, visible};
 use crate::terminal::Terminal;
 
 /// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
@@ -133,6 +133,13 @@ pub(super) fn why(skip: &Skip, slot: Option<Slot>) -> String {
     match (skip.reason, owner) {
         (SkipReason::Held, Some(owner)) => format!("held by {owner}{until}"),
         (SkipReason::Held, None) => format!("held by another owner{until}"),
+        (SkipReason::Paused, Some(owner)) => {
+            let pause = Pause::parse(&owner).map(|pause| pause.to_string());
+            let now = Some(SystemClock.system_time());
+            let end = skip.until.and_then(|end| open_end(end, now));
+            let until = end.map_or(until, |end| format!(" until {end}"));
+            format!("paused {}{until}", pause.unwrap_or_default())
+        }
         (SkipReason::AtLeast, owner) => {
             let owner = owner.unwrap_or_else(|| "another owner".into());
             format!(
@@ -165,7 +172,9 @@ pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
     }
     match skip.last_slot {
         Some(last) if last != slot => {
-            format!("{name}: skipped slot {slot}: too late, the last slot taken is {last}")
+            format!(
+                "{name}: skipped slot {slot}: too late: slots up to {last} were taken, or skipped by a pause"
+            )
         }
         _ => format!("{name}: skipped slot {slot}: already taken"),
     }
@@ -189,8 +198,8 @@ mod tests {
         assert_eq!(said(taken.clone()), already, "by ShedLock, which has none");
         assert_eq!(
             said(taken.with_last_slot(slot(60))),
-            "a: skipped slot 2027-01-15T08:00:00Z: too late, the last slot taken is \
-             2027-01-15T08:01:00Z"
+            "a: skipped slot 2027-01-15T08:00:00Z: too late: slots up to \
+             2027-01-15T08:01:00Z were taken, or skipped by a pause"
         );
         let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The file with settings: values for options that are neither typed nor in a variable.
+//! The configuration file: values for options that are neither typed nor in a variable.
 //!
 //! The values become defaults of the command line's parser, so that it reads them, and reports what
 //! is wrong with them, as if they had been typed.

@@ -59,16 +59,18 @@ impl Orphaned {
             Some(_) => "the watchdog stopped its command",
             None => "its command has ended",
         };
+        let released = match self.ended.stopped {
+            Some(_) => "the watchdog stopped its command and released the lock",
+            None => "its command has ended, and the watchdog released the lock",
+        };
         let result = match self.proof() {
             Ok(()) => self.release(),
             Err(why) => Err(why),
         };
         match result {
-            Ok(Released::Done(None)) => format!(
-                "{name}: `shedlock run` was killed; {command}, and the watchdog released the lock"
-            ),
+            Ok(Released::Done(None)) => format!("{name}: `shedlock run` was killed; {released}"),
             Ok(Released::Done(Some(until))) => format!(
-                "{name}: `shedlock run` was killed; {command}, and the watchdog released the lock; \
+                "{name}: `shedlock run` was killed; {released}; \
                  --lock-at-least-for keeps it taken until {until}"
             ),
             Ok(Released::NotOurs) => format!(

@@ -68,8 +68,8 @@ fn kill_9_of_run_does_not_keep_the_lock_until_the_lease_ends() {
     child.kill().unwrap();
     eventually("a free lock", || sandbox.lock("a")["state"] == "free");
     assert!(all_gone(&pids), "free only when the command is gone");
-    let said = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command, and the \
-                watchdog released the lock\n";
+    let said = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command and \
+                released the lock\n";
     assert_eq!(end(child).stderr, said);
 }
 

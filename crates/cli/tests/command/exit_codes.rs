@@ -467,7 +467,7 @@ fn a_command_that_was_overlapped_does_not_pass_for_a_success() {
         let ended = end(holder);
         assert_eq!((ended.code, ended.stdout.as_str()), (75, "ran\n"));
         let said = format!(
-            "shedlock: a: the lease was lost before the command ended (the lock was freed by force, \
+            "shedlock: a: the lease was lost before the command ended (the lock was freed by force or paused with --now, \
              taken over while this process was suspended, or its record was changed): another run \
              may have overlapped this one; the command exited with {code}\n"
         );

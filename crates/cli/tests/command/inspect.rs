@@ -178,7 +178,7 @@ fn unlock_frees_by_force_and_prints_the_former_holder() {
     signal(holder.id(), Signal::TERM);
     let ended = end(holder);
     let said = "shedlock: a: the lease was lost before the command ended (the lock was freed by \
-                force, taken over while this process was suspended, or its record was changed): \
+                force or paused with --now, taken over while this process was suspended, or its record was changed): \
                 another run may have overlapped this one; the command exited with 143\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (75, said));
     assert_eq!(sandbox.lock("a")["locked_until"], lock["locked_until"]);

@@ -198,7 +198,7 @@ fn a_job_can_be_paused_before_its_first_run() {
     assert_eq!(past.code, 2, "{past:?}");
     assert!(
         past.stderr
-            .contains("which has passed by the store's clock"),
+            .contains("which is in the past by the store's clock"),
         "{past:?}"
     );
     for wrong in [

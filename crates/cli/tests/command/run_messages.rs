@@ -189,7 +189,7 @@ fn a_lost_lease_is_reported_once_with_all_its_causes() {
     assert_eq!(freed.code, 0, "{}", freed.stderr);
     let ended = end(child);
     let said = "shedlock: a: the command was stopped: its lease was lost (the lock was freed by \
-                force, taken over while this process was suspended, or its record was changed)\n";
+                force or paused with --now, taken over while this process was suspended, or its record was changed)\n";
     assert_eq!(ended.stderr, said);
 }
 
@@ -307,7 +307,7 @@ fn the_help_does_not_promise_the_commands_own_code_or_one_run_where_these_can_fa
     let words: Vec<&str> = help.split_whitespace().collect();
     let help = words.join(" ");
     for part in [
-        "(the start whose last attempt fails exits with the command's own code, or with 75 if the \
+        "(the run that makes the last attempt exits with the command's own code, or with 75 if the \
          command was stopped)",
         "A command that succeeded may run again if that could not be recorded (its host died, or \
          the store failed): it must be idempotent.",

@@ -1,4 +1,4 @@
-//! The file with settings, and where each value comes from.
+//! The configuration file, and where each value comes from.
 
 use std::fs;
 

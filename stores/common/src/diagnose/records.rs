@@ -64,9 +64,7 @@ impl Records {
             let until = record
                 .locked_until
                 .map_or_else(String::new, |until| format!(" until {}", instant(until)));
-            let (by, reason) = (pause.by(), pause.reason());
-            self.paused
-                .push(format!("{name:?} by {by}{until} ({reason})"));
+            self.paused.push(format!("{name:?} {pause}{until}"));
         }
         let Some(now) = record.read_at else { return };
         let is_ahead = |time: SystemTime| time.duration_since(now).is_ok_and(|by| by > AHEAD);
@@ -170,7 +168,7 @@ impl Records {
             "open-slots",
             false,
             &self.abandoned,
-            "no slot was left open",
+            "no slot has been open for over an hour",
             "slots that must not be lost but are not done, and that no host tries any more: all \
              attempts were made, or nothing runs the job",
             "find out why the runs failed; `shedlock slot reset NAME --to TIME` with an earlier \
@@ -182,7 +180,7 @@ impl Records {
             &self.paused,
             "no lock is paused",
             "paused locks, whose jobs do not run",
-            "run `shedlock resume NAME` if the reason no longer holds",
+            "run `shedlock resume NAME` when the job may run again",
         );
         findings
     }
