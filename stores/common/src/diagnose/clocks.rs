@@ -11,6 +11,8 @@ use crate::store::Store;
 const SAMPLES: usize = 5;
 /// Each step of a lock takes a round trip, and a lease is extended at a third of its length.
 const SLOW: Duration = Duration::from_secs(1);
+/// One clock, or two that differ by less than anyone has to know.
+const AGREES: Duration = Duration::from_millis(10);
 /// Hosts that use NTP differ by milliseconds.
 const OFF: Duration = Duration::from_secs(1);
 /// The default tolerance for slots that are ahead of the store's clock.
@@ -88,11 +90,19 @@ impl Sample {
             Err(behind) => (behind.duration(), "behind"),
         };
         let exactness = self.round_trip / 2;
-        let found = format!(
-            "the clock of this host is {} {side} the store's, give or take {}",
-            rounded(offset),
-            rounded(exactness)
-        );
+        let at_most = offset + exactness;
+        let found = if at_most < AGREES {
+            format!(
+                "the clock of this host agrees with the store's to within {}",
+                rounded(at_most)
+            )
+        } else {
+            format!(
+                "the clock of this host is {} {side} the store's, give or take {}",
+                rounded(offset),
+                rounded(exactness)
+            )
+        };
         let allowed = skew.unwrap_or(OFF).saturating_add(exactness);
         let remedy = "set the clocks of this host and of the store's server by NTP";
         if offset <= allowed {

@@ -65,7 +65,7 @@ fn make(place: &Place) -> Result<bool> {
         return Err(refused(path, &why));
     }
     if path.is_dir() {
-        return Err(refused(path, "it is a directory"));
+        return Err(refused(path, "it is a directory; name a file in it"));
     }
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(place.create);
