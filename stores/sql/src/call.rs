@@ -49,7 +49,7 @@ impl<B: Driver> fmt::Debug for SqlStore<B> {
 impl<B: Driver> SqlStore<B> {
     pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
         if let Some(warning) = connections.warning() {
-            tracing::warn!(table = %options.table, "{warning}");
+            tracing::warn!("{warning}");
         }
         Self {
             connections,

@@ -104,9 +104,11 @@ fn with_schedule(mut error: clap::Error, arguments: &[OsString]) -> clap::Error 
         let mut words = arguments.iter().take_while(|word| *word != "--");
         words.any(|word| word.to_str().and_then(|word| word.split('=').next()) == Some(option))
     });
-    let tips =
-        typed.map(|option| format!("{option} needs a schedule: --schedule or --every").into());
-    let tips = tips.collect();
+    let tip = |option| match option {
+        "--zone" => "--zone needs --schedule (the slots of --every are always in UTC)".to_owned(),
+        _ => format!("{option} needs --schedule or --every"),
+    };
+    let tips = typed.map(|option| tip(option).into()).collect();
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     error
 }

@@ -46,8 +46,9 @@ Exit codes:
   70   shedlock failed, or its watchdog was killed (the process that stops the command if shedlock
        itself is killed); the command was stopped, or not started
   75   the lease was about to end, or --max-run-time had passed, and the command was stopped; or the
-       lease was lost: with --keep-alive the command is stopped then, without it the loss is found
-       only after the command has ended, and another run may have overlapped this one
+       lease was lost: with --keep-alive the command is stopped then; without it the loss is found
+       only after the command has ended, and only if another owner has taken the lock or it was
+       paused (another run may have overlapped this one)
   76   no host will run the slot: all attempts at it had failed before (the run that makes the last
        attempt exits with the command's own code, or with 75 if the command was stopped), or the
        last slot taken is ahead of the clock; see `shedlock slot reset`

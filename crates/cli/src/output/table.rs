@@ -146,8 +146,12 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
         LockState::AtLeast => "kept after its last run by",
         _ => "held by",
     };
+    let task = match lock.state {
+        LockState::Held => ", whose task may still run",
+        _ => "",
+    };
     format!(
-        "{}: freed by {freed_by}; it was {was} {} until {}\n",
+        "{}: freed by {freed_by}; it was {was} {} until {}{task}\n",
         name(lock),
         or_none(owner(lock)),
         or_none(lock.locked_until.map(super::second)),
@@ -455,7 +459,7 @@ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  free      -                                - 
         assert_eq!(
             unlock(Some(&lock), Some("uid 0@vm")),
             "payroll: freed by uid 0 on host vm; it was held by web-3/1/ff until \
-             2027-01-15T08:10:00Z\n"
+             2027-01-15T08:10:00Z, whose task may still run\n"
         );
         lock.state = LockState::AtLeast;
         assert_eq!(

@@ -70,6 +70,10 @@ enum Choice {
     },
 }
 
+/// The first advice if the default file does not exist.
+const UNSET: &str = "; no store is set, so this is the default: set the store that your jobs use \
+                     (--store or SHEDLOCK_STORE), or";
+
 impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
     /// one. A SQLite file that does not exist is created.
@@ -134,7 +138,14 @@ impl Store {
                 let provider = if create {
                     local.open_or_create().await?
                 } else {
-                    local.open().await?
+                    local.open().await.map_err(|failure| {
+                        // Often the store is set where the jobs run, such as in a crontab, and not here.
+                        if is_meant {
+                            failure
+                        } else {
+                            failure.reworded("; check the path, or", UNSET)
+                        }
+                    })?
                 };
                 if !is_meant {
                     local.tell_once(terminal);

@@ -16,6 +16,8 @@ const AHEAD: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 /// An open slot is tried again within minutes, unless it was given up or nothing runs its job any more.
 const ABANDONED: Duration = Duration::from_secs(3_600);
+/// Only a pause without an end has one this far away.
+const OPEN_END: Duration = Duration::from_secs(5 * 366 * 86_400);
 /// How many locks a finding names.
 const NAMED: usize = 5;
 
@@ -61,9 +63,17 @@ impl Records {
             self.by_java += 1;
         }
         if let Some(pause) = record.pause() {
-            let until = record
-                .locked_until
-                .map_or_else(String::new, |until| format!(" until {}", instant(until)));
+            let until = record.locked_until.map_or_else(String::new, |until| {
+                let left = record
+                    .read_at
+                    .and_then(|now| until.duration_since(now).ok());
+                let end = instant(until);
+                if left > Some(OPEN_END) {
+                    format!(" until it is resumed (at most until {end})")
+                } else {
+                    format!(" until {end}")
+                }
+            });
             self.paused.push(format!("{name:?} {pause}{until}"));
         }
         let Some(now) = record.read_at else { return };
