@@ -119,7 +119,14 @@ fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let is_run = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"))
         == Some(&OsString::from("run"));
     let has_dashes = arguments.iter().any(|argument| argument == "--");
-    if error.kind() != ErrorKind::UnknownArgument || !is_run || has_dashes {
+    if error.kind() != ErrorKind::UnknownArgument || has_dashes {
+        return error;
+    }
+    let is_name = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(word)) if word == "--name" || word == "-n"
+    );
+    if !is_run && !is_name {
         return error;
     }
     let tip = match error.get(ContextKind::InvalidArg) {
@@ -127,6 +134,7 @@ fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
             format!("write the command after `--`, like: shedlock run --name NAME -- {word}")
                 .into(),
         ],
+        _ if is_name => vec!["write the name without --name".to_owned().into()],
         // To pass the option on to the command would run it as the command.
         _ => Vec::new(),
     };

@@ -65,8 +65,8 @@ Environment of the command:
                           first lease
   SHEDLOCK_SLOT           the scheduled time of the run, with --schedule or --every
   SHEDLOCK_SLOT_ATTEMPT   the number of this attempt at its slot, from 1, with --must-not-be-lost
-  SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are removed, unless --pass-store is set; then
-  SHEDLOCK_STORE_WITHHELD is set, so that a nested shedlock does not use another store
+  SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are removed, unless --pass-store is set. If they are
+  removed, SHEDLOCK_STORE_WITHHELD is set, so that a nested shedlock does not use another store
 
 Examples:
   # In the crontab of every host: every ten minutes, on one host

@@ -147,11 +147,11 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
         _ => "held by",
     };
     let task = match lock.state {
-        LockState::Held => ", whose task may still run",
+        LockState::Held => "; its task may still be running",
         _ => "",
     };
     format!(
-        "{}: freed by {freed_by}; it was {was} {} until {}{task}\n",
+        "{}: freed by {freed_by}; it was {was} {} (until {}){task}\n",
         name(lock),
         or_none(owner(lock)),
         or_none(lock.locked_until.map(super::second)),
@@ -173,7 +173,7 @@ pub(super) fn paused(lock: &PausedLock, has_end: bool) -> String {
         .filter(|lock| lock.state == LockState::Held);
     let was = was.map_or_else(String::new, |lock| {
         format!(
-            "; it was held by {}, whose task may still run",
+            "; it was held by {}, whose task may still be running",
             or_none(owner(lock))
         )
     });
@@ -185,7 +185,7 @@ pub(super) fn resumed(lock: &LockRecord, by: &str) -> String {
     let was = lock.pause().map(|pause| pause.to_string());
     let since = lock.locked_at.map(super::second);
     format!(
-        "{}: resumed by {}; it was paused {} since {}\n",
+        "{}: resumed by {}; it had been paused {} since {}\n",
         name(lock),
         super::visible(by),
         was.unwrap_or_default(),
@@ -458,14 +458,14 @@ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  free      -                                - 
         let mut lock = held();
         assert_eq!(
             unlock(Some(&lock), Some("uid 0@vm")),
-            "payroll: freed by uid 0 on host vm; it was held by web-3/1/ff until \
-             2027-01-15T08:10:00Z, whose task may still run\n"
+            "payroll: freed by uid 0 on host vm; it was held by web-3/1/ff (until \
+             2027-01-15T08:10:00Z); its task may still be running\n"
         );
         lock.state = LockState::AtLeast;
         assert_eq!(
             unlock(Some(&lock), Some("bob@vm")),
-            "payroll: freed by bob on host vm; it was kept after its last run by web-3/1/ff until \
-             2027-01-15T08:10:00Z\n"
+            "payroll: freed by bob on host vm; it was kept after its last run by web-3/1/ff (until \
+             2027-01-15T08:10:00Z)\n"
         );
     }
 

@@ -157,7 +157,7 @@ fn unlock_frees_by_force_and_prints_the_former_holder() {
         "{}",
         freed.stdout
     );
-    let was = format!("; it was held by {owner} until 20");
+    let was = format!("; it was held by {owner} (until 20");
     assert!(freed.stdout.contains(&was), "{}", freed.stdout);
     assert_eq!(sandbox.lock("a")["state"], "free");
 

@@ -133,7 +133,7 @@ fn a_pause_with_now_stops_a_task_that_extends_its_lease() {
     let answer = paused(&sandbox, &["mail", "--now"]);
     assert_eq!(answer.code, 0, "{answer:?}");
     assert!(
-        answer.stdout.contains("whose task may still run"),
+        answer.stdout.contains("whose task may still be running"),
         "{answer:?}"
     );
     let ended = end(running);
