@@ -8,7 +8,7 @@ use shedlock::{
     Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused, ResumeRequest, Resumed,
 };
 
-use crate::args::{NamesArgs, PauseArgs, ResumeArgs};
+use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
 use crate::exit::{ABSENT, Failure};
 use crate::list::all_locks;
 use crate::output::{self, PausedLock, visible};
@@ -180,13 +180,8 @@ impl Names {
             if !text.contains(['*', '?', '[']) {
                 return Ok(Typed::Name(LockName::new(text)?));
             }
-            let pattern = Pattern::new(text).map_err(|_| {
-                Failure::usage(format!(
-                    "{text:?} is not a pattern: write * for any text, ? for one character and [ab] \
-                     for one of these, like 'expire-*'"
-                ))
-            });
-            pattern.map(Typed::Pattern)
+            let wrong = |why| Failure::usage(format!("{text:?} is not a pattern: {why}"));
+            pattern(text).map(Typed::Pattern).map_err(wrong)
         };
         args.names
             .iter()

@@ -227,6 +227,21 @@ impl TestContext {
         granted(action, "write as ShedLock", "Namespace::write_as_shedlock").await
     }
 
+    /// Writes a lock that `java-host` has just acquired with ShedLock, for ten minutes.
+    pub(crate) async fn hold_as_shedlock(
+        &self,
+        provider: &Provider,
+        name: &LockName,
+    ) -> Result<(), Stop> {
+        let now = self.store_now(provider).await?;
+        let record = JavaRecord {
+            locked_by: "java-host".to_owned(),
+            locked_at: now,
+            lock_until: now + Duration::from_secs(600),
+        };
+        self.write_as_shedlock(name, &record).await
+    }
+
     pub(crate) async fn read_as_shedlock(
         &self,
         name: &LockName,

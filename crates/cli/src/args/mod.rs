@@ -31,6 +31,7 @@ pub(crate) use parse::{
 };
 pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
 pub(crate) use run::RunArgs;
+pub(crate) use values::pattern;
 
 /// Run a command once, however many hosts start it, under a shared lock.
 #[derive(Debug, Parser)]

@@ -88,7 +88,7 @@ pub(super) fn exit_code(text: &str) -> Result<u8, String> {
 }
 
 /// A pattern of names.
-pub(super) fn pattern(text: &str) -> Result<glob::Pattern, String> {
+pub(crate) fn pattern(text: &str) -> Result<glob::Pattern, String> {
     glob::Pattern::new(text).map_err(|_| {
         "write * for any text, ? for one character and [ab] for one of these, like expire-*"
             .to_owned()

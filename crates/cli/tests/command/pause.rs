@@ -1,5 +1,6 @@
 //! Pausing a job, and resuming it.
 
+use std::process::Child;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,6 +22,14 @@ fn runs(sandbox: &Sandbox, name: &str) -> bool {
     let ran = done(&mut sandbox.run(name, "60s", "echo ran >> ran"));
     assert_eq!(ran.code, 0, "{ran:?}");
     !ran.stderr.contains("skipped")
+}
+
+/// A task under the lock `mail` that runs until the file `go` exists.
+fn running_until_go(sandbox: &Sandbox) -> Child {
+    let script = "echo up > up; until [ -e go ]; do sleep 0.02; done";
+    let running = sandbox.run("mail", "60s", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    running
 }
 
 #[test]
@@ -92,13 +101,7 @@ fn a_paused_job_is_skipped_with_who_and_why_until_it_is_resumed() {
 #[test]
 fn a_pause_waits_for_the_running_task_and_leaves_it_alone() {
     let sandbox = Sandbox::new();
-    let running = sandbox.run(
-        "mail",
-        "60s",
-        "echo up > up; until [ -e go ]; do sleep 0.02; done",
-    );
-    let running = { running }.spawn().unwrap();
-    sandbox.await_lines("up", 1);
+    let running = running_until_go(&sandbox);
     let refused = paused(&sandbox, &["mail", "--wait", "0s"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(
@@ -214,13 +217,7 @@ fn a_job_can_be_paused_before_its_first_run() {
 #[test]
 fn a_pause_that_is_interrupted_while_it_waits_changes_nothing() {
     let sandbox = Sandbox::new();
-    let running = sandbox.run(
-        "mail",
-        "60s",
-        "echo up > up; until [ -e go ]; do sleep 0.02; done",
-    );
-    let running = { running }.spawn().unwrap();
-    sandbox.await_lines("up", 1);
+    let running = running_until_go(&sandbox);
     let waiting = sandbox.shedlock(&["pause", "mail"]).spawn().unwrap();
     rest(Duration::from_millis(300));
     signal(waiting.id(), Signal::INT);

@@ -15,7 +15,7 @@ use crate::steps::{
 };
 use crate::verdict::ensure;
 use crate::warnings::with_warnings;
-use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("operators" [Operators]:
     inspect_of_an_unknown_lock_finds_nothing,
@@ -317,13 +317,7 @@ pub async fn force_unlock_keeps_the_slot(context: &TestContext) -> Verdict {
 pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let job = name("job");
-    let now = context.store_now(&provider).await?;
-    let java = JavaRecord {
-        locked_by: "java-host".to_owned(),
-        locked_at: now,
-        lock_until: now + Duration::from_secs(600),
-    };
-    context.write_as_shedlock(&job, &java).await?;
+    context.hold_as_shedlock(&provider, &job).await?;
     let wrong = ForceUnlockRequest::new(job.clone()).with_expected_owner("another-host");
     let answer = provider.force_unlock(&wrong).await?;
     ensure!(

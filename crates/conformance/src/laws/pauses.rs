@@ -16,7 +16,7 @@ use crate::steps::{
     still_holds, take, unlock, unlock_is_lost,
 };
 use crate::verdict::ensure;
-use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
+use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("pauses" [Operators]:
     pausing_is_refused_unless_declared,
@@ -332,13 +332,7 @@ pub async fn a_pause_takes_a_lock_of_shedlock_only_if_asked_to(context: &TestCon
     context.needs_pause()?;
     let provider = context.provider().await?;
     let job = name("job");
-    let now = context.store_now(&provider).await?;
-    let java = JavaRecord {
-        locked_by: "java-host".to_owned(),
-        locked_at: now,
-        lock_until: now + Duration::from_secs(600),
-    };
-    context.write_as_shedlock(&job, &java).await?;
+    context.hold_as_shedlock(&provider, &job).await?;
     let answer = provider.pause(&request("job")).await?;
     ensure!(
         matches!(answer, Paused::Held(_)),

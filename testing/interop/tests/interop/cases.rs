@@ -43,6 +43,15 @@ const ENDS_IN_2038: Cell = Cell::Fault(9);
 const NO_HOLDER: Cell = Cell::Fault(10);
 const NO_EXTENSION: Cell = Cell::Lacks(11);
 
+/// The stores on which ShedLock unlocks without comparing the owner.
+const UNLOCKING_ANYBODY: &[(Fleets, Cell)] = &[
+    (Fleets::PostgresPlain, UNLOCKS_ANYBODY),
+    (Fleets::Mongodb, UNLOCKS_ANYBODY),
+    (Fleets::Redis, UNLOCKS_ANYBODY),
+    (Fleets::ValkeyJedis, UNLOCKS_ANYBODY),
+    (Fleets::Zookeeper, UNLOCKS_ANYBODY),
+];
+
 pub(crate) const CASES: &[Case] = &[
     Case {
         name: "java_first",
@@ -153,13 +162,7 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         name: "java_unlocks_late",
         says: "Java overruns its lease and Rust acquires the lock: Java's late unlock does not free it",
-        but: &[
-            (Fleets::PostgresPlain, UNLOCKS_ANYBODY),
-            (Fleets::Mongodb, UNLOCKS_ANYBODY),
-            (Fleets::Redis, UNLOCKS_ANYBODY),
-            (Fleets::ValkeyJedis, UNLOCKS_ANYBODY),
-            (Fleets::Zookeeper, UNLOCKS_ANYBODY),
-        ],
+        but: UNLOCKING_ANYBODY,
         shows: |fleet| Box::pin(late::java_unlocks_late(fleet)),
     },
     Case {
@@ -265,13 +268,7 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         name: "a_pause_outlives_javas_task",
         says: "an operator's pause takes the lock from a task of Java: the pause goes on when that task ends",
-        but: &[
-            (Fleets::PostgresPlain, UNLOCKS_ANYBODY),
-            (Fleets::Mongodb, UNLOCKS_ANYBODY),
-            (Fleets::Redis, UNLOCKS_ANYBODY),
-            (Fleets::ValkeyJedis, UNLOCKS_ANYBODY),
-            (Fleets::Zookeeper, UNLOCKS_ANYBODY),
-        ],
+        but: UNLOCKING_ANYBODY,
         shows: |fleet| Box::pin(pause::outlives_javas_task(fleet)),
     },
     Case {
