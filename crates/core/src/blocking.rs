@@ -15,12 +15,13 @@
 //! ```
 
 use std::cell::Cell;
+use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::executor::{as_ended, conclude, judged, look_after, run_blocking};
+use crate::executor::{as_ended, conclude, failure_of, look_after, run_blocking};
 use crate::running::Running;
 use crate::runtime::watch_deadline;
 use crate::{Attempt, Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
@@ -65,11 +66,23 @@ impl Executor {
         config: &LockConfig,
         task: impl FnOnce() -> T,
     ) -> Result<Outcome<T>, Error> {
+        self.execute_judged(config, task, |_| None)
+    }
+
+    /// As [`execute`](Self::execute). `failure` returns the text of the failure that a value stands
+    /// for, if it does. For `#[scheduler_lock]`.
+    #[doc(hidden)]
+    pub fn execute_judged<T>(
+        &self,
+        config: &LockConfig,
+        task: impl FnOnce() -> T,
+        failure: impl Fn(&T) -> Option<String>,
+    ) -> Result<Outcome<T>, Error> {
         check_context()?;
         if let Some(outer) = self.0.reentered(config)? {
-            let running = Running::start(self.0.context(), outer.name());
+            let running = Running::reentrant(self.0.context(), &outer);
             let value = task();
-            running.finished();
+            running.returned(failure(&value).as_deref());
             return Ok(Outcome::Executed {
                 value,
                 release: Release::Reentrant,
@@ -91,7 +104,7 @@ impl Executor {
         };
         let watched = held.clone();
         let watch = runtime()?.spawn(async move { watch_deadline(&watched).await });
-        let ran = run_blocking(&held, task);
+        let ran = run_blocking(&held, task, failure);
         watch.abort();
         drop(keep_alive);
         // The value stays here; only the release crosses to the runtime's thread.
@@ -109,15 +122,12 @@ impl Executor {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub fn try_execute<T, E>(
+    pub fn try_execute<T, E: fmt::Display>(
         &self,
         config: &LockConfig,
         task: impl FnOnce() -> Result<T, E>,
     ) -> Result<Outcome<Result<T, E>>, Error> {
-        if self.0.reentered(config)?.is_some() {
-            return self.execute(config, task);
-        }
-        self.execute(config, || judged(task()))
+        self.execute_judged(config, task, failure_of)
     }
 }
 

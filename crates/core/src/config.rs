@@ -25,6 +25,7 @@ use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName
 #[must_use]
 pub struct LockConfig {
     name: Arc<str>,
+    job: Option<Arc<str>>,
     lock_at_most_for: Option<Duration>,
     lock_at_least_for: Option<Duration>,
     slot: Option<Slot>,
@@ -43,6 +44,7 @@ impl LockConfig {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: Arc::from(name.into()),
+            job: None,
             lock_at_most_for: None,
             lock_at_least_for: None,
             slot: None,
@@ -54,6 +56,17 @@ impl LockConfig {
             lock_wait: Duration::ZERO,
             unreadable: None,
         }
+    }
+
+    /// Sets the job that the lock belongs to, if its name is computed: `expire-{tenant}` for locks
+    /// named `expire-acme` and so on.
+    ///
+    /// Events, metrics and the journal group runs by job. By default each name is a job of its own,
+    /// so names that are computed for every tenant or file create as many time series.
+    /// `#[scheduler_lock]` sets it to the name as written.
+    pub fn job(mut self, job: impl Into<String>) -> Self {
+        self.job = Some(Arc::from(job.into()));
+        self
     }
 
     /// Sets how long after acquisition the lease ends if the lock is not unlocked. Choose a value
@@ -160,6 +173,11 @@ impl LockConfig {
         &self.name
     }
 
+    /// Returns the value set with [`job`](Self::job), or the name.
+    pub fn get_job(&self) -> &str {
+        self.job.as_deref().unwrap_or(&self.name)
+    }
+
     /// Returns the value set with [`completion`](Self::completion).
     pub fn get_completion(&self) -> Completion {
         self.completion
@@ -245,6 +263,9 @@ impl LockConfig {
         let owner = Owner::drawn(prefix, random())?;
         let mut request =
             AttemptRequest::new(name, owner, at_most).with_lock_at_least_for(at_least);
+        if let Some(job) = &self.job {
+            request = request.with_job(job.clone());
+        }
         if let Some(slot) = self.slot {
             request = request
                 .with_slot(slot)

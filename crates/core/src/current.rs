@@ -90,6 +90,10 @@ impl CurrentLock {
         None
     }
 
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.0.held
+    }
+
     /// Marks the lease as lost, as if the store had reported another owner.
     pub(crate) fn lose(&self) {
         self.0.held.mark_lost(LostReason::NotHeldInStore);
@@ -168,13 +172,20 @@ impl CurrentLock {
         self.0.held.slot_attempt()
     }
 
-    /// Marks the run of the slot as failed, although its task will return normally: a slot that
-    /// must not be lost is then tried again after its backoff. It has no effect on other slots.
+    /// Marks the run as failed, although its task will return normally: listeners are notified of a
+    /// failure, and a slot that must not be lost is tried again after its backoff. Other slots stay
+    /// used up.
     ///
     /// `Executor::try_execute` does this for tasks that return an `Err`. You do not need it for a
     /// panic or a lost lease.
     pub fn fail_slot(&self) {
         self.0.held.say_of_slot(SlotWord::Failed);
+    }
+
+    /// Marks the run as failed, with the text that listeners receive
+    /// ([`TaskEnd::Failed`](crate::TaskEnd::Failed)). Otherwise as [`fail_slot`](Self::fail_slot).
+    pub fn fail_with(&self, error: impl fmt::Display) {
+        self.0.held.fail(format!("{error:#}"));
     }
 
     /// Marks the slot as neither done nor failed: a slot that must not be lost can be taken over as

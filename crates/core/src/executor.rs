@@ -1,6 +1,7 @@
 //! Runs tasks under locks.
 
 use std::any::Any;
+use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -90,9 +91,10 @@ impl Executor {
         self
     }
 
-    /// Sets the listener that is notified of every event.
+    /// Adds a listener that is notified of every event. Listeners are called in the order in which
+    /// they were added.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
-        self.change().listener = Some(listener);
+        self.change().listeners.push(listener);
         self
     }
 
@@ -164,18 +166,31 @@ impl Executor {
     ) -> impl Future<Output = Result<Outcome<F::Output>, Error>> {
         // Boxed before any of our futures holds it: each of them would reserve space for it twice,
         // and each nested lock another four times.
-        self.run(config, Box::pin(task))
+        self.run(config, Box::pin(task), |_| None)
+    }
+
+    /// As [`execute`](Self::execute). `failure` returns the text of the failure that a value stands
+    /// for, if it does. For `#[scheduler_lock]`.
+    #[doc(hidden)]
+    pub fn execute_judged<F: Future>(
+        &self,
+        config: &LockConfig,
+        task: F,
+        failure: impl Fn(&F::Output) -> Option<String>,
+    ) -> impl Future<Output = Result<Outcome<F::Output>, Error>> {
+        self.run(config, Box::pin(task), failure)
     }
 
     async fn run<F: Future>(
         &self,
         config: &LockConfig,
         task: Pin<Box<F>>,
+        failure: impl Fn(&F::Output) -> Option<String>,
     ) -> Result<Outcome<F::Output>, Error> {
         if let Some(outer) = self.reentered(config)? {
-            let running = Running::start(&self.0, outer.name());
+            let running = Running::reentrant(&self.0, &outer);
             let value = task.await;
-            running.finished();
+            running.returned(failure(&value).as_deref());
             return Ok(Outcome::Executed {
                 value,
                 release: Release::Reentrant,
@@ -187,9 +202,12 @@ impl Executor {
         };
         let release = ReleaseOnDrop::new(held.clone());
         let keep_alive = look_after(&held, config)?;
-        let running = Running::start(&self.0, held.name());
+        let running = Running::start(&held);
         let ended = guard(&held, task).await;
-        running.finished();
+        if let Ended::Finished(value) = &ended {
+            held.judge(value, failure);
+        }
+        running.ended(&ended);
         drop(keep_alive);
         let concluded = conclude(&held, ended).await;
         release.defuse();
@@ -229,15 +247,9 @@ impl Executor {
     ) -> impl Future<Output = Result<Outcome<Result<T, E>>, Error>>
     where
         F: Future<Output = Result<T, E>>,
+        E: fmt::Display,
     {
-        let task = Box::pin(task);
-        async move {
-            if self.reentered(config)?.is_some() {
-                // The slot belongs to the outer task, which also decides how it ends.
-                return self.run(config, task).await;
-            }
-            self.execute(config, async { judged(task.await) }).await
-        }
+        self.run(config, Box::pin(task), failure_of)
     }
 
     /// Runs a closure that can fail. As [`execute_blocking`](Self::execute_blocking), but an `Err`
@@ -245,15 +257,12 @@ impl Executor {
     ///
     /// # Errors
     /// As [`execute_blocking`](Self::execute_blocking).
-    pub async fn try_execute_blocking<T: Send + 'static, E: Send + 'static>(
+    pub async fn try_execute_blocking<T: Send + 'static, E: fmt::Display + Send + 'static>(
         &self,
         config: &LockConfig,
         task: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<Outcome<Result<T, E>>, Error> {
-        if self.reentered(config)?.is_some() {
-            return self.execute_blocking(config, task).await;
-        }
-        self.execute_blocking(config, || judged(task())).await
+        self.run_blocking(config, task, failure_of).await
     }
 
     /// Runs the closure on a thread for blocking work under the lock, if the lock is free.
@@ -270,6 +279,15 @@ impl Executor {
         config: &LockConfig,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Outcome<T>, Error> {
+        self.run_blocking(config, task, |_| None).await
+    }
+
+    async fn run_blocking<T: Send + 'static>(
+        &self,
+        config: &LockConfig,
+        task: impl FnOnce() -> T + Send + 'static,
+        failure: impl Fn(&T) -> Option<String> + Send + 'static,
+    ) -> Result<Outcome<T>, Error> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             Error::new(
                 ErrorKind::WrongContext,
@@ -280,10 +298,13 @@ impl Executor {
         if let Some(outer) = self.reentered(config)? {
             let context = self.0.clone();
             let task = move || {
-                let running = Running::start(&context, outer.name());
-                let value = outer.enter(|| catch_unwind(AssertUnwindSafe(task)));
-                running.finished();
-                value
+                let running = Running::reentrant(&context, &outer);
+                let ran = outer.enter(|| catch_unwind(AssertUnwindSafe(task)));
+                match &ran {
+                    Ok(value) => running.returned(failure(value).as_deref()),
+                    Err(panic) => running.panicked(&**panic),
+                }
+                ran
             };
             let value = joined(runtime.spawn_blocking(task).await);
             let value = value.unwrap_or_else(|panic| resume_unwind(panic));
@@ -306,7 +327,10 @@ impl Executor {
             let watched = held.clone();
             let watch = tokio::spawn(async move { watch_deadline(&watched).await });
             let inside = held.clone();
-            let ran = run_on(reserved, &pool, move || run_blocking(&inside, task)).await;
+            let ran = run_on(reserved, &pool, move || {
+                run_blocking(&inside, task, failure)
+            })
+            .await;
             watch.abort();
             drop(keep_alive);
             let concluded = conclude(&held, as_ended(ran)).await;
@@ -336,7 +360,7 @@ impl Executor {
             Attempt::Acquired(held) => {
                 let mut lock = HeldLock::new(held.clone());
                 lock.keep_alive = look_after(&held, config)?;
-                held.set_started();
+                lock.set_started();
                 Attempt::Acquired(lock)
             }
             Attempt::Skipped(skip) => Attempt::Skipped(skip),
@@ -432,12 +456,9 @@ impl Executor {
     }
 }
 
-/// Marks the slot of the current lock as failed if the result is an error.
-pub(crate) fn judged<T, E>(result: Result<T, E>) -> Result<T, E> {
-    if let (Err(_), Some(lock)) = (&result, crate::current_lock()) {
-        lock.fail_slot();
-    }
-    result
+/// Returns the text of an error.
+pub(crate) fn failure_of<T, E: fmt::Display>(result: &Result<T, E>) -> Option<String> {
+    result.as_ref().err().map(|error| format!("{error:#}"))
 }
 
 /// Starts the keep-alive and the run time limit that the configuration sets.
@@ -503,14 +524,21 @@ pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<
 pub(crate) fn run_blocking<T>(
     held: &Arc<Held>,
     task: impl FnOnce() -> T,
+    failure: impl FnOnce(&T) -> Option<String>,
 ) -> Result<T, Box<dyn Any + Send>> {
     held.set_started();
-    let running = Running::start(held.context(), held.name());
+    let running = Running::start(held);
     let current = CurrentLock::of(held.clone());
     let ran = held
         .span()
         .in_scope(|| current.enter(|| catch_unwind(AssertUnwindSafe(task))));
-    running.finished();
+    match &ran {
+        Ok(value) => {
+            held.judge(value, failure);
+            running.returned(None);
+        }
+        Err(panic) => running.panicked(&**panic),
+    }
     ran
 }
 

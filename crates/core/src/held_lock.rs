@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::runtime::{Held, KeepAlive, ReleaseOnDrop};
-use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockRequest};
+use crate::running::Running;
+use crate::runtime::{Held, KeepAlive, ReleaseOnDrop, SlotWord};
+use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd, UnlockRequest};
 
 /// A lock that is held. Give it back with [`unlock`](Self::unlock).
 ///
@@ -27,6 +28,8 @@ use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, UnlockR
 #[must_use = "dropping it unlocks the lock at once"]
 pub struct HeldLock {
     held: Arc<Held>,
+    /// Reports the end before the lock is given back.
+    running: Option<Running>,
     /// Dropped before the release, so that nothing extends a lease that is being given back.
     pub(crate) keep_alive: Option<KeepAlive>,
     release: ReleaseOnDrop,
@@ -36,9 +39,16 @@ impl HeldLock {
     pub(crate) fn new(held: Arc<Held>) -> Self {
         Self {
             release: ReleaseOnDrop::new(held.clone()),
+            running: None,
             keep_alive: None,
             held,
         }
+    }
+
+    /// Reports the start of the work to the listeners.
+    pub(crate) fn set_started(&mut self) {
+        self.held.set_started();
+        self.running = Some(Running::start(&self.held));
     }
 
     /// Returns the name of the lock.
@@ -113,17 +123,35 @@ impl HeldLock {
     /// after its backoff. Otherwise as [`unlock`](Self::unlock).
     pub async fn fail(self) -> Release {
         let request = self.held.unlock_request(false);
+        self.held.say_of_slot(SlotWord::Failed);
         self.unlock_with(&request).await
+    }
+
+    /// Gives the lock back after work that failed, with the text that listeners receive. Otherwise
+    /// as [`fail`](Self::fail).
+    pub async fn fail_with(self, error: impl fmt::Display) -> Release {
+        self.held.fail(format!("{error:#}"));
+        self.fail().await
     }
 
     /// Gives the lock back as the request specifies. Otherwise as [`unlock`](Self::unlock).
     pub async fn unlock_with(self, request: &UnlockRequest) -> Release {
         let Self {
             held,
+            running,
             keep_alive,
             release,
         } = self;
         drop(keep_alive);
+        match request.slot_end() {
+            SlotEnd::Failed { .. } => held.say_of_slot(SlotWord::Failed),
+            SlotEnd::Cut => held.say_of_slot(SlotWord::Cut),
+            SlotEnd::NotStarted => held.say_of_slot(SlotWord::NotStarted),
+            SlotEnd::Open | SlotEnd::Done { .. } => {}
+        }
+        if let Some(running) = running {
+            running.returned(None);
+        }
         let released = held.release(request).await;
         release.defuse();
         released

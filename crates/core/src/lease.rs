@@ -19,6 +19,7 @@ use crate::{AttemptRequest, ExtendRequest, LockName, Owner, Slot};
 #[must_use]
 pub struct Lease {
     name: LockName,
+    job: Option<Arc<str>>,
     owner: Owner,
     lock_at_most_for: Duration,
     lock_at_least_for: Duration,
@@ -35,6 +36,7 @@ impl Lease {
     pub fn granted(request: &AttemptRequest) -> Self {
         Self {
             name: request.name().clone(),
+            job: request.shared_job().cloned(),
             owner: request.owner().clone(),
             lock_at_most_for: request.lock_at_most_for(),
             lock_at_least_for: request.lock_at_least_for(),
@@ -95,6 +97,15 @@ impl Lease {
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
+    }
+
+    /// Returns the job that the lock belongs to; see [`LockConfig::job`](crate::LockConfig::job).
+    pub fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    pub(crate) fn shared_job(&self) -> Option<&Arc<str>> {
+        self.job.as_ref()
     }
 
     /// Returns the owner.

@@ -39,6 +39,7 @@ mod slot;
 mod slot_state;
 mod store_clock;
 mod sync;
+mod task_end;
 pub mod testing;
 mod text;
 mod thread;
@@ -87,6 +88,7 @@ pub use scope::{
 pub use slot::Slot;
 pub use slot_state::SlotState;
 pub use store_clock::{BoundedAttempt, StoreClock};
+pub use task_end::TaskEnd;
 #[doc(hidden)]
 pub use text::duration as format_duration;
 pub use unverified::{is_this_machine, warn_unverified};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot};
+use crate::{AttemptRequest, Error, Lease, LockName, LostReason, Skip, Slot, TaskEnd};
 
 /// Receives all events of the locks of an executor.
 ///
@@ -67,22 +67,36 @@ pub enum Event<'a> {
     SlotGivenUp {
         /// The lock.
         name: &'a LockName,
+        /// The job; see [`LockConfig::job`](crate::LockConfig::job).
+        job: &'a str,
         /// The slot.
         slot: Slot,
     },
-    /// A task starts under a lock, including a reentrant one.
+    /// A task starts under a lock. It is followed by exactly one
+    /// [`TaskFinished`](Self::TaskFinished).
+    ///
+    /// A lock that is held without a task ([`Executor::lock`](crate::Executor::lock)) counts as a
+    /// task from its acquisition until it is given back.
     #[non_exhaustive]
     TaskStarted {
-        /// The lock.
-        name: &'a LockName,
+        /// The lease.
+        lease: &'a Lease,
+        /// Whether the task runs inside a task that already holds this lock. The lease is that
+        /// task's.
+        is_reentrant: bool,
     },
     /// A task ended: it returned, panicked, or was stopped.
     #[non_exhaustive]
     TaskFinished {
-        /// The lock.
-        name: &'a LockName,
+        /// The lease.
+        lease: &'a Lease,
+        /// Whether the task ran inside a task that already held this lock.
+        is_reentrant: bool,
         /// How long the task itself ran.
         ran_for: Duration,
+        /// How it ended. The unlock that follows can still find that the lease had ended before the
+        /// task: then [`Lost`](Self::Lost) follows.
+        end: TaskEnd<'a>,
     },
     /// A lease was extended.
     #[non_exhaustive]
@@ -109,6 +123,8 @@ pub enum Event<'a> {
     StoreError {
         /// The lock.
         name: &'a LockName,
+        /// The job; see [`LockConfig::job`](crate::LockConfig::job).
+        job: &'a str,
         /// What failed.
         error: &'a Error,
     },
@@ -123,12 +139,28 @@ impl Event<'_> {
             | Self::Skipped { request, .. } => request.name(),
             Self::Acquired { lease }
             | Self::Extended { lease }
+            | Self::TaskStarted { lease, .. }
+            | Self::TaskFinished { lease, .. }
             | Self::Lost { lease, .. }
             | Self::Unlocked { lease } => lease.name(),
-            Self::SlotGivenUp { name, .. }
-            | Self::TaskStarted { name }
-            | Self::TaskFinished { name, .. }
-            | Self::StoreError { name, .. } => name,
+            Self::SlotGivenUp { name, .. } | Self::StoreError { name, .. } => name,
+        }
+    }
+
+    /// Returns the job that the lock belongs to: the template of its name, or the name itself; see
+    /// [`LockConfig::job`](crate::LockConfig::job). Use it for labels of metrics.
+    pub fn job(&self) -> &str {
+        match self {
+            Self::Attempt { request }
+            | Self::Waiting { request, .. }
+            | Self::Skipped { request, .. } => request.job(),
+            Self::Acquired { lease }
+            | Self::Extended { lease }
+            | Self::TaskStarted { lease, .. }
+            | Self::TaskFinished { lease, .. }
+            | Self::Lost { lease, .. }
+            | Self::Unlocked { lease } => lease.job(),
+            Self::SlotGivenUp { job, .. } | Self::StoreError { job, .. } => job,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.lock.acquired` | counter | locks taken |
 /// | `shedlock.lock.not.acquired` | counter | skips, for whatever reason, and attempts that are followed by another (`lock_wait`) |
 /// | `shedlock.execution.duration` | histogram, seconds | run time of each task that ended, for whatever reason |
+/// | `shedlock.execution.ended` | counter | tasks that ended, by `outcome`: `succeeded`, `failed`, `lost`, `panicked` or `cancelled` |
 /// | `shedlock.execution.active` | gauge | tasks that are running |
 /// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |
 /// | `shedlock.slot.given.up` | counter | slots that must not be lost whose last attempt failed here, and skips because all attempts at the slot were made |
@@ -24,10 +25,12 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
 /// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
 ///
-/// The first five are ShedLock's. Durations are in seconds. Exporters convert the dots of names to
-/// what their format allows (`shedlock_lock_attempts` in Prometheus). Each metric carries the
-/// lock's name in the label `lock.name`: lock names that are generated for every call create an
-/// unbounded number of time series.
+/// The attempts, the two results of an attempt, `shedlock.execution.duration` and
+/// `shedlock.execution.active` are ShedLock's. Durations are in seconds. Exporters convert the dots of names to
+/// what their format allows (`shedlock_lock_attempts` in Prometheus). Each metric carries the lock's
+/// name in the label `lock.name`. For names that are computed, it is the template of the name
+/// ([`LockConfig::job`](crate::LockConfig::job)): otherwise each tenant or file would create time
+/// series of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetricsListener;
 
@@ -58,6 +61,10 @@ impl MetricsListener {
                 "shedlock.lock.lost",
                 "Leases that ended, or may have ended, before their task",
             ),
+            (
+                "shedlock.execution.ended",
+                "Tasks under a lock that ended, by outcome",
+            ),
             ("shedlock.store.errors", "Calls to the store that failed"),
         ];
         for (name, meaning) in counters {
@@ -83,9 +90,9 @@ impl MetricsListener {
 
 impl Listener for MetricsListener {
     fn on_event(&self, event: &Event<'_>) {
-        let name = event.lock_name().as_str();
+        let job = event.job();
         let count = |meter: &'static str| {
-            let counter: Counter = counter!(meter, "lock.name" => name.to_owned());
+            let counter: Counter = counter!(meter, "lock.name" => job.to_owned());
             counter.increment(1);
         };
         match event {
@@ -94,7 +101,7 @@ impl Listener for MetricsListener {
                 count("shedlock.lock.acquired");
                 if let (Some(slot), Some(acquired)) = (lease.slot(), lease.acquired_at()) {
                     let late = acquired.duration_since(slot.instant()).unwrap_or_default();
-                    histogram!("shedlock.slot.lateness", "lock.name" => name.to_owned())
+                    histogram!("shedlock.slot.lateness", "lock.name" => job.to_owned())
                         .record(late.as_secs_f64());
                 }
             }
@@ -110,12 +117,15 @@ impl Listener for MetricsListener {
             // One attempt of several. Each is counted.
             Event::Waiting { .. } => count("shedlock.lock.not.acquired"),
             Event::TaskStarted { .. } => {
-                gauge!("shedlock.execution.active", "lock.name" => name.to_owned()).increment(1);
+                gauge!("shedlock.execution.active", "lock.name" => job.to_owned()).increment(1);
             }
-            Event::TaskFinished { ran_for, .. } => {
-                gauge!("shedlock.execution.active", "lock.name" => name.to_owned()).decrement(1);
-                histogram!("shedlock.execution.duration", "lock.name" => name.to_owned())
+            Event::TaskFinished { ran_for, end, .. } => {
+                gauge!("shedlock.execution.active", "lock.name" => job.to_owned()).decrement(1);
+                histogram!("shedlock.execution.duration", "lock.name" => job.to_owned())
                     .record(ran_for.as_secs_f64());
+                let end = end.as_str();
+                counter!("shedlock.execution.ended", "lock.name" => job.to_owned(), "outcome" => end)
+                    .increment(1);
             }
             Event::Lost { .. } => count("shedlock.lock.lost"),
             Event::StoreError { .. } => count("shedlock.store.errors"),

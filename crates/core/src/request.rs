@@ -1,5 +1,6 @@
 //! The requests that a provider receives.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::check_durations;
@@ -13,6 +14,7 @@ use crate::{Completion, Error, LockName, Owner, Slot};
 #[must_use]
 pub struct AttemptRequest {
     name: LockName,
+    job: Option<Arc<str>>,
     owner: Owner,
     lock_at_most_for: Duration,
     lock_at_least_for: Duration,
@@ -31,6 +33,7 @@ impl AttemptRequest {
     pub fn new(name: LockName, owner: Owner, lock_at_most_for: Duration) -> Self {
         Self {
             name,
+            job: None,
             owner,
             lock_at_most_for,
             lock_at_least_for: Duration::ZERO,
@@ -40,6 +43,13 @@ impl AttemptRequest {
             previous_slot: None,
             timeout: Self::DEFAULT_TIMEOUT,
         }
+    }
+
+    /// Sets the job that the lock belongs to; see [`LockConfig::job`](crate::LockConfig::job).
+    /// Stores do not use it.
+    pub fn with_job(mut self, job: impl Into<Arc<str>>) -> Self {
+        self.job = Some(job.into());
+        self
     }
 
     /// Sets `lock_at_least_for`.
@@ -110,6 +120,15 @@ impl AttemptRequest {
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
+    }
+
+    /// Returns the job that the lock belongs to: the name of the lock, unless another was set.
+    pub fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    pub(crate) fn shared_job(&self) -> Option<&Arc<str>> {
+        self.job.as_ref()
     }
 
     /// Returns the owner, which is unique to this attempt.

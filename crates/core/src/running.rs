@@ -1,38 +1,109 @@
-//! Notifies the listener when tasks begin and end.
+//! Notifies the listeners when tasks begin and end.
 
-use crate::runtime::Context;
-use crate::{Event, LockName};
+use std::any::Any;
+use std::sync::Arc;
 
-/// Notifies the listener of the start and the end of a task. The task ends when this is dropped,
-/// which includes panics and cancellation.
-pub(crate) struct Running<'a> {
-    context: &'a Context,
-    name: &'a LockName,
-    /// `None` without a listener.
-    started: Option<crate::Moment>,
+use crate::current::CurrentLock;
+use crate::runtime::{Context, Ended, Held, SlotWord};
+use crate::task_end::panic_text;
+use crate::{Event, Moment, TaskEnd};
+
+/// Notifies the listeners of the start and the end of a task. If it is dropped before
+/// [`ended`](Self::ended), the task was cancelled.
+pub(crate) struct Running {
+    context: Arc<Context>,
+    held: Arc<Held>,
+    is_reentrant: bool,
+    /// `None` without a listener, and once the end was reported.
+    started: Option<Moment>,
 }
 
-impl<'a> Running<'a> {
-    pub(crate) fn start(context: &'a Context, name: &'a LockName) -> Self {
-        context.emit(|| Event::TaskStarted { name });
-        Self {
+impl Running {
+    /// A task starts under a lock that was taken for it.
+    pub(crate) fn start(held: &Arc<Held>) -> Self {
+        Self::new(held.context().clone(), held.clone(), false)
+    }
+
+    /// A task starts inside a task that holds its lock.
+    pub(crate) fn reentrant(context: &Arc<Context>, outer: &CurrentLock) -> Self {
+        Self::new(context.clone(), outer.held().clone(), true)
+    }
+
+    fn new(context: Arc<Context>, held: Arc<Held>, is_reentrant: bool) -> Self {
+        let mut running = Self {
             context,
-            name,
-            started: context.listener.is_some().then(|| context.clock.now()),
+            held,
+            is_reentrant,
+            started: None,
+        };
+        if running.context.has_listeners() {
+            let lease = running.held.lease();
+            running.context.emit(|| Event::TaskStarted {
+                lease: &lease,
+                is_reentrant,
+            });
+            running.started = Some(running.context.clock.now());
+        }
+        running
+    }
+
+    /// The guarded task ended.
+    pub(crate) fn ended<T>(self, ended: &Ended<T>) {
+        match ended {
+            Ended::Finished(_) => self.returned(None),
+            Ended::Panicked(panic) => self.panicked(&**panic),
+            Ended::Cancelled(reason) => self.report(TaskEnd::Lost { reason: *reason }),
         }
     }
 
-    pub(crate) fn finished(self) {
-        drop(self);
+    /// The task panicked.
+    pub(crate) fn panicked(self, panic: &(dyn Any + Send)) {
+        let message = panic_text(panic);
+        self.report(TaskEnd::Panicked { message });
+    }
+
+    /// The task returned. A reentrant one reports its failure here, since the lease is not its own.
+    pub(crate) fn returned(self, failure: Option<&str>) {
+        if self.started.is_none() {
+            return;
+        }
+        if self.is_reentrant {
+            let end = failure.map_or(TaskEnd::Succeeded, |error| TaskEnd::Failed { error });
+            return self.report(end);
+        }
+        let held = self.held.clone();
+        let end = match (held.lost(), held.reported()) {
+            (Some(reason), _) => TaskEnd::Lost { reason },
+            (None, SlotWord::Failed) => TaskEnd::Failed {
+                error: held.failure(),
+            },
+            (None, SlotWord::Cut | SlotWord::NotStarted) => TaskEnd::Cancelled,
+            (None, SlotWord::Nothing) => TaskEnd::Succeeded,
+        };
+        self.report(end);
+    }
+
+    fn report(mut self, end: TaskEnd<'_>) {
+        self.tell(end);
+    }
+
+    fn tell(&mut self, end: TaskEnd<'_>) {
+        let Some(started) = self.started.take() else {
+            return;
+        };
+        let lease = self.held.lease();
+        self.context.emit(|| Event::TaskFinished {
+            lease: &lease,
+            is_reentrant: self.is_reentrant,
+            ran_for: self.context.clock.now().saturating_since(started),
+            end,
+        });
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
-        let Some(started) = self.started else { return };
-        self.context.emit(|| Event::TaskFinished {
-            name: self.name,
-            ran_for: self.context.clock.now().saturating_since(started),
-        });
+        let lost = self.started.and_then(|_| self.held.lost());
+        self.tell(lost.map_or(TaskEnd::Cancelled, |reason| TaskEnd::Lost { reason }));
     }
 }

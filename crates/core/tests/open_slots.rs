@@ -119,7 +119,7 @@ async fn an_err_of_try_execute_marks_the_slot_as_failed() {
 #[tokio::test]
 async fn an_ok_of_try_execute_marks_the_slot_as_done() {
     let bench = bench();
-    let task = async { Ok::<_, ()>(2) };
+    let task = async { Ok::<_, &str>(2) };
     let outcome = bench.executor.try_execute(&config(), task).await.unwrap();
     assert_eq!(outcome.value(), Some(Ok(2)));
     is_done(&bench).await;
@@ -290,7 +290,7 @@ async fn an_inner_err_does_not_fail_the_slot_of_the_outer_task() {
         let another = LockConfig::new("another").lock_at_most_for("10s");
         let another = executor.try_execute(&another, async { Err::<(), _>("inner") });
         assert_eq!(another.await.unwrap().value(), Some(Err("inner")));
-        Ok::<_, ()>(())
+        Ok::<_, &str>(())
     };
     let outcome = bench.executor.try_execute(&config(), task).await.unwrap();
     assert_eq!(outcome.value(), Some(Ok(())));
@@ -308,14 +308,14 @@ async fn closures_on_a_thread_report_the_same() {
     let bench = common::bench();
     let executor = bench.executor.clone();
     let task = tokio::spawn(async move {
-        let task = || -> Result<(), ()> { panic!("boom") };
+        let task = || -> Result<(), String> { panic!("boom") };
         executor.try_execute_blocking(&config(), task).await
     });
     assert!(task.await.unwrap_err().is_panic());
     has_failed(&bench, BACKOFF, 2).await;
 
     let bench = common::bench();
-    let task = || Ok::<_, ()>(());
+    let task = || Ok::<_, &str>(());
     let outcome = bench.executor.try_execute_blocking(&config(), task).await;
     assert_eq!(outcome.unwrap().value(), Some(Ok(())));
     is_done(&bench).await;
@@ -345,13 +345,13 @@ fn closures_on_this_thread_report_the_same() {
     wait.block_on(has_failed(&failed, BACKOFF, 2));
 
     let done = run(&|executor| {
-        let outcome = executor.try_execute(&config(), || Ok::<_, ()>(1)).unwrap();
+        let outcome = executor.try_execute(&config(), || Ok::<_, &str>(1)).unwrap();
         assert_eq!(outcome.value(), Some(Ok(1)));
     });
     wait.block_on(is_done(&done));
 
     let panicked = run(&|executor| {
-        let task = || -> Result<(), ()> { panic!("boom") };
+        let task = || -> Result<(), String> { panic!("boom") };
         let panic = AssertUnwindSafe(|| executor.try_execute(&config(), task));
         assert!(std::panic::catch_unwind(panic).is_err());
     });

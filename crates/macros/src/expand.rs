@@ -7,6 +7,7 @@ use syn::{Ident, Path, Type, parse_quote};
 
 use crate::attr::{Arguments, Errors};
 use crate::function::{Function, TrailingFuture};
+use crate::name::Name;
 use crate::return_type::Returned;
 use crate::taken::Taken;
 
@@ -107,7 +108,9 @@ pub(crate) fn lock_config(arguments: &Arguments, private: &TokenStream) -> Token
         let setter = Ident::new(setter, Span::mixed_site());
         Some(quote!(.#setter(#value)))
     });
-    quote!(#private::LockConfig::new(#name) #(#durations)*)
+    let job = arguments.name.as_ref().and_then(Name::template);
+    let job = job.map(|template| quote!(.job(#template)));
+    quote!(#private::LockConfig::new(#name) #job #(#durations)*)
 }
 
 /// The parts that all forms are assembled from.
@@ -153,6 +156,7 @@ impl<'a> Parts<'a> {
         let mentioned = &taken.mentioned;
         let body = self.body(returned, taken, body);
         let body_type = self.returns("Body", returned);
+        let failure = self.failure(returned);
         let span = Span::mixed_site();
         // The compiler does not infer the output type of an async block from outside. A `return`
         // that is never reached sets the type before the user's own code is checked.
@@ -173,7 +177,7 @@ impl<'a> Parts<'a> {
                 }
                 #mentioned
                 #body
-            })
+            }, #failure)
             .await
         };
         self.answer(returned, &run)
@@ -184,10 +188,28 @@ impl<'a> Parts<'a> {
         let mentioned = &taken.mentioned;
         let body = self.body(returned, taken, body);
         let body_type = self.returns("Body", returned);
+        let failure = self.failure(returned);
         let run = quote! {
-            #facade::__private::run_blocking(#call, move || -> #body_type { #mentioned #body })
+            #facade::__private::run_blocking(
+                #call,
+                move || -> #body_type { #mentioned #body },
+                #failure,
+            )
         };
         self.answer(returned, &run)
+    }
+
+    /// Generates the closure that returns the text of the error that the body returned.
+    fn failure(&self, returned: &Type) -> TokenStream {
+        let private = &self.facade;
+        let body_type = self.returns("Body", returned);
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(clippy::let_with_type_underscore, clippy::type_complexity, unused_imports)]
+            |value: &#body_type| {
+                use #private::__private::{AnyError as _, ErrorText as _, NoError as _};
+                (&&&#private::__private::Judged(value)).failure()
+            }
+        }
     }
 
     /// Generates the user's body, with the arguments that it only sees in part.

@@ -72,7 +72,9 @@ fn name(data: &[u8]) {
             assert_eq!(fixed.replace('{', "{{").replace('}', "}}"), text);
             assert!(LockName::new(&fixed).is_ok(), "{fixed:?}");
         }
-        Ok(Name::Template { format, arguments }) => {
+        Ok(Name::Template {
+            format, arguments, ..
+        }) => {
             let fixed = format.value().replace("{{", "").replace("}}", "");
             assert_eq!(fixed.matches('{').count(), arguments.len(), "{fixed}");
         }

@@ -12,6 +12,8 @@ pub(crate) enum Name {
     Template {
         format: LitStr,
         arguments: Vec<Expr>,
+        /// The name as written.
+        written: LitStr,
     },
     /// Any expression that evaluates to text.
     Computed(Box<Expr>),
@@ -41,14 +43,25 @@ impl Name {
         Ok(Self::Template {
             format: LitStr::new(&scan.format, literal.span()),
             arguments: scan.arguments,
+            written: literal.clone(),
         })
+    }
+
+    /// Returns the name as written, if it contains arguments.
+    pub(crate) fn template(&self) -> Option<&LitStr> {
+        match self {
+            Self::Template { written, .. } => Some(written),
+            Self::Fixed(_) | Self::Computed(_) => None,
+        }
     }
 
     /// Generates an expression for the name that borrows the variables it uses.
     pub(crate) fn to_tokens(&self, private: &TokenStream) -> TokenStream {
         match self {
             Self::Fixed(text) => quote!(#text),
-            Self::Template { format, arguments } => {
+            Self::Template {
+                format, arguments, ..
+            } => {
                 quote!(#private::format!(#format #(, #arguments)*))
             }
             Self::Computed(expression) => quote!(#expression),
@@ -219,7 +232,9 @@ mod tests {
     fn parts(text: &str) -> (String, Vec<String>) {
         match Name::from_literal(&literal(text)).unwrap() {
             Name::Fixed(text) => (text.value(), Vec::new()),
-            Name::Template { format, arguments } => {
+            Name::Template {
+                format, arguments, ..
+            } => {
                 let arguments = arguments.iter().map(|a| a.to_token_stream().to_string());
                 (format.value(), arguments.collect())
             }

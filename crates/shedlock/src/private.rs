@@ -65,13 +65,20 @@ impl Call {
     }
 }
 
-/// Runs an async body.
-pub fn run<F: Future>(mut call: Call, task: F) -> impl Future<Output = Ended<F::Output>> {
+/// Runs an async body. `failure` returns the text of the error that the body returned.
+pub fn run<F: Future>(
+    mut call: Call,
+    task: F,
+    failure: impl Fn(&F::Output) -> Option<String>,
+) -> impl Future<Output = Ended<F::Output>> {
     // Boxed before any future of ours holds it, so that it does not enlarge the caller's future.
     let task = Box::pin(task);
     async move {
         let outcome = match call.executor() {
-            Ok(executor) => executor.execute(&call.place.config, task).await,
+            Ok(executor) => {
+                let config = &call.place.config;
+                executor.execute_judged(config, task, failure).await
+            }
             Err(error) => Err(error),
         };
         call.ended(outcome)
@@ -79,11 +86,59 @@ pub fn run<F: Future>(mut call: Call, task: F) -> impl Future<Output = Ended<F::
 }
 
 /// Runs a blocking body on the calling thread.
-pub fn run_blocking<T>(mut call: Call, task: impl FnOnce() -> T) -> Ended<T> {
+pub fn run_blocking<T>(
+    mut call: Call,
+    task: impl FnOnce() -> T,
+    failure: impl Fn(&T) -> Option<String>,
+) -> Ended<T> {
     let outcome = call.executor().and_then(|executor| {
-        blocking::Executor::from_async(executor).execute(&call.place.config, task)
+        let executor = blocking::Executor::from_async(executor);
+        executor.execute_judged(&call.place.config, task, failure)
     });
     call.ended(outcome)
+}
+
+/// The value of a body. `(&&&Judged(&value)).failure()` returns the text of its error, if it is one: the
+/// compiler takes the first of the three traits below that applies to the type.
+#[derive(Debug)]
+pub struct Judged<'a, T>(pub &'a T);
+
+/// A `Result` whose error has a text.
+pub trait ErrorText {
+    /// Returns the text of the error.
+    fn failure(&self) -> Option<String>;
+}
+
+impl<T, E: std::fmt::Display> ErrorText for &&Judged<'_, Result<T, E>> {
+    fn failure(&self) -> Option<String> {
+        self.0.as_ref().err().map(|error| format!("{error:#}"))
+    }
+}
+
+/// A `Result` whose error has no text.
+pub trait AnyError {
+    /// Returns a general text.
+    fn failure(&self) -> Option<String>;
+}
+
+impl<T, E> AnyError for &Judged<'_, Result<T, E>> {
+    fn failure(&self) -> Option<String> {
+        self.0
+            .is_err()
+            .then(|| "the task returned an error".to_owned())
+    }
+}
+
+/// Any other value, which is a success.
+pub trait NoError {
+    /// Returns `None`.
+    fn failure(&self) -> Option<String>;
+}
+
+impl<T> NoError for Judged<'_, T> {
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The result of a call.

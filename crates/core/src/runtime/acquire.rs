@@ -127,7 +127,7 @@ impl Pending<'_> {
                     .with_lock(request.name().as_str())
                     .with_store(context.provider.store()),
             };
-            context.store_failed(request.name(), &error);
+            context.store_failed(request.name(), request.job(), &error);
             if error.is_outcome_unknown() {
                 ends_if_won_unseen = Some(deadline);
                 self.stray_until = Some(Withdrawal::bound(context, request));

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Context {
     pub(crate) provider: Arc<dyn LockProvider>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) listener: Option<Arc<dyn Listener>>,
+    pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) defaults: LockDefaults,
     pub(crate) lost_policy: LostPolicy,
     pub(crate) deadline_margin: Option<Duration>,
@@ -29,7 +29,7 @@ impl Context {
         Self {
             provider,
             clock: Arc::new(LeaseClock::new(SystemClock)),
-            listener: None,
+            listeners: Vec::new(),
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
             deadline_margin: None,
@@ -99,18 +99,27 @@ impl Context {
             .unwrap_or_else(|| margin(lock_at_most_for))
     }
 
-    /// Notifies the listener. A panic in it has no other effect.
+    pub(crate) fn has_listeners(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// Notifies the listeners, in the order in which they were added. A panic in one has no other
+    /// effect.
     pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        if let Some(listener) = &self.listener {
-            let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event())));
+        if !self.has_listeners() {
+            return;
+        }
+        let event = event();
+        for listener in &self.listeners {
+            let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event)));
             if told.is_err() {
                 tracing::error!("a lock listener panicked; the lock is unaffected");
             }
         }
     }
 
-    pub(crate) fn store_failed(&self, name: &LockName, error: &Error) {
-        self.emit(|| Event::StoreError { name, error });
+    pub(crate) fn store_failed(&self, name: &LockName, job: &str, error: &Error) {
+        self.emit(|| Event::StoreError { name, job, error });
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) struct Held {
     context: Arc<Context>,
     identity: ProviderIdentity,
     name: LockName,
+    job: Option<Arc<str>>,
     owner: Owner,
     slot: Option<Slot>,
     fencing_token: Option<u64>,
@@ -34,6 +35,8 @@ pub(crate) struct Held {
     started: AtomicBool,
     /// What the task itself has reported about its slot: a [`SlotWord`].
     slot_word: AtomicU8,
+    /// Why the task failed, if it said so.
+    failure: OnceLock<Box<str>>,
     /// Allows one request about this lease at a time, so that an extension never crosses the
     /// unlock.
     asking: tokio::sync::Mutex<()>,
@@ -67,6 +70,7 @@ impl Held {
             identity: context.provider.identity_of(lease.name()),
             context,
             name: lease.name().clone(),
+            job: lease.shared_job().cloned(),
             owner: lease.owner().clone(),
             slot: lease.slot(),
             fencing_token: lease.fencing_token(),
@@ -77,6 +81,7 @@ impl Held {
             completion,
             started: AtomicBool::new(false),
             slot_word: AtomicU8::new(SlotWord::Nothing as u8),
+            failure: OnceLock::new(),
             asking: tokio::sync::Mutex::new(()),
         }
     }
@@ -87,6 +92,10 @@ impl Held {
 
     pub(crate) fn name(&self) -> &LockName {
         &self.name
+    }
+
+    fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or(self.name.as_str())
     }
 
     pub(crate) fn owner(&self) -> &Owner {
@@ -108,6 +117,33 @@ impl Held {
 
     pub(crate) fn say_of_slot(&self, word: SlotWord) {
         self.slot_word.store(word as u8, Ordering::Release);
+    }
+
+    /// Marks the run as failed, with the text of its error. The first text counts.
+    pub(crate) fn fail(&self, error: impl Into<Box<str>>) {
+        self.failure.get_or_init(|| error.into());
+        self.say_of_slot(SlotWord::Failed);
+    }
+
+    /// Marks the run as failed if the value of its task stands for a failure.
+    pub(crate) fn judge<T>(&self, value: &T, failure: impl FnOnce(&T) -> Option<String>) {
+        if let Some(error) = failure(value) {
+            self.fail(error);
+        }
+    }
+
+    /// Returns why the task failed.
+    pub(crate) fn failure(&self) -> &str {
+        let failure = self.failure.get();
+        failure.map_or("the task marked its run as failed", |failure| failure)
+    }
+
+    /// Returns what the task has reported about its run.
+    pub(crate) fn reported(&self) -> SlotWord {
+        let word = self.slot_word.load(Ordering::Acquire);
+        let words = [SlotWord::Failed, SlotWord::Cut, SlotWord::NotStarted];
+        let reported = words.into_iter().find(|known| *known as u8 == word);
+        reported.unwrap_or(SlotWord::Nothing)
     }
 
     pub(crate) fn leaves_slot_open(&self) -> bool {
@@ -182,8 +218,8 @@ impl Held {
                 "the last attempt at a slot failed; the slot is given up"
             );
             if let Some(slot) = self.slot {
-                let name = &self.name;
-                self.context.emit(|| Event::SlotGivenUp { name, slot });
+                let (name, job) = (&self.name, self.job());
+                self.context.emit(|| Event::SlotGivenUp { name, job, slot });
             }
         }
     }
@@ -308,9 +344,9 @@ impl Held {
         }
     }
 
-    /// Notifies the listener, if there is one, with the current lease.
+    /// Notifies the listeners, if there are any, with the current lease.
     pub(crate) fn emit(&self, event: impl for<'a> FnOnce(&'a Lease) -> Event<'a>) {
-        if self.context.listener.is_some() {
+        if self.context.has_listeners() {
             let lease = self.lease();
             self.context.emit(|| event(&lease));
         }
@@ -348,7 +384,7 @@ impl Held {
             }
             Err(error) => {
                 let error = self.context_of(error);
-                self.context.store_failed(&self.name, &error);
+                self.context.store_failed(&self.name, self.job(), &error);
                 Err(error)
             }
         }
@@ -382,7 +418,7 @@ impl Held {
                 Ok(Unlock::Lost) => return Release::Lost,
                 Err(error) => self.context_of(error),
             };
-            self.context.store_failed(&self.name, &error);
+            self.context.store_failed(&self.name, self.job(), &error);
             unknown |= error.is_outcome_unknown();
             if !error.is_retryable() || clock.now() + pause >= deadline {
                 return Release::Failed(error);

@@ -74,8 +74,8 @@ fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
     match (skip.reason, request.slot()) {
         (SkipReason::SlotGivenUp, Some(given_up)) => {
             tracing::error!(lock, slot, "skipped: {skip}");
-            let (name, slot) = (request.name(), given_up);
-            context.emit(|| Event::SlotGivenUp { name, slot });
+            let (name, job, slot) = (request.name(), request.job(), given_up);
+            context.emit(|| Event::SlotGivenUp { name, job, slot });
         }
         (SkipReason::LastSlotAhead, _) => tracing::error!(lock, slot, "skipped: {skip}"),
         _ => tracing::debug!(lock, "skipped: {skip}"),

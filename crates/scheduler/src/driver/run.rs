@@ -1,5 +1,7 @@
 //! One tick from its first attempt to its end.
 
+use std::error::Error as StdError;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -270,8 +272,8 @@ impl Body {
     /// Marks the slot of a failed task as failed, if it must not be lost.
     fn ended(lateness: Duration, result: Result<(), BoxError>) -> Self {
         let lock = current_lock();
-        if let Some(lock) = lock.as_ref().filter(|_| result.is_err()) {
-            lock.fail_slot();
+        if let (Some(lock), Err(error)) = (&lock, &result) {
+            lock.fail_with(Chain(&**error));
         }
         Self::Ended {
             lateness,
@@ -280,6 +282,7 @@ impl Body {
         }
     }
 
+    /// Whether the task has marked its slot as not done.
     fn left_open(&self) -> bool {
         matches!(
             self,
@@ -414,5 +417,20 @@ fn ran(body: Body, release: Release) -> TickEnd {
                 _ => None,
             },
         },
+    }
+}
+
+/// Shows an error together with its causes.
+struct Chain<'a>(&'a (dyn StdError + Send + Sync));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
     }
 }
