@@ -70,6 +70,7 @@ fn everything_that_happens_is_counted_under_shedlocks_names() {
     assert_eq!(counter("shedlock.lock.slot.skipped"), 1);
     assert_eq!(counter("shedlock.lock.lost"), 1);
     assert_eq!(counter("shedlock.store.errors"), 1);
+    assert!(meters.contains_key("shedlock.execution.ended"));
     assert_eq!(
         meters["shedlock.execution.active"],
         DebugValue::Gauge(0.0.into())

@@ -345,7 +345,9 @@ fn closures_on_this_thread_report_the_same() {
     wait.block_on(has_failed(&failed, BACKOFF, 2));
 
     let done = run(&|executor| {
-        let outcome = executor.try_execute(&config(), || Ok::<_, &str>(1)).unwrap();
+        let outcome = executor
+            .try_execute(&config(), || Ok::<_, &str>(1))
+            .unwrap();
         assert_eq!(outcome.value(), Some(Ok(1)));
     });
     wait.block_on(is_done(&done));
