@@ -140,10 +140,22 @@ async fn prometheus_reads_all_meters() {
     assert_eq!(lock("lock_attempts", "report"), 4.0);
     assert_eq!(lock("lock_acquired", "report"), 2.0);
     assert_eq!(lock("lock_not_acquired", "report"), 2.0);
-    assert_eq!(lock("execution_duration_count", "report"), 1.0);
+    // A lock that is held from its acquisition to its release counts as a task.
+    assert_eq!(lock("execution_duration_count", "report"), 2.0);
     assert_eq!(lock("execution_duration_sum", "report"), 90.0);
     assert_eq!(lock("execution_active", "report"), 0.0);
     // Our own meters.
+    let ended = |lock: &str, outcome: &str| {
+        let name =
+            format!("shedlock_execution_ended{{lock_name=\"{lock}\",outcome=\"{outcome}\"}}");
+        *values
+            .get(&name)
+            .unwrap_or_else(|| panic!("no {name} in\n{text}"))
+    };
+    assert_eq!(ended("report", "succeeded"), 1.0);
+    assert_eq!(ended("report", "cancelled"), 1.0);
+    assert_eq!(ended("long", "lost"), 1.0);
+    assert_eq!(ended("job", "failed"), 1.0);
     assert_eq!(lock("lock_slot_skipped", "report"), 1.0);
     assert_eq!(lock("slot_lateness_sum", "report"), 3.0);
     assert_eq!(lock("lock_lost", "long"), 1.0);
