@@ -15,8 +15,8 @@ use shedlock_core::ErrorKind;
 
 use crate::args::{Cli, Command, Format};
 use crate::output;
-use crate::redact::redact;
 use crate::watchdog::{Inbox, Order, Report, Supervision, frame};
+use shedlock_core::redact;
 
 /// Represents a password in the corpora.
 const SECRET: &str = "geheim";

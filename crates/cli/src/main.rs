@@ -19,7 +19,6 @@ mod inspect;
 mod list;
 mod output;
 mod pause;
-mod redact;
 mod run;
 mod settings;
 mod signals;

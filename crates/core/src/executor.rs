@@ -17,8 +17,8 @@ use crate::runtime::{
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
-    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, Listener, LockConfig, LockDefaults,
-    LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused, Release,
+    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, JournalWriter, Listener, LockConfig,
+    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused, Release,
 };
 
 /// Runs tasks under locks of one provider.
@@ -96,6 +96,19 @@ impl Executor {
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
         self.change().listeners.push(listener);
         self
+    }
+
+    /// Records all runs in a journal. A [scheduler] over this executor registers its jobs in it.
+    ///
+    /// [scheduler]: https://docs.rs/shedlock-scheduler
+    pub fn journal(mut self, writer: &JournalWriter) -> Self {
+        self.change().journal = Some(writer.clone());
+        self.listener(Arc::new(writer.clone()))
+    }
+
+    /// Returns the writer of the journal that [`journal`](Self::journal) has set.
+    pub fn get_journal(&self) -> Option<&JournalWriter> {
+        self.0.journal.as_ref()
     }
 
     /// Sets what happens to a task whose lease is lost. By default it is stopped.

@@ -20,6 +20,7 @@ mod finding;
 pub mod fuzz;
 mod held_lock;
 mod identity;
+mod journal;
 mod lease;
 mod listener;
 mod memory;
@@ -31,6 +32,7 @@ mod owner;
 mod pause;
 mod provider;
 mod record;
+mod redact;
 mod request;
 mod running;
 mod runtime;
@@ -65,6 +67,11 @@ pub use executor::Executor;
 pub use finding::{Finding, Level};
 pub use held_lock::HeldLock;
 pub use identity::ProviderIdentity;
+pub use journal::{
+    Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
+    JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
+    MemoryJournal, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest,
+};
 pub use lease::Lease;
 pub use listener::{Event, Listener};
 pub use memory::MemoryProvider;
@@ -76,6 +83,8 @@ pub use owner::Owner;
 pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};
 pub use provider::LockProvider;
 pub use record::{LockRecord, LockState, listed};
+#[doc(hidden)]
+pub use redact::redact;
 pub use request::{
     AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, SlotEnd,
     UnlockRequest,

@@ -1,10 +1,11 @@
 //! The contract between the runtime and a store.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName,
+    Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
     LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
     Resumed, SlotReset, Unlock, UnlockRequest,
 };
@@ -158,6 +159,13 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Returns the durations for locks that set none.
     fn defaults(&self) -> LockDefaults {
         LockDefaults::new()
+    }
+
+    /// Returns the journal of jobs and runs that this store keeps beside its locks, over the same
+    /// connections; `None` if this kind of store cannot keep one. No I/O: whether the journal was
+    /// created is what [`Journal::version`] returns.
+    fn journal(&self) -> Option<Arc<dyn Journal>> {
+        None
     }
 
     /// Creates the store's container (table, collection, bucket), or adds what is missing to one

@@ -19,6 +19,9 @@ pub struct LockRecord {
     /// (`host/process/random`), ShedLock's host, or a [`Pause`]. If the lock is free, this is the
     /// last owner.
     pub owner: Option<String>,
+    /// Whether this owner has unlocked the lock. False for a lease that runs, for one that expired,
+    /// and for ShedLock's owners, which leave no mark.
+    pub is_unlocked: bool,
     /// When the lock was last acquired, by the provider's clock.
     pub locked_at: Option<SystemTime>,
     /// When the lock becomes, or became, free.
@@ -78,6 +81,7 @@ impl LockRecord {
             name,
             state,
             owner: None,
+            is_unlocked: false,
             locked_at: None,
             locked_until: None,
             fencing_token: None,
@@ -101,6 +105,7 @@ impl LockRecord {
         let mut record = Self::new(name, state);
         let owner = Owner::without_mark(stored_owner);
         record.owner = (!owner.is_empty()).then(|| owner.to_owned());
+        record.is_unlocked = released;
         record
     }
 
@@ -121,6 +126,13 @@ impl LockRecord {
     pub fn pause(&self) -> Option<Pause<'_>> {
         let owner = self.owner.as_deref()?;
         Pause::parse(owner).filter(|_| self.state == LockState::Paused)
+    }
+
+    /// Returns whether the lease of its last owner, one of ours, ran to its end without an unlock.
+    /// Then the process died, or could not reach the store.
+    pub fn has_expired(&self) -> bool {
+        let is_ours = self.owner.as_deref().is_some_and(Owner::is_ours);
+        is_ours && self.state == LockState::Free && !self.is_unlocked
     }
 
     /// Returns the skip for an attempt that this record blocks. For a free lock, the skip reports

@@ -385,17 +385,19 @@ pub mod __stores {
 #[cfg(feature = "metrics")]
 pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Completion, CurrentLock,
-    Error, ErrorKind, Event, Executor, ExtendRequest, Extension, Failover, Finding,
-    ForceUnlockRequest, ForcedUnlock, HeldLock, Lease, Level, ListRequest, Listener, LockConfig,
-    LockDefaults, LockDuration, LockName, LockProvider, LockRecord, LockState, LostPolicy,
-    LostReason, ManualClock, MemoryProvider, Migration, Moment, Outcome, Owner, Pause,
-    PauseRequest, Paused, PrefixProvider, ProviderIdentity, Release, ResetSlotRequest,
-    ResumeRequest, Resumed, Retries, Skip, SkipReason, Slot, SlotEnd, SlotReset, SlotState,
-    SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest,
-    assert_locked, blocking, current_lock, current_provider, delegate, extend_current,
-    parse_duration, set_global_executor, set_global_provider, testing, with_executor,
-    with_executor_blocking, with_provider, with_provider_blocking,
+    Actor, Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities, Clock,
+    ClockSource, Completion, CurrentLock, Error, ErrorKind, ErrorText, Event, Executor,
+    ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock, HeldLock,
+    JobChange, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings,
+    JournalWriter, Lease, Level, ListRequest, Listener, LockConfig, LockDefaults, LockDuration,
+    LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason, ManualClock,
+    MemoryJournal, MemoryProvider, Migration, Moment, Outcome, Owner, Pause, PauseRequest, Paused,
+    PrefixProvider, ProviderIdentity, Release, ResetSlotRequest, ResumeRequest, Resumed, Retention,
+    Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Skip, SkipReason, Slot,
+    SlotEnd, SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider,
+    Unlock, UnlockRequest, assert_locked, blocking, current_lock, current_provider, delegate,
+    extend_current, parse_duration, set_global_executor, set_global_provider, testing,
+    with_executor, with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

@@ -3,7 +3,7 @@
 use shedlock::{Finding, Level};
 
 use super::visible;
-use crate::redact::redact;
+use shedlock_core::redact;
 
 /// One line per check, what to do below it, and a summary.
 pub(super) fn table(findings: &[Finding]) -> String {

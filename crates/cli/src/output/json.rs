@@ -9,7 +9,7 @@ use shedlock::{Finding, LockRecord, Migration, Pause, Slot};
 
 use super::Setting;
 use crate::exit::Failure;
-use crate::redact::redact;
+use shedlock_core::redact;
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
 const VERSION: u32 = 1;

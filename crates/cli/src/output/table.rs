@@ -6,10 +6,10 @@ use super::Setting;
 use super::columns::{self, Column};
 use std::path::Path;
 
-use crate::redact::redact;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use shedlock::{LockRecord, LockState, Migration, Pause, Slot};
+use shedlock_core::redact;
 
 use super::PausedLock;
 

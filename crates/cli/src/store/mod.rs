@@ -16,10 +16,10 @@ use shedlock::{Clock, Error, ErrorKind, LockProvider, SystemClock, open_sqlite};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output;
-use crate::redact::redact;
 use crate::settings::{StoreChoice, StoreSetting};
 use crate::terminal::Terminal;
 use local::LocalStore;
+use shedlock_core::redact;
 
 /// Set in the environment of a command whose `shedlock run` does not pass its store on.
 pub(crate) const WITHHELD: &str = "SHEDLOCK_STORE_WITHHELD";

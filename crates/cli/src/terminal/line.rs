@@ -11,7 +11,7 @@ use tracing::Level;
 
 use super::{LogFormat, Style, style};
 use crate::output::visible;
-use crate::redact::redact;
+use shedlock_core::redact;
 
 /// The target of this program's own lines.
 pub(super) const OWN: &str = "shedlock";

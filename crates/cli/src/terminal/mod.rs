@@ -15,10 +15,10 @@ use tracing::Level;
 
 use crate::exit::{Failure, INTERNAL};
 use crate::output::{self, visible_lines};
-use crate::redact::redact;
 use line::Line;
 pub(crate) use panics::report_panics;
 use screen::Screen;
+use shedlock_core::redact;
 
 /// The format of the lines on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -8,8 +8,8 @@ use super::LostPolicy;
 use super::withdrawal::Withdrawals;
 use crate::clock::{Clock, LeaseClock, Moment, SystemClock};
 use crate::{
-    AttemptRequest, ClockSource, Error, ErrorKind, Event, Listener, LockDefaults, LockName,
-    LockProvider,
+    AttemptRequest, ClockSource, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults,
+    LockName, LockProvider,
 };
 
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub(crate) struct Context {
     pub(crate) provider: Arc<dyn LockProvider>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
+    pub(crate) journal: Option<JournalWriter>,
     pub(crate) defaults: LockDefaults,
     pub(crate) lost_policy: LostPolicy,
     pub(crate) deadline_margin: Option<Duration>,
@@ -30,6 +31,7 @@ impl Context {
             provider,
             clock: Arc::new(LeaseClock::new(SystemClock)),
             listeners: Vec::new(),
+            journal: None,
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
             deadline_margin: None,

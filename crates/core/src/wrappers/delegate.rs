@@ -110,6 +110,11 @@ macro_rules! delegate {
                 self.$inner.defaults()
             }
         });
+        $crate::delegate!(@ journal [$($own)+] {
+            fn journal(&self) -> Option<std::sync::Arc<dyn $crate::Journal>> {
+                self.$inner.journal()
+            }
+        });
         $crate::delegate!(@ migrate [$($own)+] {
             fn migrate(&self) -> $crate::BoxFuture<'_, Result<$crate::Migration, $crate::Error>> {
                 self.$inner.migrate()
@@ -133,6 +138,7 @@ macro_rules! delegate {
     (@ identity_of [identity_of $($rest:ident)*] { $($method:tt)* }) => {};
     (@ store [store $($rest:ident)*] { $($method:tt)* }) => {};
     (@ defaults [defaults $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ journal [journal $($rest:ident)*] { $($method:tt)* }) => {};
     (@ migrate [migrate $($rest:ident)*] { $($method:tt)* }) => {};
     (@ $name:ident [$other:ident $($rest:ident)*] { $($method:tt)* }) => {
         $crate::delegate!(@ $name [$($rest)*] { $($method)* });

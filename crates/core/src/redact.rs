@@ -1,7 +1,8 @@
-//! Removes passwords from everything that is printed.
+//! Removes passwords from texts that are shown or stored.
 //!
 //! Our own messages contain none. This is a second line of defence, for the messages of store
-//! clients, and for a URL that the user typed in the wrong place and that an error message quotes.
+//! clients and tasks, and for a URL that the user typed in the wrong place and that an error message
+//! quotes.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ const MASK: &str = "***";
 
 /// The text without the passwords of its URLs: those between `//user:` and `@`, NATS tokens, and
 /// the values of parameters whose name denotes a password.
-pub(crate) fn redact(text: &str) -> Cow<'_, str> {
+pub fn redact(text: &str) -> Cow<'_, str> {
     if !text.contains("://") && !text.to_ascii_lowercase().contains(PARAMETER) {
         return Cow::Borrowed(text);
     }

@@ -1,0 +1,61 @@
+//! What is written into a journal.
+
+use std::time::{Duration, SystemTime};
+
+use super::{AuditRecord, RunRecord};
+use crate::Slot;
+
+/// One thing that is recorded in a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JournalEntry {
+    /// A job and its schedule.
+    ///
+    /// The journal creates the job, or replaces what the change contains. If the schedule is the
+    /// same as before, the time of registration stays, and the deadline and next slot only move
+    /// forward.
+    Job(JobChange),
+    /// A run that started, or one that ended.
+    ///
+    /// The journal creates the run, or adds its end. An end of
+    /// [`Lost`](super::RunOutcome::Lost) replaces a success; any other end stays. The run's job is
+    /// created if it does not exist.
+    Run {
+        /// The run.
+        run: RunRecord,
+        /// The next slot and the deadline of its job, if the run succeeded and they are known.
+        next: Option<(Slot, SystemTime)>,
+    },
+    /// What an operator did.
+    Audit(AuditRecord),
+}
+
+/// A job with its schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobChange {
+    /// The job.
+    pub job: String,
+    /// The schedule as text.
+    pub schedule: Option<String>,
+    /// The time zone of the schedule.
+    pub zone: Option<String>,
+    /// How long a run may hold its lock without an extension.
+    pub lock_at_most_for: Option<Duration>,
+    /// The next slot after the latest success, or after the registration, and the instant by which
+    /// a run must have succeeded.
+    pub next: Option<(Slot, SystemTime)>,
+}
+
+impl JobChange {
+    /// Creates a job without a schedule.
+    pub fn new(job: impl Into<String>) -> Self {
+        Self {
+            job: job.into(),
+            schedule: None,
+            zone: None,
+            lock_at_most_for: None,
+            next: None,
+        }
+    }
+}

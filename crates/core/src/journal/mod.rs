@@ -1,0 +1,79 @@
+//! The journal: which jobs there are, which runs they had, and what operators did.
+//!
+//! A lock's record knows neither a schedule nor a past. A journal keeps both, beside the locks, and
+//! nothing about a lock depends on it.
+
+mod audit;
+mod entry;
+mod job;
+mod memory;
+mod query;
+mod registration;
+mod run;
+mod writer;
+
+use std::fmt;
+
+pub use audit::{Actor, AuditRecord};
+pub use entry::{JobChange, JournalEntry};
+pub use job::JobRecord;
+pub use memory::MemoryJournal;
+pub use query::{AuditRequest, JobsRequest, RunsRequest};
+pub use registration::JobRegistration;
+pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
+pub use writer::{ErrorText, JournalSettings, JournalWriter, Retention};
+
+use crate::{BoxFuture, Error, Migration};
+
+/// A store of jobs, runs and audit records. Store authors implement it; a [`JournalWriter`] fills
+/// it.
+///
+/// # Rules for implementations
+///
+/// - **Repeating is harmless.** A reply can be lost, so every entry may be recorded twice, in the
+///   same order. Runs are identified by [`RunRecord::id`], audit records by [`AuditRecord::id`].
+/// - **Bounded.** Every call returns within the store's time limit.
+/// - **Pages.** No query returns more rows than its limit.
+/// - **Opt-in.** Nothing is created except by [`migrate`](Self::migrate).
+pub trait Journal: fmt::Debug + Send + Sync + 'static {
+    /// Records these entries, in their order. If it fails, any part of them may have been recorded.
+    fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Returns one job.
+    fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>, Error>>;
+
+    /// Returns a page of jobs in the byte order of their names.
+    fn jobs<'a>(&'a self, request: &'a JobsRequest)
+    -> BoxFuture<'a, Result<Vec<JobRecord>, Error>>;
+
+    /// Returns a page of runs, the latest first.
+    fn runs<'a>(&'a self, request: &'a RunsRequest)
+    -> BoxFuture<'a, Result<Vec<RunRecord>, Error>>;
+
+    /// Returns a page of audit records, the latest first.
+    fn audit<'a>(
+        &'a self,
+        request: &'a AuditRequest,
+    ) -> BoxFuture<'a, Result<Vec<AuditRecord>, Error>>;
+
+    /// Removes runs of a job, and audit records, that exceed what is kept. Ages are judged by the
+    /// journal's own clock. Removes a limited number of rows in one call, and returns that number.
+    fn prune<'a>(
+        &'a self,
+        job: &'a str,
+        retention: &'a Retention,
+    ) -> BoxFuture<'a, Result<u64, Error>>;
+
+    /// Removes a job and its runs: it does not exist any more. Returns false if there is no such
+    /// job.
+    fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool, Error>>;
+
+    /// Returns the version of the journal's schema, or `None` if there is no journal.
+    fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>>;
+
+    /// Creates the journal, or upgrades its schema to [`JOURNAL_VERSION`]. Repeating it is harmless.
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>>;
+}
+
+/// The version of the journal's schema that this release reads and writes.
+pub const JOURNAL_VERSION: u32 = 1;

@@ -1,0 +1,118 @@
+//! Jobs with a schedule, as their scheduler registers them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::{JobChange, JobRecord};
+use crate::Slot;
+
+/// Returns the first slot after an instant; none if the schedule has ended.
+type NextSlot = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
+
+/// A job with a schedule, for a journal: when it must have succeeded next.
+///
+/// ```
+/// use shedlock::JobRegistration;
+/// use std::time::Duration;
+/// // Every hour, counted from 1970. A run may start 5 minutes late, and take 10 minutes.
+/// let hour = Duration::from_secs(3_600);
+/// let registration = JobRegistration::new("report", "every 1h", move |after| {
+///     let since = after.duration_since(std::time::UNIX_EPOCH).ok()?;
+///     let next = since.as_secs() / hour.as_secs() * hour.as_secs() + hour.as_secs();
+///     Some(std::time::UNIX_EPOCH + Duration::from_secs(next))
+/// })
+/// .allowance(Duration::from_secs(15 * 60));
+/// # let _ = registration;
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct JobRegistration {
+    pub(super) job: String,
+    schedule: String,
+    zone: Option<String>,
+    lock_at_most_for: Option<Duration>,
+    allowance: Duration,
+    done: Option<Slot>,
+    next: Arc<NextSlot>,
+}
+
+impl JobRegistration {
+    /// Registers a job with this schedule. `next` returns the first slot after an instant.
+    pub fn new(
+        job: impl Into<String>,
+        schedule: impl Into<String>,
+        next: impl Fn(SystemTime) -> Option<SystemTime> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            job: job.into(),
+            schedule: schedule.into(),
+            zone: None,
+            lock_at_most_for: None,
+            allowance: Duration::ZERO,
+            done: None,
+            next: Arc::new(next),
+        }
+    }
+
+    /// Sets the time zone of the schedule, for display.
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// Sets how long a run may hold its lock without an extension, for display.
+    pub fn lock_at_most_for(mut self, at_most: Duration) -> Self {
+        self.lock_at_most_for = Some(at_most);
+        self
+    }
+
+    /// Sets how long after its slot a run may end: the time for which it may start late, and the
+    /// time for which it may run. Default: zero.
+    pub fn allowance(mut self, allowance: Duration) -> Self {
+        self.allowance = allowance;
+        self
+    }
+
+    /// Sets the last slot that is done according to the store.
+    pub fn done(mut self, slot: Option<Slot>) -> Self {
+        self.done = slot;
+        self
+    }
+
+    /// Returns the next slot after this instant, and the time by which it must have succeeded.
+    pub(super) fn next_after(&self, instant: SystemTime) -> Option<(Slot, SystemTime)> {
+        let next = (self.next)(instant)?;
+        Some((Slot::at(next).ok()?, next + self.allowance))
+    }
+
+    /// Returns what is recorded for this job if `known` is what the journal knows about it.
+    pub(super) fn change(&self, known: Option<&JobRecord>, now: SystemTime) -> JobChange {
+        let same = known.filter(|known| {
+            known.schedule.as_deref() == Some(&*self.schedule) && known.zone == self.zone
+        });
+        // Deploying a job that fails again and again must not move its deadline.
+        let registered = same.map_or(now, |known| known.registered);
+        let succeeded = same.and_then(|known| known.last_succeeded);
+        let done = self.done.map(Slot::instant);
+        let base = done.max(succeeded).unwrap_or(registered);
+        JobChange {
+            schedule: Some(self.schedule.clone()),
+            zone: self.zone.clone(),
+            lock_at_most_for: self.lock_at_most_for,
+            next: self.next_after(base),
+            ..JobChange::new(&self.job)
+        }
+    }
+}
+
+impl fmt::Debug for JobRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobRegistration")
+            .field("job", &self.job)
+            .field("schedule", &self.schedule)
+            .field("zone", &self.zone)
+            .field("allowance", &self.allowance)
+            .finish_non_exhaustive()
+    }
+}

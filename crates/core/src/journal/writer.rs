@@ -1,0 +1,584 @@
+//! Fills a journal from the events of an executor.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::Notify;
+
+use super::{
+    AuditRecord, JobRegistration, Journal, JournalEntry, RunEnd, RunId, RunOutcome, RunRecord,
+};
+use crate::clock::{Clock, SystemClock};
+use crate::redact::redact;
+use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
+
+/// Records the runs of an executor in a journal. Pass it to
+/// [`Executor::journal`](crate::Executor::journal).
+///
+/// It never delays a task and never fails one. Entries wait in a bounded queue, and a background
+/// task of the tokio runtime writes them. While the journal is unavailable they are tried again;
+/// entries that do not fit into the queue are dropped and [counted](Self::dropped).
+///
+/// Before the process exits, await [`flush`](Self::flush).
+///
+/// Clones share all state.
+///
+/// ```
+/// use shedlock::{Executor, JournalWriter, LockConfig, MemoryJournal, MemoryProvider, RunsRequest};
+/// use shedlock::Journal as _;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let journal = Arc::new(MemoryJournal::new());
+/// let writer = JournalWriter::new(journal.clone());
+/// let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+/// executor.execute(&config, async {}).await?;
+///
+/// writer.flush(Duration::from_secs(2)).await;
+/// let runs = journal.runs(&RunsRequest::new().with_job("payroll")).await?;
+/// println!("{} by {}: {:?}", runs[0].name, runs[0].owner, runs[0].end);
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct JournalWriter(Arc<Shared>);
+
+/// What a [`JournalWriter`] keeps, and how much it may have in its queue.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct JournalSettings {
+    retention: Retention,
+    errors: ErrorText,
+    queue: usize,
+    is_optional: bool,
+    clock: Arc<dyn Clock>,
+}
+
+/// How much a journal keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retention {
+    /// The most runs of one job. Default: 1,000.
+    pub runs_per_job: usize,
+    /// How long a run is kept. Default: 30 days.
+    pub max_age: Duration,
+    /// How long an audit record is kept. Default: 365 days.
+    pub max_audit_age: Duration,
+}
+
+/// How much of a run's error is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorText {
+    /// Its text, without the passwords of URLs.
+    #[default]
+    Full,
+    /// Its first line up to the first colon, which names the failure in most errors.
+    Kind,
+    /// Nothing.
+    None,
+}
+
+struct Shared {
+    journal: Arc<dyn Journal>,
+    settings: JournalSettings,
+    state: Mutex<State>,
+    /// A flush is waiting: do not pause between tries.
+    hurry: Notify,
+    /// Everything is written, or the writer has given up.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Pending>,
+    /// The entries that are being written.
+    in_flight: Vec<Pending>,
+    jobs: BTreeMap<String, JobRegistration>,
+    /// The runs in progress: their owners, and when they started by this host's clock.
+    running: BTreeMap<Arc<str>, SystemTime>,
+    is_writing: bool,
+    is_checked: bool,
+    /// There is no journal, and none is required.
+    is_off: bool,
+    dropped: u64,
+}
+
+#[derive(Clone)]
+enum Pending {
+    Registration(String),
+    Entry(JournalEntry),
+}
+
+/// How many entries are written at once.
+const BATCH: usize = 64;
+
+/// How long one write may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How often entries that the journal refuses, although it can be reached, are tried.
+const TRIES: u32 = 3;
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(86_400);
+        Self {
+            runs_per_job: 1_000,
+            max_age: 30 * DAY,
+            max_audit_age: 365 * DAY,
+        }
+    }
+}
+
+impl Default for JournalSettings {
+    fn default() -> Self {
+        Self {
+            retention: Retention::default(),
+            errors: ErrorText::default(),
+            queue: 1_024,
+            is_optional: false,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl JournalSettings {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the most runs of one job. Default: 1,000.
+    pub fn runs_per_job(mut self, runs: usize) -> Self {
+        self.retention.runs_per_job = runs.max(1);
+        self
+    }
+
+    /// Sets how long a run is kept. Default: 30 days.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.retention.max_age = age;
+        self
+    }
+
+    /// Sets how much of an error is recorded. Default: all of it.
+    pub fn errors(mut self, errors: ErrorText) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    /// Sets how many entries may wait. Default: 1,024.
+    pub fn queue(mut self, entries: usize) -> Self {
+        self.queue = entries.max(1);
+        self
+    }
+
+    /// Records nothing if there is no journal in the store, instead of warning about it.
+    pub fn optional(mut self) -> Self {
+        self.is_optional = true;
+        self
+    }
+
+    /// Replaces the clock, for tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl JournalWriter {
+    /// Creates a writer with the default settings.
+    pub fn new(journal: Arc<dyn Journal>) -> Self {
+        Self::with_settings(journal, JournalSettings::default())
+    }
+
+    /// Creates a writer with these settings.
+    pub fn with_settings(journal: Arc<dyn Journal>, settings: JournalSettings) -> Self {
+        Self(Arc::new(Shared {
+            journal,
+            settings,
+            state: Mutex::default(),
+            hurry: Notify::new(),
+            idle: Notify::new(),
+        }))
+    }
+
+    /// Returns the journal.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.0.journal
+    }
+
+    /// Registers a job, or changes its schedule. Its deadline exists from now on, also if the job
+    /// never runs. The scheduler calls it for its jobs.
+    pub fn register(&self, registration: JobRegistration) {
+        let job = registration.job.clone();
+        let mut state = self.0.state();
+        state.jobs.insert(job.clone(), registration);
+        // There are as many of them as there are jobs, so they do not count.
+        state.queue.push_back(Pending::Registration(job));
+        self.0.wake(state);
+    }
+
+    /// Records what an operator did.
+    pub fn audit(&self, record: AuditRecord) {
+        self.0.push(JournalEntry::Audit(record));
+    }
+
+    /// Waits until everything is written, for at most this long. Returns how many entries are not.
+    /// Cancellation safe. The background task continues.
+    pub async fn flush(&self, limit: Duration) -> usize {
+        let clock = self.0.settings.clock.clone();
+        self.0.hurry.notify_one();
+        let idle = async {
+            loop {
+                let idle = self.0.idle.notified();
+                let left = {
+                    let state = self.0.state();
+                    let left = state.left();
+                    if left > 0 {
+                        self.0.wake(state);
+                    }
+                    left
+                };
+                if left == 0 {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        let _ = within(&*clock, limit, idle).await;
+        self.0.state().left()
+    }
+
+    /// Returns how many entries were dropped because the queue was full or the journal refused
+    /// them.
+    pub fn dropped(&self) -> u64 {
+        self.0.state().dropped
+    }
+}
+
+impl Listener for JournalWriter {
+    fn on_event(&self, event: &Event<'_>) {
+        match event {
+            Event::TaskStarted {
+                lease,
+                is_reentrant: false,
+            } => {
+                let now = self.0.settings.clock.system_time();
+                let owner = lease.owner().shared();
+                self.0.state().running.insert(owner, now);
+                self.0.push_run(RunRecord::started(lease, now));
+            }
+            Event::TaskFinished {
+                lease,
+                is_reentrant: false,
+                ran_for,
+                end,
+            } => {
+                let started = self.0.state().running.remove(lease.owner().as_str());
+                let now = self.0.settings.clock.system_time();
+                let run = RunRecord::started(lease, started.unwrap_or(now));
+                self.0.push_end(run, *ran_for, *end);
+            }
+            // The task has already ended, and its end was recorded; otherwise its end follows.
+            Event::Lost { lease, reason } => {
+                let is_running = self.0.state().running.contains_key(lease.owner().as_str());
+                if let (false, Some(started)) = (is_running, lease.acquired_at()) {
+                    let now = self.0.settings.clock.system_time();
+                    let ran_for = now.duration_since(started).unwrap_or_default();
+                    let run = RunRecord::started(lease, now);
+                    self.0
+                        .push_end(run, ran_for, TaskEnd::Lost { reason: *reason });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl JournalSettings {
+    /// Returns the text that is recorded for this end.
+    fn error(&self, end: TaskEnd<'_>) -> Option<String> {
+        let text = match end {
+            TaskEnd::Failed { error } => error.to_owned(),
+            TaskEnd::Panicked { message } => message.to_owned(),
+            TaskEnd::Lost { reason } => reason.to_string(),
+            TaskEnd::Succeeded | TaskEnd::Cancelled => return None,
+        };
+        let text = match self.errors {
+            ErrorText::Full => &*text,
+            ErrorText::Kind => text.split([':', '\n']).next().unwrap_or_default(),
+            ErrorText::None => return None,
+        };
+        Some(cut(&redact(text)).to_owned()).filter(|text| !text.is_empty())
+    }
+}
+
+/// Returns the first bytes of a text, at most [`RunEnd::LONGEST_ERROR`].
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(RunEnd::LONGEST_ERROR);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].trim_end()
+}
+
+impl State {
+    fn left(&self) -> usize {
+        self.queue.len() + self.in_flight.len()
+    }
+
+    /// Returns the entry that waits for this run.
+    fn waiting(&mut self, id: &RunId) -> Option<&mut Pending> {
+        let is_it = |pending: &&mut Pending| match pending {
+            Pending::Entry(JournalEntry::Run { run, .. }) => run.id == *id,
+            _ => false,
+        };
+        self.queue.iter_mut().rev().find(is_it)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push_end(self: &Arc<Self>, mut run: RunRecord, ran_for: Duration, end: TaskEnd<'_>) {
+        let error = self.settings.error(end);
+        run.end = Some(RunEnd::new(ran_for, end.into(), error));
+        self.push_run(run);
+    }
+
+    /// Adds a run. One that still waits to be written is replaced, so that a short run is written
+    /// once.
+    fn push_run(self: &Arc<Self>, run: RunRecord) {
+        let mut state = self.state();
+        let succeeded = run.end.as_ref().map(|end| end.outcome) == Some(RunOutcome::Succeeded);
+        let job = state.jobs.get(&run.job).filter(|_| succeeded);
+        let after = run.slot.map_or(run.started, Slot::instant);
+        let next = job.and_then(|job| job.next_after(after));
+        let id = run.id.clone();
+        let entry = JournalEntry::Run { run, next };
+        match state.waiting(&id) {
+            Some(waiting) => *waiting = Pending::Entry(entry),
+            None => return self.push_to(state, entry),
+        }
+        self.wake(state);
+    }
+
+    fn push(self: &Arc<Self>, entry: JournalEntry) {
+        self.push_to(self.state(), entry);
+    }
+
+    fn push_to(self: &Arc<Self>, mut state: MutexGuard<'_, State>, entry: JournalEntry) {
+        if state.is_off {
+            return;
+        }
+        if state.queue.len() >= self.settings.queue {
+            if state.dropped == 0 {
+                tracing::warn!(
+                    "the journal does not keep up: entries are dropped, so the history is incomplete"
+                );
+            }
+            state.dropped += 1;
+            count_dropped(1);
+            return;
+        }
+        state.queue.push_back(Pending::Entry(entry));
+        self.wake(state);
+    }
+
+    /// Starts the background task unless it runs.
+    fn wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.is_writing || state.is_off {
+            return;
+        }
+        // Without a runtime the entries wait for the next event inside one.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        state.is_writing = true;
+        drop(state);
+        let writing = Writing {
+            shared: self.clone(),
+            has_ended: false,
+        };
+        runtime.spawn(writing.run());
+    }
+
+    /// Writes until nothing is left.
+    async fn write(&self) {
+        let mut pause = FIRST_PAUSE;
+        let mut refusals = 0;
+        loop {
+            let batch = {
+                let mut state = self.state();
+                if state.in_flight.is_empty() {
+                    let size = state.queue.len().min(BATCH);
+                    state.in_flight = state.queue.drain(..size).collect();
+                }
+                if state.in_flight.is_empty() || state.is_off {
+                    state.is_writing = false;
+                    drop(state);
+                    return self.idle.notify_waiters();
+                }
+                state.in_flight.clone()
+            };
+            let clock = &*self.settings.clock;
+            let written = within(clock, PATIENCE, self.write_all(&batch)).await;
+            let error = match written {
+                Some(Ok(())) => {
+                    if pause != FIRST_PAUSE {
+                        tracing::info!("the journal is available again");
+                    }
+                    (pause, refusals) = (FIRST_PAUSE, 0);
+                    self.state().in_flight.clear();
+                    continue;
+                }
+                Some(Err(error)) => error,
+                None => Error::new(ErrorKind::Unavailable, "the journal did not reply in time"),
+            };
+            if pause == FIRST_PAUSE {
+                tracing::warn!(error = %format_args!("{error:#}"),
+                    "cannot write to the journal; retrying");
+            }
+            // An entry that the journal refuses must not keep all later ones waiting.
+            let may_pass = matches!(
+                error.kind(),
+                ErrorKind::Unavailable | ErrorKind::OutcomeUnknown | ErrorKind::Configuration
+            );
+            refusals += u32::from(!may_pass);
+            if refusals >= TRIES {
+                let count = std::mem::take(&mut self.state().in_flight).len() as u64;
+                self.state().dropped += count;
+                count_dropped(count);
+                refusals = 0;
+                continue;
+            }
+            let until = clock.now() + pause;
+            tokio::select! {
+                () = clock.sleep_until(until) => {}
+                () = self.hurry.notified() => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn write_all(&self, batch: &[Pending]) -> Result<(), Error> {
+        if !self.check().await? {
+            return Ok(());
+        }
+        let mut entries = Vec::with_capacity(batch.len());
+        let mut jobs = Vec::new();
+        for pending in batch {
+            match pending {
+                Pending::Entry(entry) => {
+                    if let JournalEntry::Run { run, .. } = entry {
+                        jobs.push(&*run.job);
+                    }
+                    entries.push(entry.clone());
+                }
+                Pending::Registration(job) => {
+                    let known = self.journal.job(job).await?;
+                    let registration = self.state().jobs.get(job).cloned();
+                    let now = self.settings.clock.system_time();
+                    let change = registration.map(|it| it.change(known.as_ref(), now));
+                    entries.extend(change.map(JournalEntry::Job));
+                }
+            }
+        }
+        self.journal.record(&entries).await?;
+        jobs.sort_unstable();
+        jobs.dedup();
+        for job in jobs {
+            // What is not removed now is removed after a later run.
+            if let Err(error) = self.journal.prune(job, &self.settings.retention).await {
+                tracing::debug!(job, %error, "cannot remove old runs from the journal");
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks once that there is a journal. Returns false if there is none and none is required.
+    async fn check(&self) -> Result<bool, Error> {
+        if self.state().is_checked {
+            return Ok(true);
+        }
+        let found = self.journal.version().await?;
+        if let Some(newer) = found.filter(|version| *version > super::JOURNAL_VERSION) {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "the journal has version {newer}, and this release writes version {}: upgrade \
+                     this program",
+                    super::JOURNAL_VERSION
+                ),
+            ));
+        }
+        if found.is_some() {
+            self.state().is_checked = true;
+            return Ok(true);
+        }
+        if self.settings.is_optional {
+            let mut state = self.state();
+            state.is_off = true;
+            state.queue.clear();
+            state.in_flight.clear();
+            return Ok(false);
+        }
+        Err(Error::new(
+            ErrorKind::Configuration,
+            "there is no journal: create it with `shedlock migrate --journal`",
+        ))
+    }
+}
+
+/// The background task. If its runtime stops it, the next event starts another.
+struct Writing {
+    shared: Arc<Shared>,
+    /// It ended by itself. Another one may have started since.
+    has_ended: bool,
+}
+
+impl Writing {
+    async fn run(mut self) {
+        self.shared.write().await;
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.shared.state().is_writing = false;
+        }
+        self.shared.idle.notify_waiters();
+    }
+}
+
+#[cfg(feature = "metrics")]
+fn count_dropped(count: u64) {
+    ::metrics::counter!("shedlock.journal.dropped").increment(count);
+}
+
+#[cfg(not(feature = "metrics"))]
+fn count_dropped(_: u64) {}
+
+impl fmt::Debug for JournalWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (left, dropped) = {
+            let state = self.0.state();
+            (state.left(), state.dropped)
+        };
+        f.debug_struct("JournalWriter")
+            .field("journal", &self.0.journal)
+            .field("waiting", &left)
+            .field("dropped", &dropped)
+            .finish_non_exhaustive()
+    }
+}

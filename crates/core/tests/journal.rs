@@ -1,0 +1,400 @@
+//! What a journal learns from an executor, and that a journal never harms a run.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use common::{bench, secs};
+use shedlock_core::{
+    AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText, Executor,
+    JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
+    LockConfig, ManualClock, MemoryJournal, MemoryProvider, Migration, Retention, RunEnd,
+    RunOutcome, RunRecord, RunsRequest, Slot,
+};
+
+const FLUSH: Duration = secs(5);
+
+fn config() -> LockConfig {
+    LockConfig::new("a").lock_at_most_for("10s")
+}
+
+/// A journal that is first passed to this function, and then reached.
+#[derive(Debug)]
+struct Guarded {
+    inner: MemoryJournal,
+    state: AtomicU64,
+}
+
+const WELL: u64 = 0;
+const SILENT: u64 = 1;
+const AWAY: u64 = 2;
+const REFUSING: u64 = 3;
+const ABSENT: u64 = 4;
+
+impl Guarded {
+    fn new(state: u64) -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryJournal::new(),
+            state: AtomicU64::new(state),
+        })
+    }
+
+    fn set(&self, state: u64) {
+        self.state.store(state, Ordering::SeqCst);
+    }
+
+    fn state(&self) -> u64 {
+        self.state.load(Ordering::SeqCst)
+    }
+}
+
+impl Journal for Guarded {
+    fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            match self.state() {
+                SILENT => pending().await,
+                AWAY => Err(Error::new(
+                    ErrorKind::Unavailable,
+                    "no route to the journal",
+                )),
+                REFUSING => Err(Error::new(ErrorKind::InvalidInput, "too long")),
+                _ => self.inner.record(entries).await,
+            }
+        })
+    }
+
+    fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>, Error>> {
+        self.inner.job(job)
+    }
+
+    fn jobs<'a>(&'a self, it: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>, Error>> {
+        self.inner.jobs(it)
+    }
+
+    fn runs<'a>(&'a self, it: &'a RunsRequest) -> BoxFuture<'a, Result<Vec<RunRecord>, Error>> {
+        self.inner.runs(it)
+    }
+
+    fn audit<'a>(&'a self, it: &'a AuditRequest) -> BoxFuture<'a, Result<Vec<AuditRecord>, Error>> {
+        self.inner.audit(it)
+    }
+
+    fn prune<'a>(
+        &'a self,
+        job: &'a str,
+        retention: &'a Retention,
+    ) -> BoxFuture<'a, Result<u64, Error>> {
+        self.inner.prune(job, retention)
+    }
+
+    fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
+        self.inner.forget(job)
+    }
+
+    fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>> {
+        Box::pin(async move {
+            match self.state() {
+                ABSENT => Ok(None),
+                SILENT => pending().await,
+                _ => self.inner.version().await,
+            }
+        })
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        self.inner.migrate()
+    }
+}
+
+async fn runs(journal: &impl Journal) -> Vec<RunRecord> {
+    journal.runs(&RunsRequest::new()).await.unwrap()
+}
+
+fn outcomes(runs: &[RunRecord]) -> Vec<Option<RunOutcome>> {
+    let outcome = |run: &RunRecord| run.end.as_ref().map(|end| end.outcome);
+    runs.iter().map(outcome).collect()
+}
+
+#[tokio::test]
+async fn runs_are_recorded_with_their_ends() {
+    let bench = bench();
+    let journal = Arc::new(MemoryJournal::new());
+    let writer = JournalWriter::new(journal.clone());
+    let executor = bench.executor.clone().journal(&writer);
+    let at = bench.clock.system_time();
+    let slot = Slot::at(at).unwrap();
+    let config = config().slot(slot).job("a of {tenant}");
+    let clock = bench.clock.clone();
+    let task = async move { clock.advance(secs(3)) };
+    assert!(executor.execute(&config, task).await.unwrap().is_executed());
+    bench.clock.advance(secs(1));
+    // The second run is inside the first, so it is no run of its own.
+    let config = self::config();
+    let inner = executor.clone();
+    let outer = executor.execute(&config, async {
+        let nested = self::config();
+        inner.execute(&nested, async {}).await.unwrap()
+    });
+    assert!(outer.await.unwrap().is_executed());
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let runs = runs(&*journal).await;
+    assert_eq!(runs.len(), 2);
+    assert_eq!((&*runs[0].job, runs[0].slot), ("a", None));
+    assert_eq!((&*runs[1].job, runs[1].slot), ("a of {tenant}", Some(slot)));
+    assert_eq!((&*runs[1].name, runs[1].started), ("a", at));
+    assert_eq!(
+        runs[1].end,
+        Some(RunEnd::new(secs(3), RunOutcome::Succeeded, None))
+    );
+    let job = journal.job("a of {tenant}").await.unwrap().unwrap();
+    assert_eq!(job.last_started, Some(at));
+    assert_eq!(job.last_succeeded, Some(at + secs(3)));
+    assert_eq!(job.last_duration, Some(secs(3)));
+    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
+    assert_eq!(job.deadline, None);
+}
+
+#[tokio::test]
+async fn a_run_in_progress_is_an_open_row() {
+    let config = config();
+    let journal = Arc::new(MemoryJournal::new());
+    let writer = JournalWriter::new(journal.clone());
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    let run = executor.execute(&config, async {
+        assert_eq!(writer.flush(FLUSH).await, 0);
+        let open = journal.runs(&RunsRequest::new().open_only()).await.unwrap();
+        assert_eq!(outcomes(&open), [None]);
+    });
+    assert!(run.await.unwrap().is_executed());
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let open = journal.runs(&RunsRequest::new().open_only()).await.unwrap();
+    assert_eq!(open, []);
+    assert_eq!(
+        outcomes(&runs(&*journal).await),
+        [Some(RunOutcome::Succeeded)]
+    );
+}
+
+#[tokio::test]
+async fn errors_are_recorded_without_passwords_and_cut() {
+    let long = format!("postgres://app:geheim@db/app: {}", "ä".repeat(2_000));
+    let cases = [
+        (ErrorText::Full, Some("postgres://app:***@db/app: ää")),
+        (ErrorText::Kind, Some("postgres")),
+        (ErrorText::None, None),
+    ];
+    for (errors, expected) in cases {
+        let journal = Arc::new(MemoryJournal::new());
+        let settings = JournalSettings::new().errors(errors);
+        let writer = JournalWriter::with_settings(journal.clone(), settings);
+        let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+        let config = config();
+        let failing = executor.try_execute(&config, async { Err::<(), _>(long.clone()) });
+        let outcome = failing.await.unwrap();
+        assert!(outcome.is_executed());
+        writer.flush(FLUSH).await;
+        let end = runs(&*journal).await.remove(0).end.unwrap();
+        assert_eq!(end.outcome, RunOutcome::Failed);
+        assert_eq!(end.error.is_some(), expected.is_some(), "{errors:?}");
+        let (error, expected) = (end.error.unwrap_or_default(), expected.unwrap_or_default());
+        assert!(error.starts_with(expected), "{errors:?}: {error}");
+        assert!(error.len() <= RunEnd::LONGEST_ERROR && !error.contains("geheim"));
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_was_lost_before_its_unlock_replaces_the_success() {
+    let config = config();
+    let bench = bench();
+    let journal = Arc::new(MemoryJournal::new());
+    let writer = JournalWriter::new(journal.clone());
+    let executor = bench.executor.clone().journal(&writer);
+    let lock = executor.lock(&config).await.unwrap();
+    let shedlock_core::Attempt::Acquired(lock) = lock else {
+        panic!("it is free")
+    };
+    // The store loses the record while the task runs: only the unlock notices.
+    bench.faulty.store.clear();
+    lock.unlock().await;
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let runs = runs(&*journal).await;
+    assert_eq!(outcomes(&runs), [Some(RunOutcome::Lost)]);
+}
+
+#[tokio::test]
+async fn a_journal_that_never_replies_delays_no_run_and_its_entries_are_counted() {
+    let config = config();
+    let journal = Guarded::new(SILENT);
+    // The clock stands still, so nothing here can end by a time limit.
+    let clock = Arc::new(ManualClock::new());
+    let settings = JournalSettings::new().queue(10).clock(clock);
+    let writer = JournalWriter::with_settings(journal.clone(), settings);
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    for _ in 0..100 {
+        let run = executor.execute(&config, tokio::task::yield_now());
+        assert!(run.await.unwrap().is_executed());
+    }
+    assert!(writer.dropped() > 0, "{writer:?}");
+    assert_eq!(runs(&*journal).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_journal_missed_while_it_was_away_is_written_later_in_order() {
+    let config = config();
+    let journal = Guarded::new(AWAY);
+    let writer = JournalWriter::new(journal.clone());
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    for fails in [false, true, false] {
+        let task = async move { if fails { Err("no mail") } else { Ok(()) } };
+        let run = executor.try_execute(&config, task).await.unwrap();
+        assert!(run.is_executed());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(writer.flush(Duration::from_millis(1)).await, 3);
+    journal.set(WELL);
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let job = journal.job("a").await.unwrap().unwrap();
+    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
+    assert_eq!(job.last_error.as_deref(), Some("no mail"));
+    assert_eq!(runs(&*journal).await.len(), 3);
+    assert_eq!(writer.dropped(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_the_journal_refuses_does_not_hold_up_the_next() {
+    let config = config();
+    let journal = Guarded::new(REFUSING);
+    let writer = JournalWriter::new(journal.clone());
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    assert!(
+        executor
+            .execute(&config, async {})
+            .await
+            .unwrap()
+            .is_executed()
+    );
+    assert_eq!(writer.flush(secs(60)).await, 0);
+    assert_eq!(writer.dropped(), 1);
+    journal.set(WELL);
+    assert!(
+        executor
+            .execute(&config, async {})
+            .await
+            .unwrap()
+            .is_executed()
+    );
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    assert_eq!(runs(&*journal).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_journal_nothing_waits_if_none_is_required() {
+    let config = config();
+    let journal = Guarded::new(ABSENT);
+    let settings = JournalSettings::new().optional();
+    let writer = JournalWriter::with_settings(journal.clone(), settings);
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    assert!(
+        executor
+            .execute(&config, async {})
+            .await
+            .unwrap()
+            .is_executed()
+    );
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    assert_eq!((writer.dropped(), runs(&*journal).await.len()), (0, 0));
+    // If one is required, its entries wait for `shedlock migrate --journal`.
+    let writer = JournalWriter::new(journal.clone());
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    assert!(
+        executor
+            .execute(&config, async {})
+            .await
+            .unwrap()
+            .is_executed()
+    );
+    assert_eq!(writer.flush(Duration::from_millis(1)).await, 1);
+    journal.set(WELL);
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    assert_eq!(runs(&*journal).await.len(), 1);
+}
+
+/// A job of every minute, which may be late and run for 20 s together.
+fn minutely(schedule: &str) -> JobRegistration {
+    JobRegistration::new("a", schedule, |after| {
+        let since = after.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        Some(UNIX_EPOCH + secs((since / 60 + 1) * 60))
+    })
+    .allowance(secs(20))
+}
+
+fn minute(minute: u64, second: u64) -> SystemTime {
+    UNIX_EPOCH + secs(60 * minute + second)
+}
+
+#[tokio::test]
+async fn only_a_success_moves_the_deadline() {
+    let config = config();
+    let clock = Arc::new(ManualClock::starting_at(minute(10, 30)));
+    let journal = Arc::new(MemoryJournal::with_clock(clock.clone()));
+    let provider = Arc::new(MemoryProvider::with_clock(clock.clone()));
+    // Each deployment is a new writer.
+    let deployed = || {
+        let settings = JournalSettings::new().clock(clock.clone());
+        JournalWriter::with_settings(journal.clone(), settings)
+    };
+    let job = async || journal.job("a").await.unwrap().unwrap();
+
+    let writer = deployed();
+    writer.register(minutely("every 1m"));
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    assert_eq!(job().await.deadline, Some(minute(11, 20)));
+    assert_eq!(job().await.last_started, None);
+
+    // It fails, and is deployed again.
+    clock.advance(secs(60));
+    let executor = Executor::new(provider.clone()).clock(clock.clone());
+    let executor = executor.journal(&writer);
+    let failing = executor.try_execute(&config, async { Err::<(), _>("no mail") });
+    failing.await.map(drop).unwrap();
+    writer.flush(FLUSH).await;
+    clock.advance(secs(60));
+    let writer = deployed();
+    writer.register(minutely("every 1m"));
+    writer.flush(FLUSH).await;
+    assert_eq!(job().await.deadline, Some(minute(11, 20)));
+    assert!(job().await.is_overdue(clock.system_time()));
+
+    // It succeeds, for the slot of minute 12.
+    let executor = Executor::new(provider)
+        .clock(clock.clone())
+        .journal(&writer);
+    let slot = Slot::at(minute(12, 0)).unwrap();
+    let run = executor.execute(&config.clone().slot(slot), async {}).await;
+    assert!(run.unwrap().is_executed());
+    writer.flush(FLUSH).await;
+    assert_eq!(job().await.deadline, Some(minute(13, 20)));
+    assert_eq!(job().await.next_slot, Slot::at(minute(13, 0)).ok());
+
+    // A replica starts that has not heard of it, and one that knows from the lock's record of a
+    // later success.
+    let writer = deployed();
+    writer.register(minutely("every 1m"));
+    writer.flush(FLUSH).await;
+    assert_eq!(job().await.deadline, Some(minute(13, 20)));
+    writer.register(minutely("every 1m").done(Slot::at(minute(20, 0)).ok()));
+    writer.flush(FLUSH).await;
+    assert_eq!(job().await.deadline, Some(minute(21, 20)));
+
+    // Another schedule counts from its registration.
+    clock.advance(secs(600));
+    writer.register(minutely("0 * * * * *"));
+    writer.flush(FLUSH).await;
+    assert_eq!(job().await.deadline, Some(minute(23, 20)));
+    assert_eq!(job().await.schedule.as_deref(), Some("0 * * * * *"));
+}
