@@ -23,6 +23,7 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.slot.blocked` | counter | skips because the last slot taken is ahead of the clock |
 /// | `shedlock.lock.lost` | counter | leases that ended before their task |
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
+/// | `shedlock.journal.dropped` | counter | entries that a [`JournalWriter`](crate::JournalWriter) dropped; without labels |
 /// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
 ///
 /// The attempts, the two results of an attempt, `shedlock.execution.duration` and
@@ -66,6 +67,10 @@ impl MetricsListener {
                 "Tasks under a lock that ended, by outcome",
             ),
             ("shedlock.store.errors", "Calls to the store that failed"),
+            (
+                "shedlock.journal.dropped",
+                "Entries that could not be written to the journal",
+            ),
         ];
         for (name, meaning) in counters {
             describe_counter!(name, Unit::Count, meaning);
