@@ -208,6 +208,7 @@ pub mod child;
 pub mod contention;
 mod context;
 mod harness;
+pub mod journal;
 pub mod laws;
 mod line;
 mod profile;

@@ -8,7 +8,7 @@ use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName,
+    Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
     LockProvider, LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest,
     ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest, answered_within,
 };
@@ -207,6 +207,10 @@ impl<S: Store> LockProvider for StoreProvider<S> {
 
     fn defaults(&self) -> LockDefaults {
         self.defaults.clone()
+    }
+
+    fn journal(&self) -> Option<Arc<dyn Journal>> {
+        Arc::clone(&self.store).journal()
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {

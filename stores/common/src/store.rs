@@ -1,12 +1,13 @@
 //! The trait that a store implements.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState, SystemClock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
+    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState,
+    SystemClock, UnlockRequest,
 };
 
 use crate::errors::Result;
@@ -127,6 +128,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
             let _ = self.look(&LockName::new(PROBE)?).await?;
             Ok(None)
         }
+    }
+
+    /// As [`LockProvider::journal`](shedlock_core::LockProvider::journal). A store without one returns `None`.
+    fn journal(self: Arc<Self>) -> Option<Arc<dyn Journal>> {
+        None
     }
 
     /// As [`LockProvider::migrate`](shedlock_core::LockProvider::migrate). Does nothing unless overridden.

@@ -20,7 +20,7 @@ use crate::verdict::instant;
 
 /// A table of locks: its connections, its settings, and what is known about its columns.
 pub struct SqlStore<B: Driver> {
-    connections: Connections<B>,
+    pub(crate) connections: Connections<B>,
     pub(crate) options: Options,
     pub(crate) plans: Plans,
     pub(crate) contended: Contended,
@@ -31,7 +31,7 @@ pub struct SqlStore<B: Driver> {
 /// One call of the provider. A single deadline bounds everything that it sends.
 pub(crate) struct Call<'a, B: Driver> {
     store: &'a SqlStore<B>,
-    deadline: Deadline<'a>,
+    pub(crate) deadline: Deadline<'a>,
 }
 
 /// Omits the statements, which are long.

@@ -92,6 +92,14 @@ impl Table {
         })
     }
 
+    /// The table beside this one whose name has this suffix.
+    pub(crate) fn with_suffix(&self, suffix: &str) -> Self {
+        Self {
+            schema: self.schema.clone(),
+            name: Identifier(format!("{}{suffix}", self.name.0).into()),
+        }
+    }
+
     /// The name for a statement, each part between two of these quotes.
     pub(crate) fn quoted(&self, quote: char) -> String {
         match &self.schema {

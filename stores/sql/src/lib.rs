@@ -24,6 +24,7 @@ mod failure;
 #[doc(hidden)]
 pub mod fuzz;
 mod identifier;
+mod journal;
 mod options;
 mod plan;
 mod send;

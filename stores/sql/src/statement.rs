@@ -42,6 +42,10 @@ pub(crate) enum Field {
     ServerTime,
     /// A column of the table; all columns of the reply describe it.
     Column,
+    /// A text of the journal; see [`Row::cells`].
+    Text,
+    /// A number of the journal; see [`Row::cells`].
+    Number,
 }
 
 /// All columns of a record, in the order in which every dialect selects them, followed by the server's time. The latter
@@ -170,6 +174,8 @@ pub(crate) struct Values<'a> {
     /// The name after which a page starts; empty for the first page.
     pub(crate) after: &'a str,
     pub(crate) limit: i64,
+    /// The values of the journal's statements, by their words, which start with `j_`.
+    pub(crate) more: &'a [(&'static str, Value<'a>)],
 }
 
 /// The value that stands for null where a column may be null. No instant and no slot has it.
@@ -206,6 +212,10 @@ impl<'a> Values<'a> {
             "done" => Value::Integer(self.done),
             "after" => Value::Text(self.after),
             "limit" => Value::Integer(self.limit),
+            word if word.starts_with("j_") => {
+                let found = self.more.iter().find(|(known, _)| *known == word);
+                found.map_or(Value::Integer(NONE), |(_, value)| *value)
+            }
             _ => return None,
         })
     }
@@ -279,6 +289,15 @@ pub(crate) struct Row {
     pub(crate) now: Option<i64>,
     pub(crate) server_time: Option<i64>,
     pub(crate) column: Option<Column>,
+    /// The columns of a row of the journal.
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// A column of a row of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Text(Option<String>),
+    Number(Option<i64>),
 }
 
 impl Row {
@@ -300,6 +319,8 @@ impl Row {
                 Attempts => row.slot_attempts = number(index)?,
                 Now => row.now = number(index)?,
                 ServerTime => row.server_time = number(index)?,
+                Field::Text => row.cells.push(Cell::Text(text(index)?)),
+                Field::Number => row.cells.push(Cell::Number(number(index)?)),
                 Field::Column => row.column = Some(Column::read(&text, &number)?),
             }
         }

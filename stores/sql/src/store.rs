@@ -1,10 +1,11 @@
 //! The protocol, common to all dialects: which statement is sent, and what its reply means.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Lease,
-    ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, listed,
+    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
+    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, listed,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, maybe, overtaken,
@@ -14,6 +15,7 @@ use crate::call::{Call, SqlStore, check_owner, check_owner_text};
 use crate::dialect::{End as SlotMark, Step};
 use crate::driver::Driver;
 use crate::failure::{Class, Failure};
+use crate::journal::SqlJournal;
 use crate::statement::{NONE, Values};
 use crate::verdict::{instant, mark, record};
 
@@ -242,6 +244,10 @@ impl<B: Driver> Store for SqlStore<B> {
 
     async fn check(&self) -> Result<()> {
         self.call().check().await
+    }
+
+    fn journal(self: Arc<Self>) -> Option<Arc<dyn Journal>> {
+        Some(Arc::new(SqlJournal::new(self)))
     }
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {

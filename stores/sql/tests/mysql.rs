@@ -15,6 +15,8 @@ mod failures;
 mod hidden;
 #[path = "mysql/java.rs"]
 mod java;
+#[path = "mysql/journal.rs"]
+mod journal;
 #[path = "mysql/late.rs"]
 mod late;
 #[path = "mysql/records.rs"]
@@ -81,6 +83,7 @@ on_all_servers! {
     hidden: an_owner_that_would_be_cut_is_refused_with_the_remedy,
         a_tolerance_without_an_end_is_a_tolerance, a_read_that_decides_waits_for_no_lock_on_the_row,
         a_complete_table_that_was_altered_is_looked_at_again;
+    journal: the_journal, replicas_share_a_journal;
     silence: no_call_hangs, a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so;
     late: a_late_copy_of_an_attempt_takes_no_lock, a_late_copy_takes_no_lock_where_clients_clocks_rule,
         a_late_copy_takes_no_lock_in_a_zone_of_javas, a_withdrawal_waits_for_an_insert_under_way,

@@ -16,6 +16,8 @@ mod failures;
 mod hidden;
 #[path = "postgres/java.rs"]
 mod java;
+#[path = "postgres/journal.rs"]
+mod journal;
 #[path = "postgres/late.rs"]
 mod late;
 #[path = "postgres/pools.rs"]

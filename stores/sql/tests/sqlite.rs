@@ -6,12 +6,14 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::Warnings;
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, Lease, ListRequest,
-    LockName, LockProvider, LockState, Owner, SkipReason, Unlock, UnlockRequest,
+    Actor, Attempt, AttemptRequest, AuditRecord, Error, ErrorKind, ExtendRequest, Extension,
+    JOURNAL_VERSION, JobsRequest, JournalEntry, Lease, ListRequest, LockName, LockProvider,
+    LockState, Owner, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, SkipReason, Unlock,
+    UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -501,4 +503,70 @@ async fn records_that_cannot_be_read_break_no_list() {
         }
         assert_eq!(names, ["a", "z"], "in pages of {limit}");
     }
+}
+
+#[tokio::test]
+async fn the_journal() {
+    let (_folder, path) = folder();
+    let provider = connect(&path, "").await.unwrap();
+    shedlock_conformance::journal::check(provider.journal().unwrap()).await;
+    // It is there for the next process, and is no list of locks.
+    let provider = connect(&path, "").await.unwrap();
+    let journal = provider.journal().unwrap();
+    assert_eq!(journal.version().await.unwrap(), Some(JOURNAL_VERSION));
+    assert_eq!(provider.list(&ListRequest::new()).await.unwrap(), []);
+    provider.check().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_journal_its_errors_say_how_to_create_one() {
+    let (_folder, path) = folder();
+    let provider = connect(&path, "").await.unwrap();
+    let journal = provider.journal().unwrap();
+    assert_eq!(journal.version().await.unwrap(), None);
+    let error = journal.jobs(&JobsRequest::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert!(
+        error.to_string().contains("`shedlock migrate --journal`"),
+        "{error}"
+    );
+    let audit = AuditRecord::new(
+        SystemTime::UNIX_EPOCH,
+        1,
+        Actor::Claimed("a".into()),
+        "b",
+        "c",
+    );
+    let error = journal
+        .record(&[JournalEntry::Audit(audit)])
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_runs_leave_the_configured_rows() {
+    let (_folder, path) = folder();
+    let journal = connect(&path, "").await.unwrap().journal().unwrap();
+    journal.migrate().await.unwrap();
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+    let retention = Retention::default();
+    for batch in 0..100_u64 {
+        let runs = (0..1_000_u64).map(|number| {
+            let started = start + Duration::from_secs(batch * 1_000 + number);
+            let mut run = RunRecord::new("report", "report", "host/1/0", started);
+            run.end = Some(RunEnd::new(
+                Duration::from_secs(1),
+                RunOutcome::Succeeded,
+                None,
+            ));
+            JournalEntry::run(run, None)
+        });
+        journal.record(&runs.collect::<Vec<_>>()).await.unwrap();
+        journal.prune("report", &retention).await.unwrap();
+    }
+    let all = RunsRequest::new().with_limit(10_000);
+    let left = journal.runs(&all).await.unwrap();
+    assert_eq!(left.len(), retention.runs_per_job);
+    assert_eq!(left[0].started, start + Duration::from_secs(99_999));
 }

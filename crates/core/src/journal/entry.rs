@@ -47,6 +47,14 @@ pub struct JobChange {
     pub next: Option<(Slot, SystemTime)>,
 }
 
+impl JournalEntry {
+    /// Creates the entry of a run. `next` is the next slot and the deadline of its job, if the run
+    /// succeeded and they are known.
+    pub fn run(run: RunRecord, next: Option<(Slot, SystemTime)>) -> Self {
+        Self::Run { run, next }
+    }
+}
+
 impl JobChange {
     /// Creates a job without a schedule.
     pub fn new(job: impl Into<String>) -> Self {

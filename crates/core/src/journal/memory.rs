@@ -76,8 +76,10 @@ impl MemoryJournal {
                     if is_latest && end.outcome == RunOutcome::Succeeded {
                         job.last_duration = Some(end.ran_for);
                     }
+                    if end.outcome.is_failure() {
+                        job.last_failed = job.last_failed.max(Some(ended));
+                    }
                     if is_latest && end.outcome.is_failure() {
-                        job.last_failed = Some(ended);
                         let error = end.error.as_deref().and_then(|text| text.lines().next());
                         job.last_error = error.map(str::to_owned);
                     }
@@ -172,10 +174,10 @@ impl Journal for MemoryJournal {
         let latest = state.runs.values().rev();
         let old = |started| now.duration_since(started).unwrap_or_default();
         let excess: Vec<RunId> = latest
-            .filter(|run| run.job == job)
             .filter(|run| {
-                kept += 1;
-                kept > retention.runs_per_job || old(run.started) > retention.max_age
+                kept += usize::from(run.job == job);
+                let is_excess = run.job == job && kept > retention.runs_per_job;
+                is_excess || old(run.started) > retention.max_age
             })
             .map(|run| run.id.clone())
             .collect();

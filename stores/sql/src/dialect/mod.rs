@@ -57,8 +57,21 @@ pub(crate) struct Dialect {
     /// Sets the dialect's own words ([`Pieces`]), including the step's own, unless the server needs no such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
     create_table: &'static str,
+    /// What the journal's tables need.
+    pub(crate) journal: JournalWords,
     /// Adds `{column}`, one of our own: 64 bits and nullable.
     add_column: &'static str,
+}
+
+/// What differs between the dialects in the tables of the journal.
+pub(crate) struct JournalWords {
+    /// The type of a text of at most so many characters, which compares byte for byte.
+    pub(crate) text: fn(u32) -> String,
+    /// The server's time in microseconds since 1970 (UTC).
+    pub(crate) clock: &'static str,
+    /// Whether indexes are part of the table's definition, instead of statements of their own.
+    pub(crate) inline_indexes: bool,
+    pub(crate) begin: &'static str,
 }
 
 /// The name of the checks about writes that a crash can lose.
@@ -91,6 +104,38 @@ impl Dialect {
 
     pub(crate) fn table_creation(&self, options: &Options) -> Statement {
         Statement::plain(&Pieces::of_table(self, options).expand(self.create_table))
+    }
+
+    /// A statement of the journal, with its words replaced.
+    pub(crate) fn journal_statement(
+        &self,
+        options: &Options,
+        template: &str,
+        fields: &'static [Field],
+    ) -> Statement {
+        let mut pieces = Pieces::of_table(self, options);
+        let table = |suffix| {
+            options
+                .table
+                .with_suffix(suffix)
+                .quoted(self.quotation_mark)
+        };
+        pieces.set("journal", table("_journal"));
+        pieces.set("job", table("_job"));
+        pieces.set("run", table("_run"));
+        pieces.set("audit", table("_audit"));
+        pieces.set("clock", self.journal.clock);
+        let mut statement = Statement::new(self.placeholders, &pieces.expand(template), fields);
+        statement.prepared = options.prepared && !statement.binds.is_empty();
+        statement
+    }
+
+    pub(crate) fn quotation_mark(&self) -> char {
+        self.quotation_mark
+    }
+
+    pub(crate) fn longest_name(&self) -> usize {
+        self.longest_name
     }
 
     pub(crate) fn column_addition(&self, options: &Options, column: &'static str) -> Statement {

@@ -47,7 +47,7 @@ mod statements;
 use std::time::{Duration, UNIX_EPOCH};
 
 use self::statements::SERVER_MICROS;
-use super::{Check, Dialect};
+use super::{Check, Dialect, JournalWords};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -145,6 +145,18 @@ pub(crate) static MYSQL: Dialect = Dialect {
     checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
+    journal: JournalWords {
+        // As in the lock table: collations that compare every byte have different names.
+        text: |length| {
+            format!(
+                "VARCHAR({length}) CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ \
+                 /*!80017 COLLATE utf8mb4_0900_bin */"
+            )
+        },
+        clock: SERVER_MICROS,
+        inline_indexes: true,
+        begin: "BEGIN",
+    },
     add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
 };
 

@@ -31,7 +31,7 @@ mod statements;
 use shedlock_store::HUNDRED_YEARS;
 
 use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Check, Dialect};
+use super::{ADD_COLUMN, Check, Dialect, JournalWords};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -86,6 +86,12 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
+    journal: JournalWords {
+        text: |length| format!("varchar({length}) COLLATE \"C\""),
+        clock: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+        inline_indexes: false,
+        begin: "BEGIN",
+    },
     add_column: ADD_COLUMN,
 };
 

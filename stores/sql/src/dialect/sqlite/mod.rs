@@ -17,7 +17,7 @@ use shedlock_core::ErrorKind;
 use shedlock_store::HUNDRED_YEARS;
 
 use super::pieces::words;
-use super::{ADD_COLUMN, Dialect, Pieces, Step};
+use super::{ADD_COLUMN, Dialect, JournalWords, Pieces, Step};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -92,6 +92,13 @@ pub(crate) static SQLITE: Dialect = Dialect {
     checks: |_| Vec::new(),
     pieces,
     create_table: CREATE_TABLE,
+    journal: JournalWords {
+        text: |length| format!("varchar({length})"),
+        clock: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+        inline_indexes: false,
+        // Two transactions that read first and then write would deadlock.
+        begin: "BEGIN IMMEDIATE",
+    },
     add_column: ADD_COLUMN,
 };
 

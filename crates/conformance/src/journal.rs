@@ -1,0 +1,318 @@
+//! Checks that a journal keeps what the runtime gives it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{
+    Actor, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobsRequest, Journal,
+    JournalEntry, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Checks a journal that does not exist yet: creates it, fills it, reads and prunes it.
+///
+/// # Panics
+/// If the journal does anything else than [`Journal`] promises.
+pub async fn check(journal: Arc<dyn Journal>) {
+    let journal = &*journal;
+    created(journal).await;
+    runs(journal).await;
+    late_and_repeated(journal).await;
+    jobs(journal).await;
+    texts(journal).await;
+    audit(journal).await;
+    pruned(journal).await;
+    forgotten(journal).await;
+}
+
+/// Checks that replicas can share a journal: they register the same job and record its runs at the same time.
+///
+/// # Panics
+/// If one of them fails, or something is missing afterwards.
+pub async fn contended(journals: &[Arc<dyn Journal>]) {
+    const TASKS: usize = 8;
+    const RUNS: u64 = 20;
+    let _ = journals[0]
+        .migrate()
+        .await
+        .expect("this user may create it");
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let journal = Arc::clone(&journals[task % journals.len()]);
+            tokio::spawn(async move {
+                let mut change = JobChange::new("kit-shared");
+                change.schedule = Some("every 1s".to_owned());
+                record(&*journal, &[JournalEntry::Job(change)]).await;
+                for number in 0..RUNS {
+                    let owner = format!("host/{task}/{number:016x}");
+                    let open = RunRecord::new("kit-shared", "kit-shared", owner, at(number));
+                    let ended = ended(&open, 1, RunOutcome::Succeeded, None);
+                    record(&*journal, &[entry(&open)]).await;
+                    record(&*journal, &[entry(&ended)]).await;
+                    let retention = Retention::default();
+                    let pruned = journal.prune("kit-none", &retention).await;
+                    pruned.expect("the journal is there");
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no replica fails");
+    }
+    let job = journals[0].job("kit-shared").await.expect("it is there");
+    let job = job.expect("it was registered");
+    assert_eq!(job.last_succeeded, Some(at(RUNS)));
+    assert_eq!(job.schedule.as_deref(), Some("every 1s"));
+}
+
+async fn record(journal: &dyn Journal, entries: &[JournalEntry]) {
+    journal.record(entries).await.expect("the journal is there");
+}
+
+/// An entry of a run without a deadline.
+fn entry(run: &RunRecord) -> JournalEntry {
+    JournalEntry::run(run.clone(), None)
+}
+
+/// The instant this many seconds after a whole second of the year 2026, in the past.
+fn at(second: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_780_000_000 + second)
+}
+
+fn run(job: &str, second: u64) -> RunRecord {
+    RunRecord::new(job, job, format!("host/1/{second:016x}"), at(second))
+}
+
+fn ended(run: &RunRecord, seconds: u64, outcome: RunOutcome, error: Option<&str>) -> RunRecord {
+    let mut run = run.clone();
+    run.end = Some(RunEnd::new(
+        SECOND * u32::try_from(seconds).expect("small"),
+        outcome,
+        error.map(str::to_owned),
+    ));
+    run
+}
+
+async fn list(journal: &dyn Journal, request: &RunsRequest) -> Vec<RunRecord> {
+    journal.runs(request).await.expect("the journal is there")
+}
+
+async fn created(journal: &dyn Journal) {
+    let found = journal.version().await;
+    let found = found.expect("a missing journal is no error");
+    let migration = journal.migrate().await.expect("this user may create it");
+    assert_eq!(found.is_none(), !migration.changes.is_empty());
+    let again = journal.migrate().await.expect("it exists");
+    assert_eq!(again.changes, [] as [String; 0]);
+    let version = journal.version().await.expect("it exists");
+    assert_eq!(version, Some(JOURNAL_VERSION));
+}
+
+async fn runs(journal: &dyn Journal) {
+    let mut first = run("kit-a", 1);
+    first.slot = Slot::at(at(0)).ok();
+    first.attempt = Some(2);
+    first.fencing_token = Some(7);
+    record(journal, &[entry(&first)]).await;
+    let of_job = RunsRequest::new().with_job("kit-a");
+    let open = of_job.clone().open_only();
+    assert_eq!(list(journal, &open).await, std::slice::from_ref(&first));
+    let first = ended(&first, 3, RunOutcome::Failed, Some("no mail\nno route"));
+    let second = ended(&run("kit-a", 10), 2, RunOutcome::Succeeded, None);
+    record(journal, &[entry(&first), entry(&second)]).await;
+    assert_eq!(
+        list(journal, &of_job).await,
+        [second.clone(), first.clone()]
+    );
+    assert_eq!(list(journal, &open).await, []);
+    let failed = of_job.clone().with_outcome(RunOutcome::Failed);
+    assert_eq!(list(journal, &failed).await, std::slice::from_ref(&first));
+    let since = of_job.clone().with_since(at(10));
+    assert_eq!(list(journal, &since).await, std::slice::from_ref(&second));
+    let page = of_job.clone().with_limit(1);
+    assert_eq!(list(journal, &page).await, std::slice::from_ref(&second));
+    let page = page.with_before(second.id);
+    assert_eq!(list(journal, &page).await, std::slice::from_ref(&first));
+    let by_name = RunsRequest::new().with_name("kit-a").with_before(first.id);
+    assert_eq!(list(journal, &by_name).await, []);
+    let job = journal.job("kit-a").await.expect("it is there");
+    let job = job.expect("its runs were recorded");
+    assert_eq!(job.last_started, Some(at(10)));
+    assert_eq!(job.last_failed, Some(at(4)));
+    assert_eq!(job.last_error.as_deref(), Some("no mail"));
+    assert_eq!(job.last_succeeded, Some(at(12)));
+    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
+    assert_eq!(job.last_duration, Some(SECOND * 2));
+    assert_eq!((job.deadline, job.schedule), (None, None));
+}
+
+/// Entries that arrive twice, or after later ones, change nothing that later ones said.
+async fn late_and_repeated(journal: &dyn Journal) {
+    let (early, late) = (run("kit-late", 1), run("kit-late", 20));
+    let early_end = ended(&early, 1, RunOutcome::Failed, Some("early"));
+    let late_end = ended(&late, 1, RunOutcome::Succeeded, None);
+    let entries = [
+        entry(&late),
+        entry(&late_end),
+        entry(&early),
+        entry(&early_end),
+    ];
+    for _ in 0..2 {
+        record(journal, &entries).await;
+    }
+    let of_job = RunsRequest::new().with_job("kit-late");
+    assert_eq!(
+        list(journal, &of_job).await,
+        [late_end.clone(), early_end.clone()]
+    );
+    let job = journal.job("kit-late").await.expect("it is there");
+    let job = job.expect("its runs were recorded");
+    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
+    assert_eq!(job.last_started, Some(at(20)));
+    // The unlock found that the lease had ended; nothing replaces that.
+    let lost = ended(&late, 5, RunOutcome::Lost, Some("lost"));
+    record(journal, &[entry(&lost), entry(&late_end)]).await;
+    assert_eq!(list(journal, &of_job).await, [lost, early_end]);
+}
+
+async fn jobs(journal: &dyn Journal) {
+    let change = |schedule: &str, next: u64| {
+        let mut change = JobChange::new("kit-job");
+        change.schedule = Some(schedule.to_owned());
+        change.zone = Some("Europe/Berlin".to_owned());
+        change.lock_at_most_for = Some(SECOND * 90);
+        let slot = Slot::at(at(next)).expect("it is in the calendar");
+        change.next = Some((slot, at(next + 30)));
+        JournalEntry::Job(change)
+    };
+    let job = async || {
+        let job = journal.job("kit-job").await.expect("it is there");
+        job.expect("it was registered")
+    };
+    record(journal, &[change("0 4 * * *", 100)]).await;
+    let first = job().await;
+    assert_eq!(first.schedule.as_deref(), Some("0 4 * * *"));
+    assert_eq!(first.zone.as_deref(), Some("Europe/Berlin"));
+    assert_eq!(first.lock_at_most_for, Some(SECOND * 90));
+    assert_eq!(first.next_slot, Slot::at(at(100)).ok());
+    assert_eq!(first.deadline, Some(at(130)));
+    assert_eq!(first.last_started, None);
+    // The same schedule: only forward.
+    record(journal, &[change("0 4 * * *", 50)]).await;
+    assert_eq!(job().await, first);
+    record(journal, &[change("0 4 * * *", 200)]).await;
+    assert_eq!(job().await.deadline, Some(at(230)));
+    assert_eq!(job().await.registered, first.registered);
+    // A success moves the deadline, a failure does not.
+    let failed = ended(&run("kit-job", 205), 1, RunOutcome::Failed, None);
+    record(journal, &[entry(&failed)]).await;
+    assert_eq!(job().await.deadline, Some(at(230)));
+    let succeeded = ended(&run("kit-job", 210), 1, RunOutcome::Succeeded, None);
+    let slot = Slot::at(at(300)).expect("it is in the calendar");
+    let next = Some((slot, at(330)));
+    record(journal, &[JournalEntry::run(succeeded, next)]).await;
+    assert_eq!(job().await.deadline, Some(at(330)));
+    assert_eq!(job().await.next_slot, Some(slot));
+    // Another schedule starts anew.
+    record(journal, &[change("0 5 * * *", 150)]).await;
+    let changed = job().await;
+    assert_eq!(changed.deadline, Some(at(180)));
+    assert!(changed.registered >= first.registered);
+    assert_eq!(changed.last_succeeded, Some(at(211)));
+    let page = JobsRequest::new().with_after("kit-a").with_limit(1);
+    let page = journal.jobs(&page).await.expect("it is there");
+    assert_eq!(page, [changed]);
+}
+
+/// Texts of any content and length.
+async fn texts(journal: &dyn Journal) {
+    let long = "ä".repeat(3_000);
+    for (number, text) in ["it's \\ \"quoted\"; --", "👩‍🚀 \u{202e}x", "a\0b", &long]
+        .into_iter()
+        .enumerate()
+    {
+        let job = format!("kit-text {text}");
+        let second = 400 + u64::try_from(number).expect("small");
+        let failed = ended(&run(&job, second), 1, RunOutcome::Failed, Some(text));
+        record(journal, &[entry(&failed)]).await;
+        let found = list(journal, &RunsRequest::new().with_job(&job)).await;
+        assert_eq!(found.len(), 1, "{text}");
+        assert_eq!(found[0].id, failed.id);
+        let kept = found[0].end.as_ref().and_then(|end| end.error.as_deref());
+        assert!(kept.is_some_and(|kept| text.starts_with(kept)), "{kept:?}");
+        let kept = journal.job(&job).await.expect("it is there");
+        assert!(kept.is_some(), "{text}");
+        assert!(journal.forget(&job).await.expect("it is there"));
+    }
+}
+
+async fn audit(journal: &dyn Journal) {
+    let actors = [
+        Actor::Claimed("root".to_owned()),
+        Actor::Authenticated("ann@example.org".to_owned()),
+    ];
+    let records: Vec<_> = actors
+        .into_iter()
+        .zip(1_u64..)
+        .map(|(actor, second)| {
+            let mut record = AuditRecord::new(at(second), second, actor, "pause", "kit-a");
+            record.detail = "until 2026-06-01T00:00:00Z".to_owned();
+            record.reason = (second == 2).then(|| "a migration".to_owned());
+            record
+        })
+        .collect();
+    let entries: Vec<_> = records.iter().cloned().map(JournalEntry::Audit).collect();
+    for _ in 0..2 {
+        record(journal, &entries).await;
+    }
+    let request = AuditRequest::new().with_name("kit-a").with_limit(1);
+    let latest = journal.audit(&request).await.expect("it is there");
+    assert_eq!(latest, [records[1].clone()]);
+    let request = request.with_before(records[1].id.clone());
+    let first = journal.audit(&request).await.expect("it is there");
+    assert_eq!(first, [records[0].clone()]);
+    let none = AuditRequest::new().with_name("kit-b");
+    assert_eq!(journal.audit(&none).await.expect("it is there"), []);
+}
+
+async fn pruned(journal: &dyn Journal) {
+    // Records of an hour ago by the clock of this host, which is that of the test's servers.
+    let soon = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+    let runs: Vec<_> = (0..20_u64)
+        .map(|number| {
+            let owner = format!("host/2/{number:016x}");
+            RunRecord::new(
+                "kit-prune",
+                "kit-prune",
+                owner,
+                soon + SECOND * u32::try_from(number).expect("small"),
+            )
+        })
+        .collect();
+    record(journal, &runs.iter().map(entry).collect::<Vec<_>>()).await;
+    let mut retention = Retention::default();
+    retention.runs_per_job = 5;
+    retention.max_age = Duration::from_secs(3_600);
+    let removed = journal
+        .prune("kit-prune", &retention)
+        .await
+        .expect("it is there");
+    assert!(removed >= 15, "{removed}");
+    let left = list(journal, &RunsRequest::new().with_job("kit-prune")).await;
+    assert_eq!(left.len(), 5);
+    assert_eq!(left[0], runs[19]);
+    // The others are months old by the journal's clock.
+    let old = list(journal, &RunsRequest::new().with_job("kit-a")).await;
+    assert_eq!(old, []);
+    // What is known about a job outlives its runs.
+    let job = journal.job("kit-a").await.expect("it is there");
+    assert_eq!(job.and_then(|job| job.last_succeeded), Some(at(12)));
+}
+
+async fn forgotten(journal: &dyn Journal) {
+    assert!(journal.forget("kit-prune").await.expect("it is there"));
+    assert!(!journal.forget("kit-prune").await.expect("it is there"));
+    let left = list(journal, &RunsRequest::new().with_job("kit-prune")).await;
+    assert_eq!(left, []);
+}

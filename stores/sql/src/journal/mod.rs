@@ -1,0 +1,386 @@
+//! The journal: tables of jobs, runs and audit records beside the lock table.
+//!
+//! All times are microseconds since 1970 (UTC) in 64-bit integers, on every database: no session's zone and no column's
+//! precision can change them. The statements use only what all dialects share, so that each exists once. An empty text
+//! and -1 stand for null in their values.
+
+mod rows;
+mod schema;
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use shedlock_core::{
+    AuditRecord, AuditRequest, BoxFuture, Error, JOURNAL_VERSION, JobRecord, JobsRequest, Journal,
+    JournalEntry, Migration, Retention, RunId, RunRecord, RunsRequest,
+};
+use shedlock_store::{Result, configuration};
+
+use self::rows::{ended, fit, micros_of, null, start_of};
+use self::schema::{Statements, TABLES};
+use crate::call::{Call, SqlStore};
+use crate::driver::{Driver, Wanted};
+use crate::failure::{Class, Failure};
+use crate::statement::{NONE, Reply, Row, Statement, Value, Values};
+
+/// The journal beside a lock table, over the same connections.
+pub(crate) struct SqlJournal<B: Driver> {
+    store: Arc<SqlStore<B>>,
+    statements: Statements,
+    prunes: AtomicU32,
+}
+
+/// The words of a statement, and their values.
+type Words<'a> = Vec<(&'static str, Value<'a>)>;
+
+/// How many rows one prune removes for one reason.
+const MOST_PRUNED: i64 = 1_000;
+
+/// Ages are checked at the first prune of a process, and then at every one of this many.
+const AGES_EVERY: u32 = 64;
+
+/// How often a batch is repeated after a conflict with another transaction.
+const COLLISIONS: usize = 5;
+
+impl<B: Driver> SqlJournal<B> {
+    pub(crate) fn new(store: Arc<SqlStore<B>>) -> Self {
+        let statements = Statements::new(B::DIALECT, &store.options);
+        Self {
+            store,
+            statements,
+            prunes: AtomicU32::new(0),
+        }
+    }
+
+    fn explained(&self, failure: Failure, writes: bool) -> Error {
+        let table = &self.store.options.table;
+        let error = match failure.class {
+            Class::Shape => configuration(format!(
+                "there is no journal beside table {table}, or not all of it: create it with \
+                 `shedlock migrate --journal`"
+            ))
+            .with_source(failure.source),
+            Class::Privilege => configuration(format!(
+                "the database user may not use the journal: grant it SELECT, INSERT, UPDATE and \
+                 DELETE on the tables {}",
+                TABLES
+                    .map(|suffix| table.with_suffix(suffix).to_string())
+                    .join(", ")
+            ))
+            .with_source(failure.source),
+            _ => self.store.explained(failure, writes),
+        };
+        self.about(error)
+    }
+
+    fn about(&self, error: Error) -> Error {
+        let error = error.with_store(B::STORE);
+        match self.store.address() {
+            Some(address) => error.with_address(address),
+            None => error,
+        }
+    }
+
+    /// Sends one statement. Each can be repeated: after a lost reply, it is sent again on a connection that is known to
+    /// work.
+    async fn send(&self, statement: &Statement, words: &Words<'_>) -> Result<Reply, Failure> {
+        let call = self.store.call();
+        let values = Values {
+            more: words,
+            ..Values::default()
+        };
+        let first = call.send(statement, &values, Wanted::Any).await;
+        let again = match &first {
+            Err(failure) if failure.class == Class::ReplyLost => Wanted::Proven,
+            Err(failure) if failure.class.is_of_session() && failure.was_used => Wanted::New,
+            Err(failure) if failure.class == Class::Contention => Wanted::Any,
+            _ => return first.and_then(Reply::readable),
+        };
+        let second = call.send(statement, &values, again).await;
+        second.and_then(Reply::readable)
+    }
+
+    async fn rows(&self, statement: &Statement, words: &Words<'_>) -> Result<Vec<Row>> {
+        let reply = self.send(statement, words).await;
+        let reply = reply.map_err(|failure| self.explained(failure, false))?;
+        Ok(reply.rows)
+    }
+
+    async fn write(&self, statement: &Statement, words: &Words<'_>) -> Result<u64> {
+        let reply = self.send(statement, words).await;
+        let reply = reply.map_err(|failure| self.explained(failure, true))?;
+        Ok(reply.affected)
+    }
+
+    /// Writes these entries in one transaction.
+    async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {
+        let mut collisions = 0;
+        loop {
+            let call = self.store.call();
+            let recorded = self.transaction(&call, entries).await;
+            match recorded {
+                Err(failure) if failure.class == Class::Contention && collisions < COLLISIONS => {
+                    collisions += 1;
+                }
+                Err(failure) => return Err(self.explained(failure, true)),
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    async fn transaction(
+        &self,
+        call: &Call<'_, B>,
+        entries: &[JournalEntry],
+    ) -> Result<(), Failure> {
+        let mut held = call
+            .connections
+            .acquire(Wanted::Any, &call.deadline)
+            .await?;
+        let written = {
+            let session = held.session();
+            let all = async {
+                run::<B>(session, &self.statements.begin, &Vec::new()).await?;
+                for entry in entries {
+                    self.entry(session, entry).await?;
+                }
+                run::<B>(session, &self.statements.commit, &Vec::new()).await?;
+                Ok(())
+            };
+            call.deadline.answer(pin!(all)).await
+        };
+        let silent = || Failure::new(Class::ReplyLost, "the server did not respond in time");
+        // A connection whose transaction is open is closed, which rolls it back.
+        written.unwrap_or_else(|| Err(silent()))?;
+        held.finished();
+        Ok(())
+    }
+
+    async fn entry(
+        &self,
+        session: &mut B::Connection,
+        entry: &JournalEntry,
+    ) -> Result<(), Failure> {
+        let statements = &self.statements;
+        match entry {
+            JournalEntry::Job(change) => {
+                let mut words = vec![
+                    ("j_job", Value::Text(fit(&change.job))),
+                    ("j_schedule", Value::Text(null(change.schedule.as_deref()))),
+                    ("j_zone", Value::Text(null(change.zone.as_deref()))),
+                    ("j_at_most", micros_of(change.lock_at_most_for)),
+                ];
+                words.extend(rows::next(change.next));
+                run::<B>(session, &statements.job_insert, &words).await?;
+                run::<B>(session, &statements.job_change, &words).await?;
+            }
+            JournalEntry::Run { run: record, next } => {
+                let mut words = start_of(record);
+                let started = run::<B>(session, &statements.job_started, &words).await?;
+                if started.affected == 0 {
+                    run::<B>(session, &statements.job_insert, &words).await?;
+                    run::<B>(session, &statements.job_started, &words).await?;
+                }
+                let mut is_new = true;
+                if let Some(end) = &record.end {
+                    words.extend(ended(record.started, end));
+                    words.extend(rows::next(*next));
+                    run::<B>(session, &statements.job_ended, &words).await?;
+                    is_new = run::<B>(session, &statements.run_ended, &words)
+                        .await?
+                        .affected
+                        == 0;
+                }
+                if is_new {
+                    run::<B>(session, &statements.run_insert, &words).await?;
+                }
+            }
+            JournalEntry::Audit(record) => {
+                let words = rows::audit_words(record);
+                run::<B>(session, &statements.audit_insert, &words).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
+        let keep = i64::try_from(retention.runs_per_job).unwrap_or(i64::MAX);
+        let words = vec![
+            ("j_job", Value::Text(fit(job))),
+            ("j_keep", Value::Integer(keep)),
+            ("j_limit", Value::Integer(MOST_PRUNED)),
+        ];
+        let mut removed = self.write(&self.statements.prune_runs, &words).await?;
+        let count = self.prunes.fetch_add(1, Ordering::Relaxed);
+        if !count.is_multiple_of(AGES_EVERY) {
+            return Ok(removed);
+        }
+        let rows = self.rows(&self.statements.clock, &Vec::new()).await?;
+        let now = rows.first().and_then(rows::only_number).unwrap_or_default();
+        let ages = [
+            (&self.statements.prune_old_runs, retention.max_age),
+            (&self.statements.prune_old_audit, retention.max_audit_age),
+        ];
+        for (statement, age) in ages {
+            let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
+            // Ids start with the time.
+            let oldest = format!("{:014x}", now.saturating_sub(age).max(0));
+            let words = vec![
+                ("j_id", Value::Text(&oldest)),
+                ("j_limit", Value::Integer(MOST_PRUNED)),
+            ];
+            removed += self.write(statement, &words).await?;
+        }
+        Ok(removed)
+    }
+
+    async fn found_version(&self) -> Result<Option<u32>> {
+        match self.send(&self.statements.version, &Vec::new()).await {
+            Ok(reply) => Ok(reply
+                .row()
+                .and_then(rows::only_number)
+                .and_then(|version| u32::try_from(version).ok())),
+            Err(failure) if failure.class == Class::Shape => Ok(None),
+            Err(failure) => Err(self.explained(failure, false)),
+        }
+    }
+
+    async fn create(&self) -> Result<Migration> {
+        let mut changes = Vec::new();
+        let options = &self.store.options;
+        let found = self.found_version().await?;
+        if found.is_none() {
+            schema::check_names(B::DIALECT, options)?;
+            for (what, statement) in schema::creations(B::DIALECT, options) {
+                if self.store.call().define(&statement).await? {
+                    changes.extend(what);
+                }
+            }
+            let words = vec![("j_version", Value::Integer(i64::from(JOURNAL_VERSION)))];
+            self.write(&self.statements.version_insert, &words).await?;
+        }
+        Ok(Migration::with_changes(changes))
+    }
+}
+
+async fn run<B: Driver>(
+    session: &mut B::Connection,
+    statement: &Statement,
+    words: &Words<'_>,
+) -> Result<Reply, Failure> {
+    let values = Values {
+        more: words,
+        ..Values::default()
+    };
+    B::run(session, statement, &values).await
+}
+
+impl<B: Driver> Journal for SqlJournal<B> {
+    fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match entries.is_empty() {
+                true => Ok(()),
+                false => self.record_all(entries).await,
+            }
+        })
+    }
+
+    fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>>> {
+        Box::pin(async move {
+            let words = vec![("j_job", Value::Text(fit(job)))];
+            let rows = self.rows(&self.statements.job, &words).await?;
+            rows.into_iter().next().map(rows::job).transpose()
+        })
+    }
+
+    fn jobs<'a>(&'a self, request: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>>> {
+        Box::pin(async move {
+            let words = vec![
+                ("j_after", Value::Text(request.after().unwrap_or_default())),
+                ("j_limit", rows::limit(request.limit())),
+            ];
+            let rows = self.rows(&self.statements.jobs, &words).await?;
+            rows.into_iter().map(rows::job).collect()
+        })
+    }
+
+    fn runs<'a>(&'a self, request: &'a RunsRequest) -> BoxFuture<'a, Result<Vec<RunRecord>>> {
+        Box::pin(async move {
+            let statement = schema::runs(B::DIALECT, &self.store.options, request);
+            let since = request.since().map_or(NONE, crate::call::micros);
+            let outcome = request.outcome().map_or("", |outcome| outcome.as_str());
+            let words = vec![
+                ("j_job", Value::Text(fit(request.job().unwrap_or_default()))),
+                (
+                    "j_name",
+                    Value::Text(fit(request.name().unwrap_or_default())),
+                ),
+                ("j_outcome", Value::Text(outcome)),
+                ("j_since", Value::Integer(since)),
+                (
+                    "j_id",
+                    Value::Text(request.before().map_or("", RunId::as_str)),
+                ),
+                ("j_limit", rows::limit(request.limit())),
+            ];
+            let rows = self.rows(&statement, &words).await?;
+            rows.into_iter().map(rows::run).collect()
+        })
+    }
+
+    fn audit<'a>(&'a self, request: &'a AuditRequest) -> BoxFuture<'a, Result<Vec<AuditRecord>>> {
+        Box::pin(async move {
+            let statement = schema::audit(B::DIALECT, &self.store.options, request);
+            let words = vec![
+                (
+                    "j_name",
+                    Value::Text(fit(request.name().unwrap_or_default())),
+                ),
+                (
+                    "j_id",
+                    Value::Text(request.before().map_or("", RunId::as_str)),
+                ),
+                ("j_limit", rows::limit(request.limit())),
+            ];
+            let rows = self.rows(&statement, &words).await?;
+            rows.into_iter().map(rows::audit).collect()
+        })
+    }
+
+    fn prune<'a>(&'a self, job: &'a str, retention: &'a Retention) -> BoxFuture<'a, Result<u64>> {
+        Box::pin(self.prune_all(job, retention))
+    }
+
+    fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            let words = vec![("j_job", Value::Text(fit(job)))];
+            let known = self.rows(&self.statements.job, &words).await?;
+            self.write(&self.statements.forget_runs, &words).await?;
+            self.write(&self.statements.forget_job, &words).await?;
+            Ok(!known.is_empty())
+        })
+    }
+
+    fn version(&self) -> BoxFuture<'_, Result<Option<u32>>> {
+        Box::pin(self.found_version())
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
+        Box::pin(async { self.create().await.map_err(|error| self.about(error)) })
+    }
+}
+
+impl<B: Driver> fmt::Debug for SqlJournal<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SqlJournal").field(&self.store).finish()
+    }
+}
+
+/// A duration in microseconds.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
