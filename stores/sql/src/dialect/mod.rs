@@ -71,6 +71,9 @@ pub(crate) struct JournalWords {
     pub(crate) clock: &'static str,
     /// Whether indexes are part of the table's definition, instead of statements of their own.
     pub(crate) inline_indexes: bool,
+    /// What an insert adds so that it does nothing if `{key}` exists. A condition would lock the gaps between the
+    /// records on MySQL, and concurrent inserts would deadlock.
+    pub(crate) unless_there: &'static str,
     pub(crate) begin: &'static str,
 }
 
@@ -125,6 +128,15 @@ impl Dialect {
         pieces.set("run", table("_run"));
         pieces.set("audit", table("_audit"));
         pieces.set("clock", self.journal.clock);
+        pieces.set("unless_there", self.journal.unless_there);
+        pieces.set(
+            "key",
+            if template.contains("{job}") {
+                "job"
+            } else {
+                "id"
+            },
+        );
         let mut statement = Statement::new(self.placeholders, &pieces.expand(template), fields);
         statement.prepared = options.prepared && !statement.binds.is_empty();
         statement

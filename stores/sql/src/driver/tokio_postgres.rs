@@ -186,16 +186,16 @@ impl Session {
         }
     }
 
-    /// Prepares the statement, once per session of our own.
-    async fn prepared(&mut self, statement: &Statement) -> Result<Prepared, BoxError> {
+    /// Prepares the statement, once per session of our own. Its values always have the same types.
+    async fn prepared(
+        &mut self,
+        statement: &Statement,
+        values: &[Value<'_>],
+    ) -> Result<Prepared, BoxError> {
         if let Some(prepared) = self.prepared.get(statement.text()) {
             return Ok(prepared.clone());
         }
-        let values = Values::default();
-        let types: Vec<Type> = statement
-            .bound(&values)
-            .map(|value| type_of(&value))
-            .collect();
+        let types: Vec<Type> = values.iter().map(type_of).collect();
         let prepared = self
             .client()
             .prepare_typed(statement.text(), &types)
@@ -210,7 +210,7 @@ impl Session {
     async fn run(&mut self, statement: &Statement, values: &Values<'_>) -> Result<Reply, BoxError> {
         let values: Vec<Value<'_>> = statement.bound(values).collect();
         let rows = if statement.prepared && matches!(self.kind, Kind::Own(_)) {
-            let prepared = self.prepared(statement).await?;
+            let prepared = self.prepared(statement, &values).await?;
             let parameters = values.iter().map(parameter);
             self.client().query_raw(&prepared, parameters).await?
         } else {

@@ -43,7 +43,7 @@ const MOST_PRUNED: i64 = 1_000;
 const AGES_EVERY: u32 = 64;
 
 /// How often a batch is repeated after a conflict with another transaction.
-const COLLISIONS: usize = 5;
+const COLLISIONS: usize = 10;
 
 impl<B: Driver> SqlJournal<B> {
     pub(crate) fn new(store: Arc<SqlStore<B>>) -> Self {
@@ -115,14 +115,21 @@ impl<B: Driver> SqlJournal<B> {
         Ok(reply.affected)
     }
 
-    /// Writes these entries in one transaction.
+    /// Writes these entries in one transaction. All replicas write in the order of the jobs, so that none waits for a
+    /// job of another one that waits for a job of its own.
     async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {
+        let mut entries: Vec<&JournalEntry> = entries.iter().collect();
+        entries.sort_by_key(|entry| match entry {
+            JournalEntry::Job(change) => Some(&*change.job),
+            JournalEntry::Run { run, .. } => Some(&*run.job),
+            _ => None,
+        });
         let mut collisions = 0;
         loop {
             let call = self.store.call();
-            let recorded = self.transaction(&call, entries).await;
+            let recorded = self.transaction(&call, &entries).await;
             match recorded {
-                Err(failure) if failure.class == Class::Contention && collisions < COLLISIONS => {
+                Err(failure) if is_collision(&failure) && collisions < COLLISIONS => {
                     collisions += 1;
                 }
                 Err(failure) => return Err(self.explained(failure, true)),
@@ -134,7 +141,7 @@ impl<B: Driver> SqlJournal<B> {
     async fn transaction(
         &self,
         call: &Call<'_, B>,
-        entries: &[JournalEntry],
+        entries: &[&JournalEntry],
     ) -> Result<(), Failure> {
         let mut held = call
             .connections
@@ -184,19 +191,15 @@ impl<B: Driver> SqlJournal<B> {
                     run::<B>(session, &statements.job_insert, &words).await?;
                     run::<B>(session, &statements.job_started, &words).await?;
                 }
-                let mut is_new = true;
-                if let Some(end) = &record.end {
-                    words.extend(ended(record.started, end));
-                    words.extend(rows::next(*next));
-                    run::<B>(session, &statements.job_ended, &words).await?;
-                    is_new = run::<B>(session, &statements.run_ended, &words)
-                        .await?
-                        .affected
-                        == 0;
-                }
-                if is_new {
+                let Some(end) = &record.end else {
                     run::<B>(session, &statements.run_insert, &words).await?;
-                }
+                    return Ok(());
+                };
+                words.extend(ended(record.started, end));
+                words.extend(rows::next(*next));
+                run::<B>(session, &statements.job_ended, &words).await?;
+                run::<B>(session, &statements.run_insert, &words).await?;
+                run::<B>(session, &statements.run_ended, &words).await?;
             }
             JournalEntry::Audit(record) => {
                 let words = rows::audit_words(record);
@@ -209,12 +212,17 @@ impl<B: Driver> SqlJournal<B> {
 
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
         let keep = i64::try_from(retention.runs_per_job).unwrap_or(i64::MAX);
-        let words = vec![
+        let mut words = vec![
             ("j_job", Value::Text(fit(job))),
             ("j_keep", Value::Integer(keep)),
-            ("j_limit", Value::Integer(MOST_PRUNED)),
         ];
-        let mut removed = self.write(&self.statements.prune_runs, &words).await?;
+        let mut removed = 0;
+        let excess = self.rows(&self.statements.first_excess, &words).await?;
+        if let Some(id) = excess.first().and_then(rows::only_text) {
+            words.push(("j_id", Value::Text(id)));
+            words.push(("j_limit", Value::Integer(MOST_PRUNED)));
+            removed = self.write(&self.statements.prune_runs, &words).await?;
+        }
         let count = self.prunes.fetch_add(1, Ordering::Relaxed);
         if !count.is_multiple_of(AGES_EVERY) {
             return Ok(removed);
@@ -261,10 +269,24 @@ impl<B: Driver> SqlJournal<B> {
                 }
             }
             let words = vec![("j_version", Value::Integer(i64::from(JOURNAL_VERSION)))];
-            self.write(&self.statements.version_insert, &words).await?;
+            match self.send(&self.statements.version_insert, &words).await {
+                // Another process has migrated at the same time.
+                Err(failure) if !is_collision(&failure) => {
+                    return Err(self.explained(failure, true));
+                }
+                _ => {}
+            }
         }
         Ok(Migration::with_changes(changes))
     }
+}
+
+/// Whether another transaction wrote the same row at the same time. The tables' only constraints are their keys.
+fn is_collision(failure: &Failure) -> bool {
+    matches!(
+        failure.class,
+        Class::Contention | Class::Duplicate | Class::Constraint(_)
+    )
 }
 
 async fn run<B: Driver>(

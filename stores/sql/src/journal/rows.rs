@@ -159,6 +159,14 @@ pub(super) fn only_number(row: &Row) -> Option<i64> {
     }
 }
 
+/// The text of a row with one column.
+pub(super) fn only_text(row: &Row) -> Option<&str> {
+    match row.cells.first() {
+        Some(Cell::Text(text)) => text.as_deref(),
+        _ => None,
+    }
+}
+
 pub(super) fn job(row: Row) -> Result<JobRecord> {
     let mut cells = Cells(row.cells.into_iter());
     let name = cells.text().ok_or_else(incomplete)?;

@@ -32,6 +32,7 @@ pub(super) struct Statements {
     pub(super) run_insert: Statement,
     pub(super) run_ended: Statement,
     pub(super) audit_insert: Statement,
+    pub(super) first_excess: Statement,
     pub(super) prune_runs: Statement,
     pub(super) prune_old_runs: Statement,
     pub(super) prune_old_audit: Statement,
@@ -79,9 +80,6 @@ impl Statements {
                  THEN :{value} ELSE {column} END"
             )
         };
-        let unless_there = |table: &str, id: &str| {
-            format!("{ONE} WHERE NOT EXISTS (SELECT 1 FROM {{{table}}} WHERE {id} = :j_{id})")
-        };
         let moves = ":j_deadline > COALESCE(deadline_us, -1)";
         Self {
             begin: plain(dialect.journal.begin),
@@ -102,10 +100,9 @@ impl Statements {
                 ),
                 JOB_FIELDS,
             ),
-            job_insert: plain(&format!(
-                "INSERT INTO {{job}} (job, registered_us) SELECT :j_job, {{clock}} {}",
-                unless_there("job", "job")
-            )),
+            job_insert: plain(
+                "INSERT INTO {job} (job, registered_us) VALUES (:j_job, {clock}) {unless_there}",
+            ),
             job_change: plain(&format!(
                 "UPDATE {{job}} SET \
                  registered_us = CASE WHEN {IS_SAME_SCHEDULE} THEN registered_us ELSE {{clock}} END, \
@@ -133,10 +130,10 @@ impl Statements {
                 later("last_succeeded_us", "j_ended", ":j_succeeded = 1"),
             )),
             run_insert: plain(&format!(
-                "INSERT INTO {{run}} ({RUN}) SELECT :j_id, :j_job, :j_name, :j_owner, \
+                "INSERT INTO {{run}} ({RUN}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
                  NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1), :j_started, \
-                 NULLIF(:j_ran_for, -1), NULLIF(:j_outcome, ''), NULLIF(:j_error, '') {}",
-                unless_there("run", "id")
+                 NULLIF(:j_ran_for, -1), NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
+                 {{unless_there}}"
             )),
             run_ended: plain(
                 "UPDATE {run} SET ran_for_us = :j_ran_for, error = NULLIF(:j_error, ''), \
@@ -144,16 +141,18 @@ impl Statements {
                  AND (outcome IS NULL OR :j_outcome = 'lost')",
             ),
             audit_insert: plain(&format!(
-                "INSERT INTO {{audit}} ({AUDIT}) SELECT :j_id, :j_at, :j_actor, :j_authenticated, \
-                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, '') {}",
-                unless_there("audit", "id")
+                "INSERT INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
+                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, '')) {{unless_there}}"
             )),
+            // A read of its own, because on MySQL it would lock what it reads as part of the DELETE.
+            first_excess: with(
+                "SELECT id FROM {run} WHERE job = :j_job ORDER BY id DESC LIMIT 1 OFFSET :j_keep",
+                &[Text],
+            ),
             // MySQL accepts the table in a subquery of its own DELETE only inside another one.
             prune_runs: plain(
                 "DELETE FROM {run} WHERE id IN (SELECT id FROM (SELECT id FROM {run} \
-                 WHERE job = :j_job AND id <= (SELECT id FROM (SELECT id FROM {run} \
-                 WHERE job = :j_job ORDER BY id DESC LIMIT 1 OFFSET :j_keep) AS last) \
-                 ORDER BY id LIMIT :j_limit) AS excess)",
+                 WHERE job = :j_job AND id <= :j_id ORDER BY id LIMIT :j_limit) AS excess)",
             ),
             prune_old_runs: plain(
                 "DELETE FROM {run} WHERE id IN (SELECT id FROM (SELECT id FROM {run} \

@@ -155,6 +155,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         },
         clock: SERVER_MICROS,
         inline_indexes: true,
+        unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
         begin: "BEGIN",
     },
     add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",

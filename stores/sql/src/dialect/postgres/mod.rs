@@ -90,6 +90,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         text: |length| format!("varchar({length}) COLLATE \"C\""),
         clock: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
         inline_indexes: false,
+        unless_there: "ON CONFLICT DO NOTHING",
         begin: "BEGIN",
     },
     add_column: ADD_COLUMN,

@@ -96,6 +96,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
         text: |length| format!("varchar({length})"),
         clock: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
         inline_indexes: false,
+        unless_there: "ON CONFLICT DO NOTHING",
         // Two transactions that read first and then write would deadlock.
         begin: "BEGIN IMMEDIATE",
     },
