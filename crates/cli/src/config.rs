@@ -14,12 +14,14 @@ use crate::store;
 use crate::terminal::Terminal;
 
 /// Commands with settings, each with the least that its command line needs.
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 13] = [
     &["run", "--name", "x", "--", "x"],
     &["hold", "x"],
     &["extend", "x", "--for", "1m"],
     &["list"],
     &["show", "x"],
+    &["jobs"],
+    &["history", "x"],
     &["pause", "x"],
     &["resume", "x"],
     &["unlock", "x", "--force"],

@@ -32,7 +32,16 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
 /// Prepares the store and prints the changes.
 pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open(&args.store, terminal).await?;
-    let migration = store.provider().migrate().await?;
+    let mut migration = store.provider().migrate().await?;
+    if args.journal {
+        let Some(journal) = store.provider().journal() else {
+            return Err(Failure::usage(format!(
+                "a store of kind {} cannot keep a journal yet: leave --journal out",
+                store.provider().store()
+            )));
+        };
+        migration.changes.extend(journal.migrate().await?.changes);
+    }
     let text = output::migration(store.provider().store(), &migration, args.output.format);
     terminal.print(&text)?;
     Ok(ExitCode::SUCCESS)

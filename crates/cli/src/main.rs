@@ -16,6 +16,7 @@ mod extend;
 mod fuzz;
 mod generate;
 mod inspect;
+mod journal;
 mod list;
 mod output;
 mod pause;
@@ -95,6 +96,8 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Extend(args) => extend::extend(args, terminal).await,
             Command::List(args) => list::list(args, terminal).await,
             Command::Show(args) => inspect::show(args, terminal).await,
+            Command::Jobs(args) => journal::jobs(args, terminal).await,
+            Command::History(args) => journal::history(args, terminal).await,
             Command::Pause(args) => pause::pause(args, terminal).await,
             Command::Resume(args) => pause::resume(args, terminal).await,
             Command::Unlock(args) => unlock::unlock(args, terminal).await,

@@ -214,7 +214,7 @@ async fn jobs(journal: &dyn Journal) {
     record(journal, &[JournalEntry::run(succeeded, next)]).await;
     assert_eq!(job().await.deadline, Some(at(330)));
     assert_eq!(job().await.next_slot, Some(slot));
-    // Another schedule starts anew.
+    // Another schedule counts from its registration.
     record(journal, &[change("0 5 * * *", 150)]).await;
     let changed = job().await;
     assert_eq!(changed.deadline, Some(at(180)));

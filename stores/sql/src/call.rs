@@ -20,7 +20,7 @@ use crate::verdict::instant;
 
 /// A table of locks: its connections, its settings, and what is known about its columns.
 pub struct SqlStore<B: Driver> {
-    pub(crate) connections: Connections<B>,
+    connections: Connections<B>,
     pub(crate) options: Options,
     pub(crate) plans: Plans,
     pub(crate) contended: Contended,
@@ -58,6 +58,11 @@ impl<B: Driver> SqlStore<B> {
             created: Mutex::default(),
             options,
         }
+    }
+
+    /// Connections to the same database for another purpose than locks.
+    pub(crate) fn second_connections(&self) -> Connections<B> {
+        self.connections.second()
     }
 
     /// A warning about its connections.
@@ -242,7 +247,18 @@ impl<B: Driver> Call<'_, B> {
         values: &Values<'_>,
         wanted: Wanted,
     ) -> Result<Reply, Failure> {
-        let mut held = self.connections.acquire(wanted, &self.deadline).await?;
+        self.send_over(&self.connections, statement, values, wanted)
+            .await
+    }
+
+    pub(crate) async fn send_over(
+        &self,
+        connections: &Connections<B>,
+        statement: &Statement,
+        values: &Values<'_>,
+        wanted: Wanted,
+    ) -> Result<Reply, Failure> {
+        let mut held = connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         let answer = {
             let run = B::run(held.session(), statement, values);

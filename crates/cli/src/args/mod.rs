@@ -5,6 +5,7 @@ mod doctor;
 mod exit_codes;
 mod extend;
 mod hold;
+mod journal;
 mod list;
 mod parse;
 mod pause;
@@ -24,6 +25,7 @@ pub(crate) use claim::Claim;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use extend::ExtendArgs;
 pub(crate) use hold::HoldArgs;
+pub(crate) use journal::{HistoryArgs, JobsArgs};
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use parse::{
     AT_LEAST, AT_MOST, Wrong, has_json_results, log_format, matches_of, of_log_format, origin,
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Extend(ExtendArgs),
     List(ListArgs),
     Show(ShowArgs),
+    Jobs(JobsArgs),
+    History(HistoryArgs),
     Pause(PauseArgs),
     Resume(ResumeArgs),
     Unlock(UnlockArgs),
@@ -75,6 +79,8 @@ impl Command {
             Self::Extend(args) => &mut args.store,
             Self::List(args) => &mut args.store,
             Self::Show(args) => &mut args.store,
+            Self::Jobs(args) => &mut args.store,
+            Self::History(args) => &mut args.store,
             Self::Pause(args) => &mut args.store,
             Self::Resume(args) => &mut args.store,
             Self::Unlock(args) => &mut args.store,
@@ -96,6 +102,8 @@ impl Command {
             Self::Extend(args) => args.output,
             Self::List(args) => args.output,
             Self::Show(args) => args.output,
+            Self::Jobs(args) => args.output,
+            Self::History(args) => args.output,
             Self::Pause(args) => args.output,
             Self::Resume(args) => args.output,
             Self::Unlock(args) => args.output,
@@ -272,6 +280,12 @@ pub(crate) struct ResetArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_migrate())]
 pub(crate) struct MigrateArgs {
+    /// Also create the journal: tables of jobs, runs and operators' actions beside the lock table
+    ///
+    /// `shedlock run` and the library then record their runs, and `shedlock jobs` and
+    /// `shedlock history` show them. Locks work without it.
+    #[arg(long)]
+    pub(crate) journal: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use shedlock_core::redact;
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 #[derive(Serialize)]
 struct Locks<'a> {
@@ -286,7 +286,7 @@ pub(super) fn failure(failure: &Failure) -> String {
     })
 }
 
-fn text(value: &impl Serialize) -> String {
+pub(super) fn text(value: &impl Serialize) -> String {
     let mut text =
         serde_json::to_string_pretty(value).expect("strings and numbers are always valid JSON");
     text.push('\n');

@@ -2,6 +2,7 @@
 
 mod columns;
 mod findings;
+mod journal;
 mod json;
 mod table;
 mod visible;
@@ -14,6 +15,7 @@ use shedlock::{Finding, LockName, LockRecord, LockState, Migration, Slot};
 
 use crate::args::Format;
 use crate::exit::Failure;
+pub(crate) use journal::{history, jobs};
 pub(crate) use visible::{visible, visible_lines};
 
 /// These locks, or `none` for people. The table fits the width, if there is one.

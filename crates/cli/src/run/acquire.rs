@@ -13,12 +13,17 @@ use shedlock::{
 use super::cause;
 use super::events::Events;
 use super::signals::Signals;
-use crate::args::Claim;
+use crate::args::{Claim, RunArgs};
 use crate::exit::{self, Failure};
+use crate::journal;
 use crate::output;
 use crate::signals::asks_to_end;
 use crate::store::{Address, Store};
 use crate::terminal::Terminal;
+
+/// What is recorded in the journal: the run with these arguments, or nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Keeps<'a>(pub(super) Option<&'a RunArgs>);
 
 pub(super) enum Acquired {
     /// The lock, the executor that took it, and where its store is.
@@ -38,11 +43,12 @@ pub(super) async fn acquire(
     lock: &LockConfig,
     events: &Arc<Events>,
     signals: &mut Signals,
+    keeps: Keeps<'_>,
     terminal: Terminal,
 ) -> Result<Acquired, Failure> {
     const PATIENCE: Duration = Duration::from_secs(2);
     let asked = OnceLock::new();
-    let mut asking = Box::pin(ask(claim, lock, events, terminal, &asked));
+    let mut asking = Box::pin(ask(claim, lock, events, keeps, terminal, &asked));
     let interrupted = tokio::select! {
         biased;
         answer = &mut asking => {
@@ -95,6 +101,7 @@ async fn ask(
     claim: &Claim<'_>,
     lock: &LockConfig,
     events: &Arc<Events>,
+    keeps: Keeps<'_>,
     terminal: Terminal,
     asked: &OnceLock<Executor>,
 ) -> Result<Acquired, Failure> {
@@ -105,10 +112,19 @@ async fn ask(
     let executor = Executor::new(provider.clone())
         .defaults(claim.defaults())
         .listener(events.clone());
+    let writer = keeps.0.and_then(|_| journal::writer(provider));
+    let executor = match &writer {
+        Some(writer) => executor.journal(writer),
+        None => executor,
+    };
     let executor = asked.get_or_init(|| executor).clone();
     let wait = wait_until.saturating_since(SystemClock.now());
     let answer = executor.lock(&lock.clone().lock_wait(wait)).await;
     if let Ok(Attempt::Acquired(held)) = answer {
+        let job = keeps.0.and_then(journal::registration);
+        if let (Some(writer), Some(job)) = (writer, job) {
+            writer.register(job);
+        }
         return Ok(Acquired::Lock(held, executor, store.address().clone()));
     }
     settle(&executor, claim.name, terminal).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Release, SystemClock};
 
-use super::acquire::{Acquired, acquire, first_to_end, settle};
+use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
 use super::code_of_signal;
 use super::events::Events;
 use super::signals::{Signals, name_of};
@@ -38,7 +38,15 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
         terminal,
         "the lock is given up when the lease ends",
     ));
-    let acquired = acquire(&claim, &claim.config(), &events, &mut signals, terminal).await;
+    let acquired = acquire(
+        &claim,
+        &claim.config(),
+        &events,
+        &mut signals,
+        Keeps(None),
+        terminal,
+    )
+    .await;
     let acquired = acquired.map_err(|failure| {
         failure.reworded("raise lock_at_most_for", "raise --lock-at-most-for")
     })?;

@@ -22,6 +22,7 @@ use shedlock::{Clock, Skip, Slot, SystemClock};
 
 pub(crate) use hold::hold;
 pub(crate) use keys::{is_wanted as keys_are_wanted, serve as report_keys};
+pub(crate) use slot::tolerance;
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};

@@ -9,13 +9,14 @@ use shedlock::{
     Clock, HeldLock, LockConfig, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
 };
 
-use super::acquire::{Acquired, acquire, first_to_end, settle};
+use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
 use super::events::Events;
 use super::job::Job;
 use super::signals::{Signals, name_of};
 use super::{LOSS, cause, code_of, explain, program, slot};
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
+use crate::journal;
 use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, StopReason};
@@ -108,7 +109,9 @@ impl<'a> Runner<'a> {
         }
         let lock = lock(self.args, slot, wait);
         let claim = self.args.claim();
-        let acquired = acquire(&claim, &lock, &events, &mut self.signals, self.terminal).await;
+        let keeps = Keeps(Some(self.args));
+        let signals = &mut self.signals;
+        let acquired = acquire(&claim, &lock, &events, signals, keeps, self.terminal).await;
         let acquired = acquired.map_err(|failure| failure.not_started(&self.args.name));
         let (held, executor, store) = match acquired? {
             Acquired::Lock(held, executor, store) => (held, executor, store),
@@ -134,7 +137,10 @@ impl<'a> Runner<'a> {
         }
         let given = self.release(held, &events, &ended, asked.is_some()).await;
         tokio::select! {
-            () = settle(&executor, &self.args.name, self.terminal) => {}
+            () = async {
+                settle(&executor, &self.args.name, self.terminal).await;
+                journal::flush(executor.get_journal(), &self.args.name, self.terminal).await;
+            } => {}
             _ = first_to_end(&mut self.signals) => {}
         }
         let ended = ended?;
@@ -208,7 +214,7 @@ impl<'a> Runner<'a> {
                     held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
                         .await
                 }
-                Ok(_) => held.fail().await,
+                Ok(code) => held.fail_with(format_args!("exit code {code}")).await,
             }
         };
         let command = match ended {

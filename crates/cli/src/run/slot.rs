@@ -74,7 +74,7 @@ pub(super) fn claimed_by(lock: LockConfig, slot: Slot, args: &RunArgs) -> LockCo
 }
 
 /// How far a slot may be ahead of the store's clock.
-pub(super) fn tolerance(args: &RunArgs) -> Duration {
+pub(crate) fn tolerance(args: &RunArgs) -> Duration {
     let tolerance = args.slot_tolerance.unwrap_or_default();
     tolerance.max(Slot::DEFAULT_TOLERANCE)
 }

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 use super::{Entry, Scalar};
 
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
-const OF_ONE_CALL: [&str; 20] = [
+const OF_ONE_CALL: [&str; 23] = [
     "name",
     "schedule",
     "every",
@@ -23,6 +23,9 @@ const OF_ONE_CALL: [&str; 20] = [
     "state",
     "filter",
     "watch",
+    "journal",
+    "since",
+    "failed",
     "config",
     "help",
     "version",

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Completion, Error, LockName, LockState, Moment, Owner, Slot,
-    SlotEnd, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Completion, Error, JournalEntry, Lease, LockName, LockProvider,
+    LockState, Moment, Owner, RunEnd, RunOutcome, RunRecord, Slot, SlotEnd, SystemClock, Unlock,
+    UnlockRequest,
 };
 
 use super::ORPHANS_ARE_ADOPTED;
@@ -157,6 +158,7 @@ impl Orphaned {
         let unlock = UnlockRequest::new().with_slot_end(self.slot_end());
         Ok(match provider.unlock(&lease, &unlock).await? {
             Unlock::Unlocked => {
+                self.record_end(&*provider, &lease).await;
                 let acquired = lease.acquired_at();
                 let until = acquired.and_then(|at| at.checked_add(self.lock.lock_at_least_for));
                 let until = until.filter(|until| *until > SystemClock.system_time());
@@ -164,6 +166,40 @@ impl Orphaned {
             }
             _ => Released::NotOurs,
         })
+    }
+
+    /// Records in the journal, if there is one, how the run ended, which `run` could not do itself.
+    async fn record_end(&self, provider: &dyn LockProvider, lease: &Lease) {
+        const LIMIT: Duration = Duration::from_secs(2);
+        let Some(journal) = provider.journal() else {
+            return;
+        };
+        let (outcome, error) = match (self.ended.stopped, self.ended.status) {
+            (None, Some(Status::Exited(0))) => (RunOutcome::Succeeded, None),
+            (None, Some(Status::Exited(code))) => {
+                (RunOutcome::Failed, Some(format!("exit code {code}")))
+            }
+            _ => (
+                RunOutcome::Died,
+                Some("`shedlock run` was killed".to_owned()),
+            ),
+        };
+        let now = SystemClock.system_time();
+        let mut run = RunRecord::started(lease, now);
+        let ran_for = now.duration_since(run.started).unwrap_or_default();
+        run.end = Some(RunEnd::new(ran_for, outcome, error));
+        let recorded = async {
+            if journal.version().await?.is_some() {
+                journal.record(&[JournalEntry::run(run, None)]).await?;
+            }
+            Ok::<_, Error>(())
+        };
+        let give_up = SystemClock.sleep_until(SystemClock.now() + LIMIT);
+        tokio::select! {
+            // The lock is released either way, and that is what the line on stderr is about.
+            _ = recorded => {}
+            () = give_up => {}
+        }
     }
 
     /// A run that was killed counts as an attempt, as if its host had died, unless a signal had asked it to end.

@@ -5,13 +5,15 @@ use std::process::{Command, Stdio};
 
 use super::common::{Sandbox, done};
 
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 18] = [
     "shedlock.1",
     "shedlock-completions.1",
     "shedlock-config.1",
     "shedlock-doctor.1",
     "shedlock-extend.1",
+    "shedlock-history.1",
     "shedlock-hold.1",
+    "shedlock-jobs.1",
     "shedlock-list.1",
     "shedlock-man.1",
     "shedlock-migrate.1",
@@ -154,12 +156,14 @@ fn a_wrong_file_with_settings_does_not_matter_to_what_is_generated() {
 }
 
 /// The commands, as they are typed.
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 17] = [
     &["run"],
     &["hold"],
     &["extend"],
     &["list"],
     &["show"],
+    &["jobs"],
+    &["history"],
     &["pause"],
     &["resume"],
     &["unlock"],

@@ -15,6 +15,7 @@ mod generated;
 mod hidden_characters;
 mod hold;
 mod inspect;
+mod journal;
 mod keep_alive;
 mod list;
 mod messages;

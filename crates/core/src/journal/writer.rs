@@ -509,7 +509,13 @@ impl Shared {
         if self.state().is_checked {
             return Ok(true);
         }
-        let found = self.journal.version().await?;
+        let found = match self.journal.version().await {
+            Err(error) if self.settings.is_optional => {
+                tracing::debug!(error = %format_args!("{error:#}"), "cannot look for a journal");
+                None
+            }
+            found => found?,
+        };
         if let Some(newer) = found.filter(|version| *version > super::JOURNAL_VERSION) {
             return Err(Error::new(
                 ErrorKind::Configuration,

@@ -25,7 +25,7 @@ pub(crate) enum Connections<B: Driver> {
 }
 
 pub(crate) struct OwnConnections<B: Driver> {
-    options: B::Options,
+    options: Arc<B::Options>,
     /// Idle connections, each with the time of its last use.
     parked: Mutex<Vec<(Moment, B::Connection)>>,
     permits: Arc<Semaphore>,
@@ -78,13 +78,29 @@ impl<B: Driver> Connections<B> {
     /// At most `size` connections of our own, opened when they are needed, each within `timeout`.
     pub(crate) fn own(options: B::Options, size: usize, timeout: Duration, told: &Options) -> Self {
         Self::Own(Arc::new(OwnConnections {
-            options,
+            options: Arc::new(options),
             parked: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
             is_set_up: told.prepared,
             clock: Arc::clone(&told.clock),
         }))
+    }
+
+    /// The same source of sessions for a second purpose. A statement of one never waits for one of the other, unless
+    /// both share the user's pool.
+    pub(crate) fn second(&self) -> Self {
+        match self {
+            Self::Pool(pool) => Self::Pool(pool.clone()),
+            Self::Own(own) => Self::Own(Arc::new(OwnConnections {
+                options: Arc::clone(&own.options),
+                parked: Mutex::new(Vec::new()),
+                permits: Arc::new(Semaphore::new(1)),
+                timeout: own.timeout,
+                is_set_up: own.is_set_up,
+                clock: Arc::clone(&own.clock),
+            })),
+        }
     }
 
     /// Where our own connections lead, if the driver reports it.

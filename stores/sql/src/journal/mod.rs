@@ -22,13 +22,16 @@ use shedlock_store::{Result, configuration};
 use self::rows::{ended, fit, micros_of, null, start_of};
 use self::schema::{Statements, TABLES};
 use crate::call::{Call, SqlStore};
-use crate::driver::{Driver, Wanted};
+use crate::driver::{Connections, Driver, Wanted};
 use crate::failure::{Class, Failure};
 use crate::statement::{NONE, Reply, Row, Statement, Value, Values};
 
-/// The journal beside a lock table, over the same connections.
+/// The journal beside a lock table.
+///
+/// It has a session of its own, unless the provider was built over a pool: a slow journal does not keep a lock waiting.
 pub(crate) struct SqlJournal<B: Driver> {
     store: Arc<SqlStore<B>>,
+    connections: Connections<B>,
     statements: Statements,
     prunes: AtomicU32,
 }
@@ -49,6 +52,7 @@ impl<B: Driver> SqlJournal<B> {
     pub(crate) fn new(store: Arc<SqlStore<B>>) -> Self {
         let statements = Statements::new(B::DIALECT, &store.options);
         Self {
+            connections: store.second_connections(),
             store,
             statements,
             prunes: AtomicU32::new(0),
@@ -92,14 +96,18 @@ impl<B: Driver> SqlJournal<B> {
             more: words,
             ..Values::default()
         };
-        let first = call.send(statement, &values, Wanted::Any).await;
+        let first = call
+            .send_over(&self.connections, statement, &values, Wanted::Any)
+            .await;
         let again = match &first {
             Err(failure) if failure.class == Class::ReplyLost => Wanted::Proven,
             Err(failure) if failure.class.is_of_session() && failure.was_used => Wanted::New,
             Err(failure) if failure.class == Class::Contention => Wanted::Any,
             _ => return first.and_then(Reply::readable),
         };
-        let second = call.send(statement, &values, again).await;
+        let second = call
+            .send_over(&self.connections, statement, &values, again)
+            .await;
         second.and_then(Reply::readable)
     }
 
@@ -143,7 +151,7 @@ impl<B: Driver> SqlJournal<B> {
         call: &Call<'_, B>,
         entries: &[&JournalEntry],
     ) -> Result<(), Failure> {
-        let mut held = call
+        let mut held = self
             .connections
             .acquire(Wanted::Any, &call.deadline)
             .await?;

@@ -1,0 +1,68 @@
+//! The command lines of `jobs` and `history`.
+
+use clap::Args;
+use glob::Pattern;
+use jiff::Timestamp;
+
+use super::{OutputArgs, StoreArgs, exit_codes, values};
+
+/// Show the jobs of the store's journal: when each last succeeded, and when it is due
+///
+/// Prints one line per job, sorted by name. A job is registered by `shedlock run --schedule` or
+/// --every, by the library's scheduler, or by its first run. LAST is how its latest run ended,
+/// SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT the next scheduled
+/// time (slot) in UTC. A job is OVERDUE if it has a schedule, and no run has succeeded within the
+/// time that the schedule and --lock-at-most-for allow.
+///
+/// The journal is created with `shedlock migrate --journal`.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("the store has no journal")))]
+pub(crate) struct JobsArgs {
+    /// Show only jobs whose name matches this pattern, like 'expire-*'; can be repeated
+    #[arg(long, value_name = "PATTERN", value_parser = values::pattern)]
+    pub(crate) filter: Vec<Pattern>,
+    /// Fit the table into this many columns, instead of the width of the terminal
+    #[arg(long, value_name = "COLUMNS", value_parser = values::width, allow_hyphen_values = true)]
+    pub(crate) width: Option<usize>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Show the past runs of a job, the latest first
+///
+/// Prints when each run started (in UTC), how it ended, and how long it took. OUTCOME is
+/// `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`, `cancelled` (it was
+/// interrupted), `died` (its process ended without unlocking), `running`, or `end not recorded`.
+///
+/// The journal keeps 1,000 runs of each job, for 30 days. It is created with
+/// `shedlock migrate --journal`; runs from before are not in it.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or no run of this job")))]
+pub(crate) struct HistoryArgs {
+    /// The job, which is the template of its locks' names ('expire-{tenant}'), or the name of a lock
+    pub(crate) name: String,
+    /// Show at most this many runs
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "RUNS",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    pub(crate) limit: u32,
+    /// Show only runs that started at or after this time, like 2026-11-21T03:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) since: Option<Timestamp>,
+    /// Show only runs that failed, were lost, panicked or died
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Fit the table into this many columns, instead of the width of the terminal
+    #[arg(long, value_name = "COLUMNS", value_parser = values::width, allow_hyphen_values = true)]
+    pub(crate) width: Option<usize>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}

@@ -1,0 +1,198 @@
+//! The journal: what `run` writes into it, and `shedlock jobs` and `history`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock::{
+    Clock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings,
+    JournalWriter, LockName, LockProvider, RunEnd, RunOutcome, RunRecord, RunState, RunsRequest,
+    SystemClock,
+};
+
+use crate::args::{HistoryArgs, JobsArgs, RunArgs};
+use crate::exit::{ABSENT, Failure};
+use crate::output;
+use crate::store::Store;
+use crate::terminal::Terminal;
+
+/// How long a command that has ended waits for the journal.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The largest page of runs.
+const PAGE: usize = 1_000;
+
+/// The writer for a `run`, if its store can keep a journal. Without a journal in the store, it does
+/// nothing.
+pub(crate) fn writer(provider: &Arc<dyn LockProvider>) -> Option<JournalWriter> {
+    let settings = JournalSettings::new().optional();
+    let journal = provider.journal()?;
+    Some(JournalWriter::with_settings(journal, settings))
+}
+
+/// The job of a `run` with a schedule.
+pub(crate) fn registration(args: &RunArgs) -> Option<JobRegistration> {
+    let schedule = args.schedule().ok()??;
+    let text = args.schedule.clone();
+    let text = text.unwrap_or_else(|| schedule.to_string());
+    let at_most = args.lock_at_most_for.unwrap_or_default();
+    let longest = at_most.max(args.max_run_time.unwrap_or_default());
+    let next = move |after| schedule.next_after(after).map(shedlock::Slot::instant);
+    let mut registration = JobRegistration::new(&args.name, text, next)
+        .lock_at_most_for(at_most)
+        .allowance(longest + super::run::tolerance(args));
+    if args.every.is_none() {
+        registration = registration.zone(args.zone.as_deref().unwrap_or("UTC"));
+    }
+    Some(registration)
+}
+
+/// Waits until the end of the run is written.
+pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: Terminal) {
+    let Some(writer) = writer else { return };
+    let left = writer.flush(FLUSH).await;
+    if left > 0 {
+        terminal.notice(&format!(
+            "{name}: the journal did not reply within {}: how this run ended is not recorded",
+            output::duration(FLUSH)
+        ));
+    }
+}
+
+/// Prints the jobs.
+pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let Some(journal) = journal(&store, args.store.option(), terminal).await? else {
+        return Ok(ExitCode::from(ABSENT));
+    };
+    let mut jobs: Vec<JobRecord> = Vec::new();
+    let mut request = JobsRequest::new().with_limit(PAGE);
+    loop {
+        let page = journal.jobs(&request).await?;
+        let Some(last) = page.last() else { break };
+        request = request.with_after(&last.job);
+        jobs.extend(page);
+    }
+    let is_wanted = |job: &JobRecord| args.filter.iter().any(|filter| filter.matches(&job.job));
+    jobs.retain(|job| args.filter.is_empty() || is_wanted(job));
+    let width = args.width.or_else(|| terminal.width());
+    let now = SystemClock.system_time();
+    let kind = store.provider().store();
+    terminal.print(&output::jobs(kind, &jobs, now, width, args.output.format))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the runs of a job.
+pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let Some(journal) = journal(&store, args.store.option(), terminal).await? else {
+        return Ok(ExitCode::from(ABSENT));
+    };
+    let of_job = RunsRequest::new().with_job(&args.name);
+    let mut runs = matching(&*journal, &of_job, args).await?;
+    if runs.is_empty() {
+        let of_name = RunsRequest::new().with_name(&args.name);
+        runs = matching(&*journal, &of_name, args).await?;
+    }
+    let mut rows = Vec::new();
+    for run in runs {
+        let state = state(&run, &**store.provider(), &*journal).await?;
+        rows.push((run, state));
+    }
+    let width = args.width.or_else(|| terminal.width());
+    let kind = store.provider().store();
+    terminal.print(&output::history(kind, &rows, width, args.output.format))?;
+    if rows.is_empty() {
+        let which = if args.failed || args.since.is_some() {
+            "matching run"
+        } else {
+            "run"
+        };
+        terminal.error(&format!(
+            "no {which} of {:?} in the journal of {}; to see all jobs, run `shedlock jobs{}`",
+            args.name,
+            store.place(),
+            args.store.option()
+        ));
+        return Ok(ExitCode::from(ABSENT));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The latest runs that the options select.
+async fn matching(
+    journal: &dyn Journal,
+    request: &RunsRequest,
+    args: &HistoryArgs,
+) -> Result<Vec<RunRecord>, Failure> {
+    let limit = usize::try_from(args.limit).unwrap_or(PAGE);
+    let mut request = request.clone().with_limit(limit.min(PAGE));
+    if let Some(since) = args.since {
+        request = request.with_since(since.into());
+    }
+    let mut runs = Vec::new();
+    while runs.len() < limit {
+        let page = journal.runs(&request).await?;
+        let Some(last) = page.last() else { break };
+        request = request.with_before(last.id.clone());
+        let has_failed =
+            |run: &RunRecord| run.end.as_ref().is_none_or(|end| end.outcome.is_failure());
+        runs.extend(
+            page.into_iter()
+                .filter(|run| !args.failed || has_failed(run)),
+        );
+    }
+    runs.truncate(limit);
+    Ok(runs)
+}
+
+/// What is known about a run. A run that is seen to have died is recorded so, because its lock's
+/// record will not show it any more once another owner has the lock.
+async fn state(
+    run: &RunRecord,
+    provider: &dyn LockProvider,
+    journal: &dyn Journal,
+) -> Result<RunState, Failure> {
+    if run.end.is_some() {
+        return Ok(run.state(None));
+    }
+    let record = match LockName::new(&run.name) {
+        Ok(name) => provider.inspect(&name).await?,
+        Err(_) => None,
+    };
+    let state = run.state(record.as_ref());
+    if state == RunState::Died {
+        let until = record.and_then(|record| record.locked_until);
+        let lasted = until.and_then(|until| until.duration_since(run.started).ok());
+        let mut run = run.clone();
+        run.end = Some(RunEnd::new(
+            lasted.unwrap_or_default(),
+            RunOutcome::Died,
+            None,
+        ));
+        // A user who may only read sees it too.
+        let _ = journal.record(&[JournalEntry::run(run, None)]).await;
+    }
+    Ok(state)
+}
+
+/// The journal of the store. Reports if there is none.
+async fn journal(
+    store: &Store,
+    option: &str,
+    terminal: Terminal,
+) -> Result<Option<Arc<dyn Journal>>, Failure> {
+    let kind = store.provider().store();
+    let Some(journal) = store.provider().journal() else {
+        terminal.error(&format!("a store of kind {kind} cannot keep a journal yet"));
+        return Ok(None);
+    };
+    if journal.version().await?.is_some() {
+        return Ok(Some(journal));
+    }
+    terminal.error(&format!(
+        "no journal in {}; to create one, run `shedlock migrate --journal{option}`",
+        store.place()
+    ));
+    Ok(None)
+}
