@@ -10,6 +10,7 @@ mod memory;
 mod query;
 mod registration;
 mod run;
+mod settings;
 mod writer;
 
 use std::fmt;
@@ -21,7 +22,8 @@ pub use memory::MemoryJournal;
 pub use query::{AuditRequest, JobsRequest, RunsRequest};
 pub use registration::JobRegistration;
 pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
-pub use writer::{ErrorText, JournalSettings, JournalWriter, Retention};
+pub use settings::{ErrorText, JournalSettings, Retention};
+pub use writer::JournalWriter;
 
 use crate::{BoxFuture, Error, Migration};
 

@@ -8,10 +8,9 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
 use super::{
-    AuditRecord, JobRegistration, Journal, JournalEntry, RunEnd, RunId, RunOutcome, RunRecord,
+    AuditRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
+    RunOutcome, RunRecord,
 };
-use crate::clock::{Clock, SystemClock};
-use crate::redact::redact;
 use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
 
 /// Records the runs of an executor in a journal. Pass it to
@@ -44,42 +43,6 @@ use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
 /// ```
 #[derive(Clone)]
 pub struct JournalWriter(Arc<Shared>);
-
-/// What a [`JournalWriter`] keeps, and how much it may have in its queue.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct JournalSettings {
-    retention: Retention,
-    errors: ErrorText,
-    queue: usize,
-    is_optional: bool,
-    clock: Arc<dyn Clock>,
-}
-
-/// How much a journal keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Retention {
-    /// The most runs of one job. Default: 1,000.
-    pub runs_per_job: usize,
-    /// How long a run is kept. Default: 30 days.
-    pub max_age: Duration,
-    /// How long an audit record is kept. Default: 365 days.
-    pub max_audit_age: Duration,
-}
-
-/// How much of a run's error is recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorText {
-    /// Its text, without the passwords of URLs.
-    #[default]
-    Full,
-    /// Its first line up to the first colon, which names the failure in most errors.
-    Kind,
-    /// Nothing.
-    None,
-}
 
 struct Shared {
     journal: Arc<dyn Journal>,
@@ -124,72 +87,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How often entries that the journal refuses, although it can be reached, are tried.
 const TRIES: u32 = 3;
-
-impl Default for Retention {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(86_400);
-        Self {
-            runs_per_job: 1_000,
-            max_age: 30 * DAY,
-            max_audit_age: 365 * DAY,
-        }
-    }
-}
-
-impl Default for JournalSettings {
-    fn default() -> Self {
-        Self {
-            retention: Retention::default(),
-            errors: ErrorText::default(),
-            queue: 1_024,
-            is_optional: false,
-            clock: Arc::new(SystemClock),
-        }
-    }
-}
-
-impl JournalSettings {
-    /// Returns the defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the most runs of one job. Default: 1,000.
-    pub fn runs_per_job(mut self, runs: usize) -> Self {
-        self.retention.runs_per_job = runs.max(1);
-        self
-    }
-
-    /// Sets how long a run is kept. Default: 30 days.
-    pub fn max_age(mut self, age: Duration) -> Self {
-        self.retention.max_age = age;
-        self
-    }
-
-    /// Sets how much of an error is recorded. Default: all of it.
-    pub fn errors(mut self, errors: ErrorText) -> Self {
-        self.errors = errors;
-        self
-    }
-
-    /// Sets how many entries may wait. Default: 1,024.
-    pub fn queue(mut self, entries: usize) -> Self {
-        self.queue = entries.max(1);
-        self
-    }
-
-    /// Records nothing if there is no journal in the store, instead of warning about it.
-    pub fn optional(mut self) -> Self {
-        self.is_optional = true;
-        self
-    }
-
-    /// Replaces the clock, for tests.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-}
 
 impl JournalWriter {
     /// Creates a writer with the default settings.
@@ -299,33 +196,6 @@ impl Listener for JournalWriter {
             _ => {}
         }
     }
-}
-
-impl JournalSettings {
-    /// Returns the text that is recorded for this end.
-    fn error(&self, end: TaskEnd<'_>) -> Option<String> {
-        let text = match end {
-            TaskEnd::Failed { error } => error.to_owned(),
-            TaskEnd::Panicked { message } => message.to_owned(),
-            TaskEnd::Lost { reason } => reason.to_string(),
-            TaskEnd::Succeeded | TaskEnd::Cancelled => return None,
-        };
-        let text = match self.errors {
-            ErrorText::Full => &*text,
-            ErrorText::Kind => text.split([':', '\n']).next().unwrap_or_default(),
-            ErrorText::None => return None,
-        };
-        Some(cut(&redact(text)).to_owned()).filter(|text| !text.is_empty())
-    }
-}
-
-/// Returns the first bytes of a text, at most [`RunEnd::LONGEST_ERROR`].
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(RunEnd::LONGEST_ERROR);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].trim_end()
 }
 
 impl State {
