@@ -169,6 +169,11 @@ impl Job {
     }
 
     /// Returns true if the slots of this job are open until they are done, and run in order.
+    /// Returns how long after its slot a run may start before its job counts as late.
+    pub(crate) fn longest_delay(&self) -> Duration {
+        self.late.expected().saturating_add(self.jitter)
+    }
+
     pub(crate) fn runs_in_order(&self) -> bool {
         self.config.get_completion().retries().is_some()
     }

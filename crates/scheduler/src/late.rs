@@ -41,6 +41,12 @@ impl LatePolicy {
         }
     }
 
+    /// Returns the lateness that is expected at most. A job without a limit is expected to start
+    /// within a minute.
+    pub(crate) fn expected(self) -> Duration {
+        self.limit().unwrap_or(Slot::DEFAULT_TOLERANCE)
+    }
+
     /// Returns true if a run of this slot may still start at `now`.
     pub(crate) fn allows(self, slot: Slot, now: std::time::SystemTime, jitter: Duration) -> bool {
         let late = now.duration_since(slot.instant()).unwrap_or_default();

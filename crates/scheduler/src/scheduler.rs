@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock};
+use shedlock_core::{Clock, Error, ErrorKind, Executor, JobRegistration, Slot, SystemClock};
 use tokio::sync::mpsc;
 
 use crate::driver::{Driver, Shared};
@@ -96,6 +96,7 @@ impl Scheduler {
             Error::new(ErrorKind::WrongContext, "a scheduler needs a tokio runtime")
                 .with_source(error)
         })?;
+        self.register();
         let (sender, commands) = mpsc::unbounded_channel();
         let fate = Arc::new(Fate::default());
         let shared = Shared {
@@ -108,6 +109,31 @@ impl Scheduler {
         let driver = Driver::new(shared, self.jobs, commands, fate.clone())?;
         runtime.spawn(driver.run());
         Ok(Handle::new(sender, fate))
+    }
+
+    /// Registers the jobs that have slots in the executor's journal, so that a job that never
+    /// succeeds becomes overdue.
+    fn register(&self) {
+        let Some(journal) = self.executor.get_journal() else {
+            return;
+        };
+        for job in self
+            .jobs
+            .iter()
+            .filter(|job| job.schedule.delay().is_none())
+        {
+            let schedule = job.schedule.clone();
+            let text = schedule.to_string();
+            let next = move |after| schedule.next_after(after).map(Slot::instant);
+            let mut registration = JobRegistration::new(job.config.get_job(), text, next);
+            let mut longest = job.config.get_max_run_time().unwrap_or_default();
+            let request = job.config.resolve(&[&self.executor.provider().defaults()]);
+            if let Ok(request) = request {
+                longest = longest.max(request.lock_at_most_for());
+                registration = registration.lock_at_most_for(request.lock_at_most_for());
+            }
+            journal.register(registration.allowance(longest + job.longest_delay()));
+        }
     }
 
     fn check(&mut self) -> Result<(), Error> {
