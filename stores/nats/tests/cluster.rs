@@ -7,9 +7,10 @@ mod common;
 use std::time::Duration;
 
 use common::cluster::Cluster;
-use common::{MINUTE, give_back, pause, request, take};
+use common::{MINUTE, pause, request};
 use shedlock_core::{
-    Attempt, AttemptRequest, ExtendRequest, Extension, Failover, Lease, LockProvider,
+    Attempt, AttemptRequest, Error, ExtendRequest, Extension, Failover, Lease, LockProvider,
+    Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
 
@@ -39,7 +40,7 @@ async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
     let others: Vec<_> = (0..3).filter(|i| *i != leader).collect();
     let provider = NatsProvider::connect(&cluster.url(&others, options)).await;
     let provider = provider.unwrap();
-    let lease = take(&provider, "held").await;
+    let lease = taken(&provider, request("held")).await;
     cluster.servers[leader].signal("STOP");
     let lease = still_held(&provider, &lease).await;
     let next = taken(&provider, request("next")).await;
@@ -50,8 +51,8 @@ async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
         .unwrap();
     let other = asked(&own, request("next")).await;
     assert!(matches!(other, Attempt::Skipped(_)), "{other:?}");
-    give_back(&provider, &next).await;
-    give_back(&provider, &lease).await;
+    given_back(&provider, &next).await;
+    given_back(&provider, &lease).await;
 }
 
 async fn a_server_stops(cluster: &Cluster, provider: &NatsProvider) {
@@ -60,21 +61,21 @@ async fn a_server_stops(cluster: &Cluster, provider: &NatsProvider) {
     cluster.servers[leader].stop();
     let lease = still_held(provider, &lease).await;
     let next = taken(provider, request("next")).await;
-    give_back(provider, &next).await;
-    give_back(provider, &lease).await;
+    given_back(provider, &next).await;
+    given_back(provider, &lease).await;
 }
 
 /// Checks the lease with another owner's attempt, and with its holder's extension.
 async fn still_held(provider: &NatsProvider, lease: &Lease) -> Lease {
     let other = asked(provider, request(lease.name().as_str())).await;
     let Attempt::Skipped(skip) = other else {
-        panic!("a majority knows the lease: {other:?}");
+        panic!("a majority has the lease: {other:?}");
     };
     assert_eq!(skip.owner.as_deref(), Some(lease.owner().as_str()));
     let longer = ExtendRequest::new(2 * MINUTE);
-    match provider.extend(lease, &longer).await.unwrap() {
+    match repeated(async || provider.extend(lease, &longer).await).await {
         Extension::Extended(lease) => lease,
-        other => panic!("a majority knows the lease: {other:?}"),
+        other => panic!("a majority has the lease: {other:?}"),
     }
 }
 
@@ -83,12 +84,24 @@ async fn taken(provider: &NatsProvider, request: AttemptRequest) -> Lease {
     attempt.acquired().expect("the lock should be free")
 }
 
-/// Repeats an attempt as the runtime does: with the same owner, while the errors are retryable.
+/// Repeats an attempt with the same owner, as the runtime does.
 async fn asked(provider: &NatsProvider, request: AttemptRequest) -> Attempt {
+    repeated(async || provider.attempt(&request).await).await
+}
+
+async fn given_back(provider: &NatsProvider, lease: &Lease) {
+    let request = UnlockRequest::new();
+    let unlocked = repeated(async || provider.unlock(lease, &request).await).await;
+    assert_eq!(unlocked, Unlock::Unlocked);
+}
+
+/// Repeats a call while its errors are retryable: a new leader may be elected at any time after a server has stopped or
+/// has been resumed.
+async fn repeated<T>(call: impl AsyncFn() -> Result<T, Error>) -> T {
     let mut errors = Vec::new();
     for _ in 0..60 {
-        match provider.attempt(&request).await {
-            Ok(attempt) => return attempt,
+        match call().await {
+            Ok(answer) => return answer,
             Err(error) => {
                 assert!(error.is_retryable(), "{error:?}");
                 errors.push(error);
