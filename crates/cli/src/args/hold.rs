@@ -24,6 +24,7 @@ Exit codes:
   0      the lock was held and released, or was not free (see --skip-exit-code)
   2      the command line, a variable or the configuration file is wrong
   69     the store failed, or the lock could not be released
+  70     shedlock failed, or could not write its output
   75     the lease was lost: the lock was freed by force, or could not be extended in time
   128+N  signal N ended this program before it had the lock
 
