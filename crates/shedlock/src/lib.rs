@@ -86,20 +86,20 @@
 //! are none, a missing `lock_at_most_for` is an error, and `lock_at_least_for` is zero.
 //!
 //! By default an async task is not polled past the end of its lease, the time for which the lock was
-//! granted. A local deadline, counted from before the lock was requested, passes before the lease ends in the store, and the task's future is then
-//! dropped. A blocking task cannot be dropped; it can check [`CurrentLock::is_lost`], or register a
-//! callback with [`CurrentLock::on_lost`]. If you cannot predict how long a task takes, turn on
-//! [`LockConfig::keep_alive`]. The task's lease is then extended while the task runs, and
-//! `lock_at_most_for` only bounds how long the lock outlives a process that dies.
+//! granted. A local deadline, counted from before the lock was requested, passes before the lease ends in
+//! the store, and the task's future is then dropped. A blocking task cannot be dropped; it can check
+//! [`CurrentLock::is_lost`], or register a callback with [`CurrentLock::on_lost`]. If you cannot predict
+//! how long a task takes, turn on [`LockConfig::keep_alive`]. The task's lease is then extended while the
+//! task runs, and `lock_at_most_for` only bounds how long the lock outlives a process that dies.
 //!
 //! # How a call can end
 //!
 //! - **Executed**: the task ran under the lock. Its value is never discarded, even if releasing the
 //!   lock failed; [`Release`] reports that.
 //! - **Skipped**: another owner holds the lock, an operator has paused it, `lock_at_least_for` still keeps
-//!   it taken, or the run's [slot](#slots) is taken or cannot run now. The call never returns an error for this. The [`Skip`]
-//!   reports who holds the lock and until when, if the store records it. (Two reasons that need an
-//!   operator, `SlotGivenUp` and `LastSlotAhead`, are logged at error level.)
+//!   it taken, or the run's [slot](#slots) is taken or cannot run now. The call never returns an error for
+//!   this. The [`Skip`] reports who holds the lock and until when, if the store records it. (Two reasons
+//!   that need an operator, `SlotGivenUp` and `LastSlotAhead`, are logged at error level.)
 //! - **Lost**: the lease ended, or may have ended, before the task did, or the task exceeded its
 //!   [`max_run_time`](LockConfig::max_run_time), if you set one. If the task still ran to its end, its
 //!   value is returned.
@@ -109,17 +109,17 @@
 //! The attribute maps these to the function's return type; see [`scheduler_lock`]. If that type cannot carry
 //! an error, as with `()`, a store failure and a lost lease are only logged, at error level.
 //!
-//! If the reply to an attempt is lost on the network, the executor sends the request again under
-//! the same owner (the ID of this acquisition), so a broken connection does not leave a lock taken.
-//! But the first request may still be in flight. If it arrives after the repeated one was refused, or
-//! after the task has ended, it may take the lock, and with it the slot, although no task runs under
-//! that lock. The store refuses the request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent. Once that time has passed, the
-//! executor gives back whatever the request took by arriving earlier. If the store answers the
-//! repeated request, all this takes about two timeouts (20 s) at most. If the store stays
-//! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its
-//! slot is then used up without a run, unless it [must not be lost](_documentation::not_lost). A
-//! short-lived program should await [`Executor::settled`] before it exits; `shedlock run` does. (With the
-//! attribute, create the executor yourself, and pass a clone of it to [`set_global_executor`].)
+//! If the reply to an attempt is lost on the network, the executor sends the request again under the same
+//! owner (the ID of this acquisition), so a broken connection does not leave a lock taken. But the first
+//! request may still be in flight. If it arrives after the repeated one was refused, or after the task has
+//! ended, it may take the lock, and with it the slot, although no task runs under that lock. The store
+//! refuses the request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent. Once
+//! that time has passed, the executor gives back whatever the request took by arriving earlier. If the
+//! store answers the repeated request, all this takes about two timeouts (20 s) at most. If the store stays
+//! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is
+//! then used up without a run, unless it [must not be lost](_documentation::not_lost). A short-lived
+//! program should await [`Executor::settled`] before it exits; `shedlock run` does. (With the attribute,
+//! create the executor yourself, and pass a clone of it to [`set_global_executor`].)
 //!
 //! The lock is released when the task ends, fails, panics or is dropped. If the future is dropped before it
 //! completes, the release happens in the background, on the async runtime in which it was dropped. If it is
