@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The rows of every profile, in this order, and their titles in the table.
-const ROWS: [(&str, &str); 21] = [
+const ROWS: [(&str, &str); 22] = [
     (
         "law01",
         "**1** leases of one name never overlap; judged by the clock of",
@@ -53,6 +53,7 @@ const ROWS: [(&str, &str); 21] = [
     ("extend", "leases can be extended"),
     ("list", "locks can be listed"),
     ("pause", "locks can be paused by an operator"),
+    ("prune", "records of idle locks can be removed"),
     ("longest", "longest `lock_at_most_for`"),
     ("durable", "locks survive a crash of the store"),
     ("hosts", "works across hosts"),

@@ -14,7 +14,7 @@ use crate::store;
 use crate::terminal::Terminal;
 
 /// Commands with settings, each with the least that its command line needs.
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &["run", "--name", "x", "--", "x"],
     &["hold", "x"],
     &["extend", "x", "--for", "1m"],
@@ -26,6 +26,7 @@ const COMMANDS: [&[&str]; 13] = [
     &["resume", "x"],
     &["unlock", "x", "--force"],
     &["slot", "reset", "x"],
+    &["prune", "--idle-for", "90d"],
     &["doctor"],
     &["migrate"],
 ];

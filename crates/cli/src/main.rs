@@ -20,6 +20,7 @@ mod journal;
 mod list;
 mod output;
 mod pause;
+mod prune;
 mod run;
 mod settings;
 mod signals;
@@ -104,6 +105,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Slot(args) => match &args.command {
                 SlotCommand::Reset(args) => slot::reset(args, terminal).await,
             },
+            Command::Prune(args) => prune::prune(args, terminal).await,
             Command::Doctor(args) => doctor::doctor(args, terminal).await,
             Command::Migrate(args) => inspect::migrate(args, terminal).await,
             Command::Config(args) => config::config(args, terminal),

@@ -158,9 +158,19 @@ fn warn_of_shedlock(store: &Store, before: Option<&LockRecord>, terminal: Termin
 /// The names and patterns that were typed.
 struct Names(Vec<Typed>);
 
-enum Typed {
+pub(crate) enum Typed {
     Name(LockName),
     Pattern(Pattern),
+}
+
+impl Typed {
+    pub(crate) fn read(text: &str) -> Result<Self, Failure> {
+        if !text.contains(['*', '?', '[']) {
+            return Ok(Self::Name(LockName::new(text)?));
+        }
+        let wrong = |why| Failure::usage(format!("{text:?} is not a pattern: {why}"));
+        pattern(text).map(Self::Pattern).map_err(wrong)
+    }
 }
 
 /// The locks that they stand for.
@@ -176,18 +186,8 @@ impl Names {
             let everything = Pattern::new("*").expect("a star is a pattern");
             return Ok(Self(vec![Typed::Pattern(everything)]));
         }
-        let read = |text: &String| {
-            if !text.contains(['*', '?', '[']) {
-                return Ok(Typed::Name(LockName::new(text)?));
-            }
-            let wrong = |why| Failure::usage(format!("{text:?} is not a pattern: {why}"));
-            pattern(text).map(Typed::Pattern).map_err(wrong)
-        };
-        args.names
-            .iter()
-            .map(read)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let typed = args.names.iter().map(|text| Typed::read(text));
+        typed.collect::<Result<_, _>>().map(Self)
     }
 
     async fn find(

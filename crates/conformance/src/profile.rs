@@ -149,6 +149,7 @@ impl StoreProfile {
             ("extend", yes(capabilities.extend)),
             ("list", yes(capabilities.list)),
             ("pause", yes(capabilities.pause)),
+            ("prune", yes(capabilities.prune)),
             (
                 "longest",
                 longest_lock(capabilities.longest_lock_at_most_for),

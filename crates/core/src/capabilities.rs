@@ -36,6 +36,8 @@ pub struct Capabilities {
     pub list: bool,
     /// Whether an operator can pause locks.
     pub pause: bool,
+    /// Whether records that are no longer used can be removed.
+    pub prune: bool,
     /// How much later than requested the lock may become free: the time resolution of the store.
     pub granularity: Duration,
     /// The longest `lock_at_most_for` that the store can express.
@@ -106,6 +108,7 @@ impl Capabilities {
             names_holder: true,
             list: true,
             pause: true,
+            prune: true,
             granularity: Duration::ZERO,
             longest_lock_at_most_for: Duration::MAX,
             longest_call: Duration::from_secs(10),

@@ -31,6 +31,7 @@ mod outcome;
 mod owner;
 mod pause;
 mod provider;
+mod prune;
 mod record;
 mod redact;
 mod request;
@@ -82,6 +83,7 @@ pub use outcome::Outcome;
 pub use owner::Owner;
 pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};
 pub use provider::LockProvider;
+pub use prune::{KeepReason, PruneRequest, Pruned};
 pub use record::{LockRecord, LockState, listed};
 #[doc(hidden)]
 pub use redact::redact;

@@ -12,8 +12,8 @@ use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
     LockName, LockProvider, LockRecord, LockState, Migration, Owner, PauseRequest, Paused,
-    ProviderIdentity, ResetSlotRequest, ResumeRequest, Resumed, Skip, Slot, SlotEnd, SlotReset,
-    SlotState, Unlock, UnlockRequest,
+    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Skip, Slot,
+    SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
 
 /// Implements the whole contract over a map in memory.
@@ -323,6 +323,21 @@ impl MemoryProvider {
         Ok(Resumed::Resumed(before))
     }
 
+    fn try_prune(&self, request: &PruneRequest) -> Result<Pruned, Error> {
+        request.validate()?;
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let Some(record) = records.get(request.name()) else {
+            return Ok(Pruned::NoRecord);
+        };
+        let before = record.as_record(request.name(), now);
+        if let Some(reason) = request.refusal(&before, now) {
+            return Ok(Pruned::kept(before, reason));
+        }
+        records.remove(request.name());
+        Ok(Pruned::Removed(before))
+    }
+
     fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
         let now = self.clock.system_time();
         let start = request.after().map_or(Bound::Unbounded, Bound::Excluded);
@@ -527,6 +542,10 @@ impl LockProvider for MemoryProvider {
 
     fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
         Box::pin(async move { self.try_resume(request).map_err(|e| self.context(e)) })
+    }
+
+    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
+        Box::pin(async move { self.try_prune(request).map_err(|e| self.context(e)) })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
-    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
-    Resumed, SlotReset, Unlock, UnlockRequest,
+    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
+    ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
@@ -123,6 +123,17 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Ends the pause of a lock. For operators.
     fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
         Box::pin(async move { Err(unsupported(PAUSES, request.name(), self.store())) })
+    }
+
+    /// Removes the record of a lock that has been idle for a time, together with everything that the
+    /// store keeps beside it. For operators.
+    ///
+    /// The rules of [`PruneRequest::refusal`] decide which record may be removed. The write takes
+    /// effect only if the record has not changed since it was read. Afterwards the lock is like one
+    /// that was never taken.
+    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
+        let what = "removing records";
+        Box::pin(async move { Err(unsupported(what, request.name(), self.store())) })
     }
 
     /// Checks that the store is reachable and set up as this provider needs it. Afterwards

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, LockRecord, LockState, Owner,
-    PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SlotState,
+    PauseRequest, Paused, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Slot,
+    SlotReset, SlotState,
 };
 
 use crate::cas::after;
@@ -166,6 +167,25 @@ pub(crate) async fn resume<S: Store>(store: &S, request: &ResumeRequest) -> Resu
             Changed::Done => return Ok(Resumed::Resumed(seen.record)),
             Changed::Raced => {}
             Changed::Overtaken => return Err(overtaken("a resumption")),
+        }
+    }
+    Err(contended())
+}
+
+pub(crate) async fn prune<S: Store>(store: &S, request: &PruneRequest) -> Result<Pruned> {
+    let name = request.name();
+    request.validate()?;
+    store.check_name(name)?;
+    for _ in 0..ROUNDS {
+        let Some(seen) = store.look(name).await? else {
+            return Ok(Pruned::NoRecord);
+        };
+        if let Some(reason) = request.refusal(&seen.record, now(store, &seen)) {
+            return Ok(Pruned::kept(seen.record, reason));
+        }
+        // A removal that may have happened needs no error: the next look shows what is there now.
+        if store.remove(name, &seen).await? == Changed::Done {
+            return Ok(Pruned::Removed(seen.record));
         }
     }
     Err(contended())

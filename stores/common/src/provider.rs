@@ -9,8 +9,9 @@ use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest,
-    ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest, answered_within,
+    LockProvider, LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, PruneRequest,
+    Pruned, ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
+    answered_within,
 };
 
 use crate::diagnose;
@@ -181,6 +182,11 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed>> {
         let resumption = operator::resume(&*self.store, request);
         Box::pin(self.call(request.name(), OutcomeUnknown, resumption))
+    }
+
+    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned>> {
+        let prune = operator::prune(&*self.store, request);
+        Box::pin(self.call(request.name(), OutcomeUnknown, prune))
     }
 
     fn check(&self) -> BoxFuture<'_, Result<()>> {

@@ -28,14 +28,14 @@ pub(crate) const PROBE: &str = "check";
 /// - [`check_name`](Self::check_name) and [`check_duration`](Self::check_duration) have already accepted names and
 ///   durations.
 /// - [`end`](Self::end) is both an unlock and, unless [`withdraw`](Self::withdraw) is overridden, a withdrawal.
-/// - The operations of operators (forced unlocks, slot resets, pauses) are implemented once, on [`look`](Self::look) and
-///   one conditional write, [`change`](Self::change).
+/// - The operations of operators (forced unlocks, slot resets, pauses, removals) are implemented once, on
+///   [`look`](Self::look) and two conditional writes, [`change`](Self::change) and [`remove`](Self::remove).
 ///
 /// A store that keeps records with versions has less to implement: see [`VersionedStore`](crate::VersionedStore).
 ///
 /// Write the methods as `async fn`.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// The state of a record when it was read: the condition of [`change`](Self::change).
+    /// The state of a record when it was read: the condition of [`change`](Self::change) and [`remove`](Self::remove).
     type Version: Send + Sync;
 
     /// The store's short name for messages: "etcd".
@@ -99,6 +99,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         name: &LockName,
         seen: &Seen<Self::Version>,
         change: &Change<'_>,
+    ) -> impl Future<Output = Result<Changed>> + Send;
+
+    /// Removes the record of a free lock and everything beside it, if nothing of it has changed since it was read.
+    /// Copies of requests that were sent before must find no more than they would after a deletion by hand.
+    fn remove(
+        &self,
+        name: &LockName,
+        seen: &Seen<Self::Version>,
     ) -> impl Future<Output = Result<Changed>> + Send;
 
     /// As [`LockProvider::inspect`](shedlock_core::LockProvider::inspect). Unless overridden, it returns the record

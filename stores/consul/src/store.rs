@@ -146,6 +146,13 @@ impl VersionedStore for ConsulStore {
         }
     }
 
+    async fn remove(&self, name: &LockName, before: &u64) -> Result<bool> {
+        let key = format!("{}{name}", self.key_prefix);
+        let delete = json!({"Verb": "delete-cas", "Key": key, "Index": before});
+        let deleted = self.ask(delete, "index is stale", OutcomeUnknown).await?;
+        Ok(deleted.is_some())
+    }
+
     /// Reads all keys each time: Consul cannot start a list at a key.
     async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<u64>> {
         let tree = json!({"Verb": "get-tree", "Key": self.key_prefix});

@@ -308,6 +308,10 @@ impl Store for EtcdStore {
         Ok(changed)
     }
 
+    async fn remove(&self, name: &LockName, seen: &Seen<Found>) -> Result<Changed> {
+        self.remove_record(name, &seen.version).await
+    }
+
     /// For a lock that ShedLock holds, adds the end that the store reports, in seconds.
     async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
         let Some(seen) = self.look(name).await? else {

@@ -71,6 +71,32 @@ impl EtcdStore {
         answer
     }
 
+    /// Removes the companion record of a lock whose own key does not exist, if neither key has changed since they were
+    /// read.
+    pub(crate) async fn remove_record(&self, name: &LockName, before: &Found) -> Result<Changed> {
+        let keys = self.keys.of(name);
+        let [lock, companion] = keys.each_ref().map(String::as_str);
+        let [lock_revision, kept_revision] = before.revisions();
+        let stands = |key, at| Compare::mod_revision(key, CompareOp::Equal, at);
+        let txn = Txn::new()
+            .when([
+                stands(lock, lock_revision),
+                stands(companion, kept_revision),
+            ])
+            .and_then([TxnOp::delete(companion, None)]);
+        match self.send(OutcomeUnknown, txn).await {
+            Ok(answer) => Ok(Changed::done(answer.succeeded())),
+            Err(error) if error.is_outcome_unknown() => match self.find(name).await {
+                Ok(now) if now.kept.is_none() => Ok(Changed::Done),
+                // The removal may still arrive.
+                Ok(now) if now.revisions() == before.revisions() => Err(error),
+                Ok(_) => Ok(Changed::Overtaken),
+                Err(_) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends a transaction. `lost` is the kind of the error if its reply is lost.
     pub(crate) async fn send(&self, lost: ErrorKind, txn: Txn) -> Result<TxnResponse> {
         let ask = |it: Arc<Client>| {

@@ -56,7 +56,14 @@ impl MongoStore {
         query: Document,
         update: Vec<Document>,
     ) -> Result<Option<Document>> {
-        self.find_and_modify(query, update, false).await
+        let update = doc! { "update": update, "new": true };
+        self.find_and_modify(query, update).await
+    }
+
+    /// Removes the document that matches. Returns false if none matches.
+    pub(crate) async fn delete(&self, query: Document) -> Result<bool> {
+        let removed = self.find_and_modify(query, doc! { "remove": true });
+        Ok(removed.await?.is_some())
     }
 
     /// Creates the document of this name, as a free lock. Never changes an existing one. Returns false if a race to
@@ -71,8 +78,9 @@ impl MongoStore {
             _ => FREE_FOR,
         };
         let update = creation(self.now(), free_for);
+        let update = doc! { "update": update, "new": true, "upsert": true };
         let sent = self.clock().now();
-        let made = self.find_and_modify(query, update, true).await?;
+        let made = self.find_and_modify(query, update).await?;
         if let Some(Ok(until)) = made.as_ref().map(|made| made.get_datetime(UNTIL)) {
             self.server.observe_reply(instant(*until) + free_for, sent);
         }
@@ -81,20 +89,13 @@ impl MongoStore {
 
     /// Uses the raw command, which the driver does not retry. Names are compared byte for byte, whatever the
     /// collection's collation.
-    async fn find_and_modify(
-        &self,
-        query: Document,
-        update: Vec<Document>,
-        upsert: bool,
-    ) -> Result<Option<Document>> {
+    async fn find_and_modify(&self, query: Document, change: Document) -> Result<Option<Document>> {
         let mut command = doc! {
             "findAndModify": self.place.collection.name(),
             "query": query,
-            "update": update,
-            "new": true,
-            "upsert": upsert,
             "collation": { "locale": "simple" },
         };
+        command.extend(change);
         if let Some(concern) = &self.place.concern {
             command.insert("writeConcern", concern.clone());
         }

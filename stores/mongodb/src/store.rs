@@ -289,6 +289,17 @@ impl Store for MongoStore {
         Ok(Changed::done(written.is_some()))
     }
 
+    async fn remove(&self, name: &LockName, seen: &Seen<String>) -> Result<Changed> {
+        let record = &seen.record;
+        let mut same = owned(name, &seen.version);
+        same.extend(doc! {
+            UNTIL: record.locked_until.map(DateTime::from_system_time),
+            SLOT: record.last_slot.map(Slot::as_micros),
+            "$expr": self.now().is_end("$lte"),
+        });
+        Ok(Changed::done(self.delete(same).await?))
+    }
+
     /// Returns a page of records in the byte order of the names, or in the order of the collection's own collation.
     /// Documents that are not locks are left out, with a warning.
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {

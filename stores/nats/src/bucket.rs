@@ -178,6 +178,16 @@ impl Bucket {
         Ok(Some(written))
     }
 
+    /// Removes the last message of this key, if it still has this sequence. Leaves no marker. Returns false if the key
+    /// has another last message, or none.
+    pub(crate) async fn purge(&self, key: &str, sequence: u64) -> Result<bool> {
+        // Up to, but not including, this sequence. A key keeps only its last message.
+        let question = json!({ "filter": self.subject(key), "seq": sequence.saturating_add(1) });
+        let answer = self.ask("PURGE", question.to_string(), OutcomeUnknown, &[]);
+        let answer = answer.await?.unwrap_or_default();
+        Ok(answer["purged"].as_u64().unwrap_or_default() > 0)
+    }
+
     async fn send_put(&self, put: Put) -> Result<Value> {
         let subject = self.destination(&put.key);
         let request = Request::new().payload(put.data).headers(put.headers);

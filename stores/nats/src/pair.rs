@@ -91,6 +91,29 @@ impl NatsStore {
         }))
     }
 
+    /// Removes both messages, the companion's first: if only that succeeds, the lock is still listed, and the next
+    /// removal finds it.
+    ///
+    /// An attempt writes the companion message before the lock's, each only if its last message is the one that was
+    /// read. So an attempt that writes the companion first prevents the removal, and one that comes after it reads
+    /// again.
+    pub(crate) async fn remove_pair(&self, name: &LockName, before: &Version) -> Result<bool> {
+        let connection = self.bucket.line.nth().await?;
+        if self.comes_again(before) && before.connection != connection {
+            return Ok(false);
+        }
+        let messages = [
+            (key::key_beside(name), before.beside),
+            (key::key(name), before.lock),
+        ];
+        for (key, sequence) in messages {
+            if sequence > 0 && !self.bucket.purge(&key, sequence).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes both keys in one step if the bucket accepts that. Otherwise writes the companion key first, then the
     /// lock. After the first write, only two of our clients can still take the lock: the last one to write the
     /// companion key, or an earlier one whose acquisition the last one has carried over.

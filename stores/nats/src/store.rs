@@ -160,6 +160,10 @@ impl VersionedStore for NatsStore {
         self.write_pair(name, &before, record).await
     }
 
+    async fn remove(&self, name: &LockName, before: &Version) -> Result<bool> {
+        self.remove_pair(name, before).await
+    }
+
     /// Reads all keys, and the messages of the wanted ones.
     async fn list(&self, after: Option<&LockName>, limit: usize) -> Result<Listed<Version>> {
         let keys = self.bucket.keys().await?;

@@ -24,6 +24,8 @@ pub(crate) struct Found {
     /// The slots in the record before the attempt, if the attempt took a slot that may be given back.
     pub(crate) before: Option<String>,
     kept: Kept,
+    /// The record next to the lock's own key as it is stored, if the reply is that of a look.
+    pub(crate) stored: Option<String>,
 }
 
 /// The record next to a lock's own key. It outlasts the key. It has two lines of words, with `-` for unknown values.
@@ -69,6 +71,7 @@ impl Found {
             left,
             before,
             kept: Kept::parse(record)?,
+            stored: (word == "seen").then(|| record.to_owned()),
         })
     }
 

@@ -37,6 +37,7 @@ script!(FINISH, true, "common", "finish");
 script!(FORCE, true, "common", "force");
 script!(INSPECT, false, "common", "answer", "inspect");
 script!(PAUSE, true, "common", "less", "pause", "take", "done");
+script!(REMOVE, true, "remove");
 script!(RESET, true, "reset");
 script!(UNDO, true, "common", "undo");
 

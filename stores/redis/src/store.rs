@@ -124,6 +124,15 @@ impl Builder {
     }
 }
 
+/// What a lock's keys contain.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// The value of the lock's own key, which is different for each acquisition; none if the key does not exist.
+    value: Option<Vec<u8>>,
+    /// The record next to it; empty if there is none.
+    record: String,
+}
+
 impl RedisStore {
     async fn run(
         &self,
@@ -219,8 +228,7 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    /// The value of the lock's own key, which is different for each acquisition.
-    type Version = Option<Vec<u8>>;
+    type Version = Version;
 
     fn name(&self) -> &str {
         "redis"
@@ -307,24 +315,27 @@ impl Store for RedisStore {
         }
     }
 
-    async fn look(&self, name: &LockName) -> Result<Option<Seen<Self::Version>>> {
+    async fn look(&self, name: &LockName) -> Result<Option<Seen<Version>>> {
         let answer = self.run(&scripts::INSPECT, name, &[""; 0], None);
         let (found, _) = answer.await?;
         Ok(found.is_some().then(|| Seen {
             record: found.record(name),
-            version: found.raw,
+            version: Version {
+                value: found.raw,
+                record: found.stored.unwrap_or_default(),
+            },
         }))
     }
 
     async fn change(
         &self,
         name: &LockName,
-        seen: &Seen<Self::Version>,
+        seen: &Seen<Version>,
         change: &Change<'_>,
     ) -> Result<Changed> {
         let none = || "-".to_owned();
         let slot = |slot: Option<Slot>| slot.map_or_else(none, |slot| slot.as_micros().to_string());
-        let value = seen.version.as_deref();
+        let value = seen.version.value.as_deref();
         let last_seen = slot(seen.record.last_slot);
         let slots = change.slots.unwrap_or(seen.record.slots());
         let done = slot(slots.done);
@@ -353,6 +364,11 @@ impl Store for RedisStore {
                 self.run_change(&scripts::PAUSE, name, &arguments).await
             }
         }
+    }
+
+    async fn remove(&self, name: &LockName, seen: &Seen<Version>) -> Result<Changed> {
+        let arguments = [&seen.version.record];
+        self.run_change(&scripts::REMOVE, name, &arguments).await
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {

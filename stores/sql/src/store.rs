@@ -192,6 +192,16 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(Changed::done(reply.affected > 0 || reply.repeated))
     }
 
+    async fn remove(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed> {
+        let stored = &seen.version;
+        let mut values = self.values_of(name, &stored.owner, "");
+        values.until = stored.until;
+        values.previous = stored.last_slot;
+        // After a lost reply, the next look shows whether the first try removed the record.
+        let reply = self.call().run(Step::Remove, &values).await?;
+        Ok(Changed::done(reply.affected > 0))
+    }
+
     /// Uses a statement that a proxy may send to a replica.
     async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
         let row = self

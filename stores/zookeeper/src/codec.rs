@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use shedlock_store::{Found, Reading, Record, Result, conflict};
 use zookeeper_client::Stat;
 
+use crate::path;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) path: String,
@@ -54,6 +56,19 @@ impl Nodes {
         }
         let record = record(lock, beside)?;
         Ok(Reading::found(Found::new(record, self.version())))
+    }
+
+    /// Whether the nodes contain what nodes that lead to others do.
+    pub(crate) fn say_nothing(&self) -> bool {
+        let lock = self.lock.as_ref();
+        let is_free = lock.is_none_or(|it| it.data.is_empty() || it.data == path::FREE.as_bytes());
+        is_free && self.beside.as_ref().is_none_or(|it| it.data.is_empty())
+    }
+
+    /// Whether the nodes say nothing and lead to no others.
+    pub(crate) fn are_unused(&self) -> bool {
+        let mut nodes = self.lock.iter().chain(&self.beside);
+        self.say_nothing() && nodes.all(|node| node.stat.num_children == 0)
     }
 
     pub(crate) fn version(&self) -> Version {

@@ -61,10 +61,7 @@ impl ZooKeeperStore {
 
 /// Whether the node exists only because locks with longer names are below it.
 fn only_leads_on(nodes: &Nodes) -> bool {
-    let lock = nodes.lock.as_ref();
-    let says_nothing = lock.is_none_or(|it| it.data.is_empty() || it.data == path::FREE.as_bytes());
-    let is_alone = nodes.beside.as_ref().is_none_or(|it| it.data.is_empty());
-    leads_on(nodes) && says_nothing && is_alone
+    leads_on(nodes) && nodes.say_nothing()
 }
 
 fn leads_on(nodes: &Nodes) -> bool {

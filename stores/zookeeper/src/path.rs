@@ -61,6 +61,13 @@ impl Paths {
         parents
     }
 
+    /// Returns the paths of the nodes that exist only to lead to those of this name, from the bottom.
+    pub(crate) fn leading_to(&self, name: &LockName) -> Vec<[String; 2]> {
+        let node = node(name);
+        let ends = node.rmatch_indices('/');
+        ends.map(|(end, _)| self.both(&node[..end])).collect()
+    }
+
     pub(crate) fn roots(&self) -> Vec<Parent> {
         let mut roots = way_to(&self.locks);
         roots.push((format!("{}{BESIDE}", self.locks), ""));

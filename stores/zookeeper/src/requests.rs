@@ -127,6 +127,39 @@ impl Session {
         }
     }
 
+    /// Deletes both nodes in one transaction, if both are as expected; returns false otherwise. A node that has others
+    /// below it stays, and gets this data instead.
+    pub(crate) async fn clear(
+        self,
+        nodes: &[(String, &str, Option<Write>); 2],
+    ) -> Result<bool, ClientError> {
+        let nodes = nodes.iter().filter_map(|(path, data, before)| {
+            let before = before.as_ref()?;
+            Some((path, data, before.version, false))
+        });
+        let mut nodes: Vec<_> = nodes.collect();
+        loop {
+            let mut writer = self.client.new_multi_writer();
+            for (path, data, version, leads_on) in &nodes {
+                if *leads_on {
+                    writer.add_set_data(path, data.as_bytes(), Some(*version))?;
+                } else {
+                    writer.add_delete(path, Some(*version))?;
+                }
+            }
+            let (index, source) = match writer.commit().await {
+                Ok(_) => return Ok(true),
+                Err(MultiWriteError::OperationFailed { index, source }) => (index, source),
+                Err(MultiWriteError::RequestFailed { source }) => return Err(source),
+            };
+            match (source, nodes.get_mut(index)) {
+                (ClientError::NoNode | ClientError::BadVersion, _) => return Ok(false),
+                (ClientError::NotEmpty, Some((.., leads_on))) if !*leads_on => *leads_on = true,
+                (source, _) => return Err(source),
+            }
+        }
+    }
+
     /// Creates the missing nodes, from the top, and returns the created ones.
     pub(crate) async fn make(
         self,

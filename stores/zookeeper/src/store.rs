@@ -110,6 +110,33 @@ impl ZooKeeperStore {
         Ok(pairs.collect())
     }
 
+    /// Removes the nodes above those of this name that lead to no other lock any more. A failure does no harm: such
+    /// nodes only take up space.
+    async fn tidy(&self, name: &LockName) {
+        for paths in self.paths.leading_to(name) {
+            let Ok(found) = self.nodes(paths.clone().into()).await else {
+                return;
+            };
+            let Some(nodes) = found.first().filter(|nodes| nodes.are_unused()) else {
+                return;
+            };
+            let version = nodes.version();
+            if !matches!(self.clear(paths, version).await, Ok(true)) {
+                return;
+            }
+        }
+    }
+
+    /// Removes both nodes if they still have this version.
+    async fn clear(&self, [lock, beside]: [String; 2], version: Version) -> Result<bool> {
+        let nodes = [
+            (lock, path::FREE, version.lock),
+            (beside, "", version.beside),
+        ];
+        let ask = |session: Session| session.clear(&nodes);
+        self.sessions.ask(OutcomeUnknown, ask).await
+    }
+
     /// Creates the missing nodes, from the top, and returns the created ones.
     async fn make(&self, parents: &[Parent]) -> Result<Vec<String>> {
         let ask = |session: Session| session.make(parents, &self.acl);
@@ -151,6 +178,14 @@ impl VersionedStore for ZooKeeperStore {
             Committed::Done(version) => Written::Done(version),
             Committed::Raced | Committed::Parentless => Written::Raced,
         })
+    }
+
+    async fn remove(&self, name: &LockName, before: &Version) -> Result<bool> {
+        let is_done = self.clear(self.paths.of(name), *before).await?;
+        if is_done {
+            self.tidy(name).await;
+        }
+        Ok(is_done)
     }
 
     async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<Version>> {

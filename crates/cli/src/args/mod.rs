@@ -9,6 +9,7 @@ mod journal;
 mod list;
 mod parse;
 mod pause;
+mod prune;
 mod run;
 mod stores;
 mod values;
@@ -32,6 +33,7 @@ pub(crate) use parse::{
     parse,
 };
 pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
+pub(crate) use prune::PruneArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use values::pattern;
 
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     Unlock(UnlockArgs),
     Slot(SlotArgs),
+    Prune(PruneArgs),
     Doctor(DoctorArgs),
     Migrate(MigrateArgs),
     Config(ConfigArgs),
@@ -87,6 +90,7 @@ impl Command {
             Self::Slot(args) => match &mut args.command {
                 SlotCommand::Reset(args) => &mut args.store,
             },
+            Self::Prune(args) => &mut args.store,
             Self::Doctor(args) => &mut args.store,
             Self::Migrate(args) => &mut args.store,
             Self::Config(args) => &mut args.store,
@@ -110,6 +114,7 @@ impl Command {
             Self::Slot(args) => match &args.command {
                 SlotCommand::Reset(args) => args.output,
             },
+            Self::Prune(args) => args.output,
             Self::Doctor(args) => args.output,
             Self::Migrate(args) => args.output,
             Self::Config(args) => args.output,

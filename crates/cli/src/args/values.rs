@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use shedlock::parse_duration;
+use shedlock::{PruneRequest, parse_duration};
 
 /// A duration, which may be zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
@@ -32,6 +32,19 @@ pub(super) fn duration_above_zero(text: &str) -> Result<Duration, String> {
         return Err("it must be longer than zero".to_owned());
     }
     Ok(duration)
+}
+
+/// How long a lock must have been idle before its record is removed.
+pub(super) fn idle_time(text: &str) -> Result<Duration, String> {
+    let idle = duration(text)?;
+    if idle < PruneRequest::SHORTEST {
+        return Err(
+            "it must be at least 1d: without its record, a slot that has been run can run again, and \
+             within a day a late host may still ask for it"
+                .to_owned(),
+        );
+    }
+    Ok(idle)
 }
 
 fn is_negative(text: &str) -> bool {

@@ -240,6 +240,25 @@ pub(super) fn resumed(store: &str, locks: &[LockRecord], by: &str) -> String {
     })
 }
 
+/// The start of the object with the records that were removed, or would be. The records follow one by one.
+pub(super) fn pruned_head(store: &str, is_removed: bool) -> String {
+    let store = serde_json::Value::from(store);
+    let dry_run = !is_removed;
+    format!(
+        "{{\n  \"version\": {VERSION},\n  \"store\": {store},\n  \"dry_run\": {dry_run},\n  \"locks\": ["
+    )
+}
+
+pub(super) fn pruned_lock(lock: &LockRecord) -> String {
+    let text = text(&Lock::of(lock));
+    let lines = text.lines().map(|line| format!("\n    {line}"));
+    lines.collect()
+}
+
+pub(super) const PRUNED_END: &str = "\n  ]\n}\n";
+
+pub(super) const PRUNED_NONE: &str = "]\n}\n";
+
 pub(super) fn findings(store: Option<&str>, findings: &[Finding]) -> String {
     let findings = findings.iter().map(|finding| Found {
         check: finding.check,
@@ -375,6 +394,18 @@ mod tests {
             slot_reset("sqlite", None, Some(Slot::at(at).unwrap())),
             "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"last_slot\": \
              \"2027-01-15T08:00:00.25Z\",\n  \"lock\": null\n}\n"
+        );
+        let free = LockRecord::new(LockName::new("a").unwrap(), LockState::Free);
+        let listed = locks("sqlite", std::slice::from_ref(&free));
+        let pruned = pruned_head("sqlite", true) + &pruned_lock(&free) + PRUNED_END;
+        assert_eq!(
+            pruned,
+            listed.replace("  \"locks\"", "  \"dry_run\": false,\n  \"locks\"")
+        );
+        assert_eq!(
+            pruned_head("sqlite", false) + PRUNED_NONE,
+            "{\n  \"version\": 1,\n  \"store\": \"sqlite\",\n  \"dry_run\": true,\n  \
+             \"locks\": []\n}\n"
         );
         let finding = Finding::warning("clock", "off", "set it");
         assert_eq!(

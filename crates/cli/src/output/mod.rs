@@ -124,6 +124,54 @@ pub(crate) fn resumed(store: &str, locks: &[LockRecord], by: &str, format: Forma
     }
 }
 
+/// The records that were removed, or would be: printed one by one, because there may be any number.
+#[derive(Debug)]
+pub(crate) struct PrunedLocks<'a> {
+    store: &'a str,
+    is_removed: bool,
+    format: Format,
+    count: usize,
+}
+
+impl<'a> PrunedLocks<'a> {
+    pub(crate) fn new(store: &'a str, is_removed: bool, format: Format) -> Self {
+        Self {
+            store,
+            is_removed,
+            format,
+            count: 0,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The text of the next record, as it was before.
+    pub(crate) fn next(&mut self, lock: &LockRecord) -> String {
+        self.count += 1;
+        match self.format {
+            Format::Table => table::pruned(lock, self.is_removed),
+            Format::Json if self.count == 1 => {
+                let head = json::pruned_head(self.store, self.is_removed);
+                head + &json::pruned_lock(lock)
+            }
+            Format::Json => format!(",{}", json::pruned_lock(lock)),
+        }
+    }
+
+    /// The end of the text.
+    pub(crate) fn end(&self) -> String {
+        match self.format {
+            Format::Table => String::new(),
+            Format::Json if self.count == 0 => {
+                json::pruned_head(self.store, self.is_removed) + json::PRUNED_NONE
+            }
+            Format::Json => json::PRUNED_END.to_owned(),
+        }
+    }
+}
+
 /// What the checks of a store found. Without a store's name: it cannot be reached.
 pub(crate) fn findings(store: Option<&str>, found: &[Finding], format: Format) -> String {
     match format {

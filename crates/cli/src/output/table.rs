@@ -193,6 +193,24 @@ pub(super) fn resumed(lock: &LockRecord, by: &str) -> String {
     )
 }
 
+pub(super) fn pruned(lock: &LockRecord, is_removed: bool) -> String {
+    let what = if is_removed {
+        "removed"
+    } else {
+        "would be removed"
+    };
+    let used = lock.last_used().map(super::second);
+    let idle = lock.last_used().zip(lock.read_at);
+    let idle = idle.and_then(|(used, now)| now.duration_since(used).ok());
+    format!(
+        "{}: {what}; idle for {} (since {}), last owner {}\n",
+        name(lock),
+        or_none(idle.map(super::about)),
+        or_none(used),
+        or_none(owner(lock)),
+    )
+}
+
 pub(super) fn slot_reset(lock: Option<&LockRecord>, last_slot: Option<Slot>) -> String {
     let (Some(lock), Some(last_slot)) = (lock, last_slot) else {
         return String::new();

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 use super::{Entry, Scalar};
 
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
-const OF_ONE_CALL: [&str; 23] = [
+const OF_ONE_CALL: [&str; 25] = [
     "name",
     "schedule",
     "every",
@@ -19,6 +19,8 @@ const OF_ONE_CALL: [&str; 23] = [
     "now",
     "catch-up",
     "all",
+    "idle-for",
+    "yes",
     "held",
     "state",
     "filter",

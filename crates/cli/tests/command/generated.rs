@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::common::{Sandbox, done};
 
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 19] = [
     "shedlock.1",
     "shedlock-completions.1",
     "shedlock-config.1",
@@ -18,6 +18,7 @@ const PAGES: [&str; 18] = [
     "shedlock-man.1",
     "shedlock-migrate.1",
     "shedlock-pause.1",
+    "shedlock-prune.1",
     "shedlock-resume.1",
     "shedlock-run.1",
     "shedlock-show.1",
@@ -156,7 +157,7 @@ fn a_wrong_file_with_settings_does_not_matter_to_what_is_generated() {
 }
 
 /// The commands, as they are typed.
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &["run"],
     &["hold"],
     &["extend"],
@@ -169,6 +170,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["unlock"],
     &["slot"],
     &["slot", "reset"],
+    &["prune"],
     &["doctor"],
     &["migrate"],
     &["config"],

@@ -23,6 +23,7 @@ mod missing_files;
 mod namespaces;
 mod not_lost;
 mod pause;
+mod prune;
 mod release;
 mod run;
 mod run_messages;

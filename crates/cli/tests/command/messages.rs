@@ -165,13 +165,14 @@ fn the_watchdog_has_the_same_log_format() {
 #[test]
 fn an_error_is_an_object_on_stdout_with_json_output() {
     let sandbox = Sandbox::new();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 8] = [
         &["list"],
         &["show", "a"],
         &["pause", "a", "--reason", "x", "--wait", "0s"],
         &["resume", "a"],
         &["unlock", "--force", "a"],
         &["slot", "reset", "a"],
+        &["prune", "--idle-for", "90d"],
         &["migrate"],
     ];
     for command in commands {

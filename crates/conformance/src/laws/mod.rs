@@ -27,6 +27,7 @@ pub mod operators;
 pub mod outages;
 pub mod pauses;
 pub mod processes;
+pub mod prunes;
 pub mod silence;
 mod slots;
 
@@ -57,6 +58,7 @@ pub fn cases() -> Vec<Case> {
         law13_cost::cases(),
         operators::cases(),
         pauses::cases(),
+        prunes::cases(),
         declared::cases(),
         clocks::cases(),
         faults::cases(),

@@ -245,6 +245,7 @@ impl LockProvider for ServedProvider {
         capabilities.durable = false;
         capabilities.completion = false;
         capabilities.pause = false;
+        capabilities.prune = false;
         // An attempt may be sent twice.
         capabilities.longest_call = 2 * TIMEOUT;
         capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);

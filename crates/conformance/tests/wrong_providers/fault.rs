@@ -59,4 +59,14 @@ pub(crate) enum Fault {
     ResumeFreesHeldLocks,
     /// A forced unlock ends a pause.
     ForcedUnlockEndsPauses,
+    /// A removal does not look at the lock's state.
+    PruneRemovesHeldLocks,
+    /// A removal does not look at the lock's slots.
+    PruneIgnoresSlots,
+    /// A removal deletes whatever record is there by then.
+    PruneInTwoSteps,
+    /// A removal reports success, and leaves the record.
+    PruneKeepsTheRecord,
+    /// A removal does not look at the idle time.
+    PruneIgnoresTime,
 }

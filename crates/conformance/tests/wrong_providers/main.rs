@@ -88,6 +88,24 @@ caught! {
         by "pauses::only_a_pause_can_be_resumed";
     forced_unlock_that_ends_a_pause: ForcedUnlockEndsPauses
         by "pauses::a_forced_unlock_refuses_a_pause";
+    removal_of_a_held_lock: PruneRemovesHeldLocks
+        by "prunes::a_held_lock_keeps_its_record";
+    removal_of_a_lock_that_at_least_keeps: PruneRemovesHeldLocks
+        by "prunes::at_least_keeps_the_record";
+    removal_of_a_paused_lock: PruneRemovesHeldLocks
+        by "prunes::a_paused_lock_keeps_its_record";
+    removal_of_a_recent_slot: PruneIgnoresSlots
+        by "prunes::a_recent_slot_keeps_the_record";
+    removal_of_an_open_slot: PruneIgnoresSlots
+        by "prunes::an_open_slot_keeps_the_record";
+    removal_that_is_not_atomic: PruneInTwoSteps
+        by "prunes::a_record_that_is_taken_meanwhile_is_kept";
+    removal_that_breaks_exclusion: PruneInTwoSteps
+        by "prunes::attempts_and_removals_at_once_break_nothing";
+    removal_that_removes_nothing: PruneKeepsTheRecord
+        by "prunes::an_idle_record_is_removed";
+    removal_of_a_lock_that_was_used_recently: PruneIgnoresTime
+        by "prunes::a_lock_that_was_used_recently_keeps_its_record";
     withdrawal_that_does_nothing: WithdrawDoesNothing
         by "law06_held_is_not_broken::a_withdrawn_attempt_frees_at_once";
     memory_of_records: RemembersRecords

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
-    Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, LockState, ManualClock, MemoryProvider, PauseRequest, Paused, ProviderIdentity,
-    ResetSlotRequest, ResumeRequest, Resumed, Skip, SkipReason, Slot, SlotReset, Unlock,
-    UnlockRequest,
+    Extension, ForceUnlockRequest, ForcedUnlock, KeepReason, Lease, ListRequest, LockName,
+    LockProvider, LockRecord, LockState, ManualClock, MemoryProvider, PauseRequest, Paused,
+    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Skip,
+    SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
 };
 
 use crate::fault::Fault;
@@ -286,6 +286,36 @@ impl WrongProvider {
         self.records()?.list(request).await
     }
 
+    async fn try_prune(&self, request: &PruneRequest) -> Result<Pruned, Error> {
+        let records = self.records()?;
+        let name = request.name();
+        let found = records.inspect(name).await?;
+        let Some(record) = found.filter(|_| request.validate().is_ok()) else {
+            return records.prune(request).await;
+        };
+        let refusal = request.refusal(&record, self.store.clock.system_time());
+        let is_overlooked = match refusal {
+            Some(KeepReason::Taken) => self.fault == Fault::PruneRemovesHeldLocks,
+            Some(KeepReason::SlotOpen) => self.fault == Fault::PruneIgnoresSlots,
+            Some(KeepReason::UsedRecently) => match self.fault {
+                Fault::PruneIgnoresTime => true,
+                Fault::PruneIgnoresSlots => record.last_slot.is_some(),
+                _ => false,
+            },
+            None => self.fault == Fault::PruneInTwoSteps,
+            _ => false,
+        };
+        if is_overlooked {
+            between_the_steps().await;
+            records.remove(name);
+            return Ok(Pruned::Removed(record));
+        }
+        if self.fault == Fault::PruneKeepsTheRecord && refusal.is_none() {
+            return Ok(Pruned::Removed(record));
+        }
+        records.prune(request).await
+    }
+
     async fn try_withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
         if self.fault == Fault::WithdrawDoesNothing {
             return Ok(true);
@@ -393,6 +423,10 @@ impl LockProvider for WrongProvider {
                 answer => Ok(answer),
             }
         })
+    }
+
+    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
+        Box::pin(self.try_prune(request))
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

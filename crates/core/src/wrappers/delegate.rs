@@ -75,6 +75,11 @@ macro_rules! delegate {
                 self.$inner.resume(request)
             }
         });
+        $crate::delegate!(@ prune [$($own)+] {
+            fn prune<'a>(&'a self, request: &'a $crate::PruneRequest) -> $crate::BoxFuture<'a, Result<$crate::Pruned, $crate::Error>> {
+                self.$inner.prune(request)
+            }
+        });
         $crate::delegate!(@ check [$($own)+] {
             fn check(&self) -> $crate::BoxFuture<'_, Result<(), $crate::Error>> {
                 self.$inner.check()
@@ -131,6 +136,7 @@ macro_rules! delegate {
     (@ reset_slot [reset_slot $($rest:ident)*] { $($method:tt)* }) => {};
     (@ pause [pause $($rest:ident)*] { $($method:tt)* }) => {};
     (@ resume [resume $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ prune [prune $($rest:ident)*] { $($method:tt)* }) => {};
     (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
     (@ diagnose [diagnose $($rest:ident)*] { $($method:tt)* }) => {};
     (@ capabilities [capabilities $($rest:ident)*] { $($method:tt)* }) => {};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Finding,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
-    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
-    Resumed, SlotReset, Unlock, UnlockRequest,
+    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
+    ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Puts a prefix before every name, so that teams can share one store.
@@ -191,6 +191,19 @@ impl LockProvider for PrefixProvider {
                 },
                 SlotReset::NotAhead(record) => SlotReset::NotAhead(self.record_outside(record)),
                 SlotReset::NoSlot => SlotReset::NoSlot,
+            })
+        })
+    }
+
+    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
+        Box::pin(async move {
+            let inner = request.clone().with_name(self.inside(request.name())?);
+            Ok(match self.inner.prune(&inner).await? {
+                Pruned::Removed(record) => Pruned::Removed(self.record_outside(record)),
+                Pruned::Kept { record, reason } => {
+                    Pruned::kept(self.record_outside(record), reason)
+                }
+                Pruned::NoRecord => Pruned::NoRecord,
             })
         })
     }

@@ -10,8 +10,8 @@ use tokio::sync::OnceCell;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, Owner, PauseRequest, Paused, ProviderIdentity, ResetSlotRequest, ResumeRequest,
-    Resumed, SlotReset, Unlock, UnlockRequest,
+    LockRecord, Owner, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
+    ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Determines the tenant of a lock, and creates the provider of a tenant.
@@ -207,6 +207,10 @@ impl LockProvider for TenantProvider {
 
     fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
         Box::pin(async move { self.of(request.name()).await?.resume(request).await })
+    }
+
+    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
+        Box::pin(async move { self.of(request.name()).await?.prune(request).await })
     }
 
     /// Checks the stores of the tenants that were used so far.

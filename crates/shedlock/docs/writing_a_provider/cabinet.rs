@@ -29,6 +29,13 @@ impl Cabinet {
         drawer.papers.insert(key.to_owned(), (number, text));
         Some(number)
     }
+
+    /// Removes the text that has this number.
+    fn take(&self, key: &str, expected: u64) -> bool {
+        let mut drawer = self.0.lock().unwrap();
+        let is_same = drawer.papers.get(key).is_some_and(|paper| paper.0 == expected);
+        is_same && drawer.papers.remove(key).is_some()
+    }
 }
 
 /// Decodes the client's numbers and texts.
@@ -57,6 +64,10 @@ impl VersionedStore for Cabinet {
         let number = before.copied().unwrap_or(0);
         let put = self.put(name.as_str(), number, record.to_text());
         Ok(put.map_or(Written::Raced, Written::Done))
+    }
+
+    async fn remove(&self, name: &LockName, before: &u64) -> Result<bool, Error> {
+        Ok(self.take(name.as_str(), *before))
     }
 
     /// A record that cannot be read is returned as an error with its name, and hides no other record.

@@ -233,6 +233,25 @@ impl<S: VersionedStore> Store for Versioned<S> {
         Ok(written.await?.0)
     }
 
+    async fn remove(&self, name: &LockName, seen: &Seen<Self::Version>) -> Result<Changed> {
+        let (before, _) = &seen.version;
+        match self.store.remove(name, &before.version).await {
+            Ok(is_done) => Ok(Changed::done(is_done)),
+            Err(error) if error.is_outcome_unknown() => {
+                let Ok(reading) = self.store.read(name).await else {
+                    return Err(error);
+                };
+                match reading.found {
+                    None => Ok(Changed::Done),
+                    // The removal may still arrive.
+                    Some(found) if found.version == before.version => Err(error),
+                    Some(_) => Ok(Changed::Overtaken),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         // There may be many free locks that the request does not want.
         let limit = request.limit().max(FEWEST);

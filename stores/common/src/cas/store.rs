@@ -55,6 +55,14 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         record: &Record,
     ) -> impl Future<Output = Result<Written<Self::Version>>> + Send;
 
+    /// Removes the record, and everything beside it, if it still has this version. Returns false if it has changed;
+    /// nothing of the changed record is removed then. Errors are as for [`write`](Self::write).
+    fn remove(
+        &self,
+        name: &LockName,
+        before: &Self::Version,
+    ) -> impl Future<Output = Result<bool>> + Send;
+
     /// Returns the first `limit` locks that follow `after` in the byte order of their names. It may return more, in any
     /// order, and may include names up to `after`. It returns fewer only if no more follow.
     fn list(

@@ -290,6 +290,28 @@ impl VersionedStore for Texts {
         self.written(name, before.copied().unwrap_or(0), record)
     }
 
+    async fn remove(&self, name: &LockName, before: &u64) -> Result<bool, Error> {
+        let fault = self.next_fault(name);
+        if matches!(fault, Fault::RequestLost) {
+            return Err(lost());
+        }
+        let removed = {
+            let mut inner = self.lock();
+            let stands = inner
+                .texts
+                .get(name)
+                .is_some_and(|text| text.version == *before);
+            if stands {
+                inner.texts.remove(name);
+            }
+            stands
+        };
+        match fault {
+            Fault::ReplyLost => Err(lost()),
+            _ => Ok(removed),
+        }
+    }
+
     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
         let texts = self.lock().texts.clone();
         let listed = texts.iter().rev();

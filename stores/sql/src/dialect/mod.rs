@@ -256,6 +256,8 @@ pub(crate) enum Step {
     /// Sets the end to now, the owner to the released text, and the end of the pause in the slots' columns, if the
     /// owner holds a running lease.
     Resume,
+    /// Deletes the record, if the lock is free, and the owner, the end and the last slot are those that were read.
+    Remove,
 }
 
 /// What an attempt claims in addition to the lock. The rules are those of [`SlotState`](shedlock_core::SlotState).
@@ -284,7 +286,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -308,6 +310,7 @@ impl Step {
         Self::Pause { slots: false },
         Self::Pause { slots: true },
         Self::Resume,
+        Self::Remove,
     ];
 
     /// True if a lost reply leaves it unknown whether something was written.
@@ -334,6 +337,7 @@ impl Step {
             Self::ResetSlot => "reset_slot",
             Self::Pause { .. } => "pause_lock",
             Self::Resume => "resume_lock",
+            Self::Remove => "remove",
         }
     }
 

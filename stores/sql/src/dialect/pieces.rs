@@ -59,6 +59,7 @@ impl Pieces {
             // The record is as it was read.
             is_last_slot = "COALESCE({slot}, {none}) = :previous";
             is_same = if step == (Step::Pause { slots: true }) { "{is_same_lease} AND {is_last_slot}" } else { "{is_same_lease}" };
+            is_idle = if shape.extras.slot() { "{is_same_lease} AND {until} <= {now} AND {is_last_slot}" } else { "{is_same_lease} AND {until} <= {now}" };
             is_same_lease = "{own} AND COALESCE({until_micros}, {none}) = :until";
             set_done = ", {done} = NULLIF(:done, {none})";
             pause_slots = match (step, shape.extras.completion()) {

@@ -170,6 +170,18 @@ impl VersionedStore for Versioned {
         Ok(written)
     }
 
+    async fn remove(&self, name: &LockName, before: &u64) -> Result<bool, Error> {
+        let (name, before) = (name.clone(), *before);
+        let call = self.link.call(move |store| {
+            let stands = store.texts().get(&name).map(|(version, _)| *version) == Some(before);
+            if stands {
+                store.delete(&name);
+            }
+            Ok(stands)
+        });
+        call.await
+    }
+
     async fn list(&self, _: Option<&LockName>, _: usize) -> Result<Listed<u64>, Error> {
         let time = self.flavour.time;
         let list = self.link.call(move |store| {

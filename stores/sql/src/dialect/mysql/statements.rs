@@ -52,6 +52,7 @@ fn steps(pieces: &mut Pieces) {
              WHERE {is_same} AND {guarded}";
         resume_lock = "{update} {until} = {now_down}, {at} = {at}, {by} = :released{pause_slots} \
              WHERE {held} AND {guarded}";
+        remove = "{zone}DELETE{hint} FROM {table} WHERE {is_idle} AND {guarded}";
     }
 }
 

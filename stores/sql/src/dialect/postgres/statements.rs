@@ -59,6 +59,7 @@ fn steps(pieces: &mut Pieces) {
              WHERE {is_same} AND {flushed}";
         resume_lock = "UPDATE {table} SET {until} = {now_down}, {by} = :released{pause_slots} \
              WHERE {held} AND {flushed}";
+        remove = "DELETE FROM {table} WHERE {is_idle}";
     }
 }
 

@@ -225,6 +225,7 @@ fn steps(pieces: &mut Pieces) {
         pause_lock = "UPDATE {table} SET {until} = {end}, {at} = {now}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same}";
         resume_lock = "UPDATE {table} SET {until} = {now}, {by} = :released{pause_slots} WHERE {held}";
+        remove = "DELETE FROM {table} WHERE {is_idle}";
     }
 }
 

@@ -1,0 +1,45 @@
+//! The command line of `prune`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{OutputArgs, StoreArgs, exit_codes, values};
+
+/// Remove the records of locks that have been idle for a long time
+///
+/// A store keeps the record of every lock that was ever taken. Records of names that are computed, like
+/// expire-TENANT, pile up when their tenants are gone. Without --yes, this command only shows what it
+/// would remove.
+///
+/// A record is removed only if its lock is free, and if its last use, its end and its last scheduled
+/// time (slot) are all at least as old as --idle-for by the store's clock. A slot that must not be lost
+/// and is not done keeps its record. So does a lock that is taken while this command runs. Records that
+/// ShedLock for Java wrote are removed by the same rules.
+///
+/// Without its record a slot that has been run can run again. Choose a time longer than the longest
+/// period of your schedules, plus the time for which you make up for missed runs: the job of a lock
+/// whose record is gone starts with the current slot, and makes up for none. The next run creates a new
+/// record, and its fencing token is larger than all before.
+///
+/// Prints each record on stdout, and their number on stderr.
+#[derive(Debug, Args)]
+#[command(after_long_help = exit_codes::of_store(Some("a named lock has no record, or it must be kept")))]
+pub(crate) struct PruneArgs {
+    /// The names of locks, or patterns like 'expire-*' [default: all locks of the store]
+    ///
+    /// A `*` stands for any text, `?` for one character, `[ab]` for one of these. If a lock has
+    /// exactly this name, only that lock is meant.
+    #[arg(value_name = "NAME|PATTERN")]
+    pub(crate) names: Vec<String>,
+    /// How long a lock must have been idle, like 90d: at least 1d
+    #[arg(long, value_name = "DURATION", value_parser = values::idle_time, allow_hyphen_values = true)]
+    pub(crate) idle_for: Duration,
+    /// Remove the records instead of only showing them
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}

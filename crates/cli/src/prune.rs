@@ -1,0 +1,196 @@
+//! `shedlock prune`: removing the records of locks that are no longer used.
+
+use std::process::ExitCode;
+
+use glob::Pattern;
+use shedlock::{
+    Clock, KeepReason, ListRequest, LockName, LockRecord, PruneRequest, Pruned, SystemClock,
+};
+
+use crate::args::PruneArgs;
+use crate::exit::{ABSENT, Failure};
+use crate::output::{self, PrunedLocks, visible};
+use crate::pause::Typed;
+use crate::store::{Store, no_such_lock};
+use crate::terminal::Terminal;
+
+/// Removes the records of the locks that were named, then of all that match. Without `--yes` it shows
+/// them.
+pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let typed = args.names.iter().map(|text| Typed::read(text));
+    let typed: Vec<Typed> = typed.collect::<Result<_, _>>()?;
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let mut removal = Removal {
+        args,
+        store: &store,
+        terminal,
+        locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
+        seen: 0,
+        is_complete: true,
+    };
+    let result = removal.of(typed).await;
+    // What was removed is printed before the failure is.
+    if result.is_ok() || removal.locks.count() > 0 {
+        terminal.print(&removal.locks.end())?;
+        terminal.notice(&removal.summary());
+    }
+    result?;
+    Ok(match removal.is_complete {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(ABSENT),
+    })
+}
+
+struct Removal<'a> {
+    args: &'a PruneArgs,
+    store: &'a Store,
+    terminal: Terminal,
+    locks: PrunedLocks<'a>,
+    /// How many records were looked at.
+    seen: usize,
+    /// Whether the record of each lock that was named is removed, or would be.
+    is_complete: bool,
+}
+
+impl Removal<'_> {
+    async fn of(&mut self, typed: Vec<Typed>) -> Result<(), Failure> {
+        let is_for_all = typed.is_empty();
+        let (mut names, mut patterns) = (Vec::new(), Vec::new());
+        for typed in typed {
+            match typed {
+                Typed::Name(name) => names.push(name),
+                Typed::Pattern(pattern) => match self.exactly(&pattern).await? {
+                    Some(name) => names.push(name),
+                    None => patterns.push(pattern),
+                },
+            }
+        }
+        names.sort();
+        names.dedup();
+        for name in &names {
+            self.named(name).await?;
+        }
+        if patterns.is_empty() && !is_for_all {
+            return Ok(());
+        }
+        let is_wanted = |lock: &LockRecord| {
+            let name = lock.name.as_str();
+            let is_new = names.binary_search(&lock.name).is_err();
+            is_new && (is_for_all || patterns.iter().any(|it| it.matches(name)))
+        };
+        self.all(is_wanted).await
+    }
+
+    /// The lock whose name is the pattern itself: a name may contain a star.
+    async fn exactly(&self, pattern: &Pattern) -> Result<Option<LockName>, Failure> {
+        let Ok(name) = LockName::new(pattern.as_str()) else {
+            return Ok(None);
+        };
+        let found = self.store.provider().inspect(&name).await?;
+        Ok(found.map(|record| record.name))
+    }
+
+    async fn named(&mut self, name: &LockName) -> Result<(), Failure> {
+        let why = match self.store.provider().inspect(name).await? {
+            None => Some(no_such_lock(self.store, &self.args.store)),
+            Some(record) => {
+                let kept = self.one(record).await?;
+                kept.map(|(record, reason)| self.why_kept(&record, reason))
+            }
+        };
+        if let Some(why) = why {
+            let name = visible(name.as_str());
+            self.terminal.error(&format!("{name}: not removed: {why}"));
+            self.is_complete = false;
+        }
+        Ok(())
+    }
+
+    /// Reads one page of locks after the other, and forgets it before the next.
+    async fn all(&mut self, is_wanted: impl Fn(&LockRecord) -> bool) -> Result<(), Failure> {
+        let mut request = ListRequest::new();
+        loop {
+            let page = self.store.provider().list(&request).await?;
+            let is_last = page.len() < request.limit();
+            let next = page.last().map(|last| last.name.clone());
+            for record in page {
+                if is_wanted(&record) {
+                    self.one(record).await?;
+                }
+            }
+            match next {
+                Some(next) if !is_last => request = request.with_after(next),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Removes this record, or shows that it would be removed. Returns it with the reason if it must
+    /// be kept.
+    async fn one(
+        &mut self,
+        record: LockRecord,
+    ) -> Result<Option<(LockRecord, KeepReason)>, Failure> {
+        self.seen += 1;
+        let request = PruneRequest::new(record.name.clone(), self.args.idle_for);
+        let now = record.read_at.unwrap_or_else(|| SystemClock.system_time());
+        if let Some(reason) = request.refusal(&record, now) {
+            return Ok(Some((record, reason)));
+        }
+        let removed = if self.args.yes {
+            match self.store.provider().prune(&request).await? {
+                Pruned::Removed(record) => record,
+                Pruned::Kept { record, reason, .. } => return Ok(Some((record, reason))),
+                // Another process has just removed it.
+                _ => return Ok(None),
+            }
+        } else {
+            record
+        };
+        self.terminal.print(&self.locks.next(&removed))?;
+        Ok(None)
+    }
+
+    fn why_kept(&self, lock: &LockRecord, reason: KeepReason) -> String {
+        let name = output::shell_word(lock.name.as_str());
+        match reason {
+            KeepReason::Taken => format!("it is not free but {}", output::state(lock.state)),
+            KeepReason::SlotOpen => {
+                let slot = lock.last_slot.map(|slot| slot.to_string());
+                let slot = slot.unwrap_or_default();
+                format!(
+                    "its slot {slot} must not be lost and is not done; to give it up, run `shedlock \
+                     slot reset {name} --to {slot}{}`",
+                    self.args.store.option()
+                )
+            }
+            KeepReason::UsedRecently => {
+                let used = lock.last_used().map(output::second);
+                format!(
+                    "it was last used at {}, and --idle-for is {}",
+                    used.unwrap_or_default(),
+                    output::duration(self.args.idle_for)
+                )
+            }
+            KeepReason::TokenAhead => {
+                "its fencing token is ahead of the store's clock, and a new record would start with a \
+                 smaller one; check that clock"
+                    .to_owned()
+            }
+            _ => "its record does not show when it was last used".to_owned(),
+        }
+    }
+
+    fn summary(&self) -> String {
+        let (count, seen) = (self.locks.count(), self.seen);
+        let idle = output::duration(self.args.idle_for);
+        match count {
+            0 => format!("no record to remove: {seen} seen, none of them idle for {idle}"),
+            _ if self.args.yes => format!("removed {count} of {seen} records"),
+            _ => format!(
+                "would remove {count} of {seen} records: nothing was changed; to remove them, add \
+                 --yes"
+            ),
+        }
+    }
+}
