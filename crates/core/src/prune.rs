@@ -18,8 +18,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 ///   more. That is why the last slot must be at least as old as the idle time. Choose an idle time
 ///   longer than any attempt can be late: longer than the longest period between two slots of a job,
 ///   plus its late limit, plus the longest outage after which you expect missed slots to be made up.
-///   A job that finds its missed slots from the last one taken finds none after a removal, and
-///   starts with the current one.
+///   The scheduler finds missed slots from the last one taken. After a removal it finds none, as for a
+///   job that never ran, and starts with the next slot.
 /// - **Fencing tokens.** They keep growing, because a first token comes from the clock that judges
 ///   leases or from the store's own revision. A record whose token is ahead of that clock is kept. If
 ///   the clients' clocks judge leases, the idle time must be longer than the tolerated skew.

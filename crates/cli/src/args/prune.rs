@@ -17,10 +17,10 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// and is not done keeps its record. So does a lock that is taken while this command runs. Records that
 /// ShedLock for Java wrote are removed by the same rules.
 ///
-/// Without its record a slot that has been run can run again. Choose a time longer than the longest
-/// period of your schedules, plus the time for which you make up for missed runs: the job of a lock
-/// whose record is gone starts with the current slot, and makes up for none. The next run creates a new
-/// record, and its fencing token is larger than all before.
+/// Without its record, a lock counts as one that was never taken: a slot that has been run can run
+/// again, and no missed slot is made up for. Choose a time longer than the longest period of your
+/// schedules, plus the time for which you make up for missed runs. The next run creates a new record,
+/// and its fencing token is larger than all before.
 ///
 /// Prints each record on stdout, and their number on stderr.
 #[derive(Debug, Args)]
