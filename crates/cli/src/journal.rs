@@ -176,6 +176,14 @@ async fn state(
     Ok(state)
 }
 
+/// The journal of the store, if it has one.
+pub(crate) async fn if_any(store: &Store) -> Result<Option<Arc<dyn Journal>>, Failure> {
+    let Some(journal) = store.provider().journal() else {
+        return Ok(None);
+    };
+    Ok(journal.version().await?.is_some().then_some(journal))
+}
+
 /// The journal of the store. Reports if there is none.
 async fn journal(
     store: &Store,
@@ -183,11 +191,11 @@ async fn journal(
     terminal: Terminal,
 ) -> Result<Option<Arc<dyn Journal>>, Failure> {
     let kind = store.provider().store();
-    let Some(journal) = store.provider().journal() else {
+    if store.provider().journal().is_none() {
         terminal.error(&format!("a store of kind {kind} cannot keep a journal yet"));
         return Ok(None);
-    };
-    if journal.version().await?.is_some() {
+    }
+    if let Some(journal) = if_any(store).await? {
         return Ok(Some(journal));
     }
     terminal.error(&format!(

@@ -1,14 +1,18 @@
 //! `shedlock prune`: removing the records of locks that are no longer used.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use glob::Pattern;
 use shedlock::{
-    Clock, KeepReason, ListRequest, LockName, LockRecord, PruneRequest, Pruned, SystemClock,
+    Clock, Journal, KeepReason, ListRequest, LockName, LockRecord, PruneRequest, Pruned, Slot,
+    SystemClock,
 };
 
 use crate::args::PruneArgs;
 use crate::exit::{ABSENT, Failure};
+use crate::journal;
 use crate::output::{self, PrunedLocks, visible};
 use crate::pause::Typed;
 use crate::store::{Store, no_such_lock};
@@ -23,6 +27,7 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
     let mut removal = Removal {
         args,
         store: &store,
+        journal: journal::if_any(&store).await?,
         terminal,
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,
@@ -41,9 +46,17 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
     })
 }
 
+/// Why a record is kept.
+enum Why {
+    Rule(KeepReason),
+    /// Its job has a schedule, and this slot comes next: the last one can still be asked for.
+    Scheduled(Slot),
+}
+
 struct Removal<'a> {
     args: &'a PruneArgs,
     store: &'a Store,
+    journal: Option<Arc<dyn Journal>>,
     terminal: Terminal,
     locks: PrunedLocks<'a>,
     /// How many records were looked at.
@@ -95,7 +108,7 @@ impl Removal<'_> {
             None => Some(no_such_lock(self.store, &self.args.store)),
             Some(record) => {
                 let kept = self.one(record).await?;
-                kept.map(|(record, reason)| self.why_kept(&record, reason))
+                kept.map(|(record, why)| self.why_kept(&record, &why))
             }
         };
         if let Some(why) = why {
@@ -127,20 +140,22 @@ impl Removal<'_> {
 
     /// Removes this record, or shows that it would be removed. Returns it with the reason if it must
     /// be kept.
-    async fn one(
-        &mut self,
-        record: LockRecord,
-    ) -> Result<Option<(LockRecord, KeepReason)>, Failure> {
+    async fn one(&mut self, record: LockRecord) -> Result<Option<(LockRecord, Why)>, Failure> {
         self.seen += 1;
         let request = PruneRequest::new(record.name.clone(), self.args.idle_for);
         let now = record.read_at.unwrap_or_else(|| SystemClock.system_time());
         if let Some(reason) = request.refusal(&record, now) {
-            return Ok(Some((record, reason)));
+            return Ok(Some((record, Why::Rule(reason))));
+        }
+        if let Some(next) = self.next_slot(&record, now).await? {
+            return Ok(Some((record, Why::Scheduled(next))));
         }
         let removed = if self.args.yes {
             match self.store.provider().prune(&request).await? {
                 Pruned::Removed(record) => record,
-                Pruned::Kept { record, reason, .. } => return Ok(Some((record, reason))),
+                Pruned::Kept { record, reason, .. } => {
+                    return Ok(Some((record, Why::Rule(reason))));
+                }
                 // Another process has just removed it.
                 _ => return Ok(None),
             }
@@ -151,8 +166,32 @@ impl Removal<'_> {
         Ok(None)
     }
 
-    fn why_kept(&self, lock: &LockRecord, reason: KeepReason) -> String {
+    /// The next slot of the lock's job, if the journal has its schedule and that slot is not due yet. A
+    /// run that starts late still asks for the slot before it, which the record shows as taken.
+    async fn next_slot(
+        &self,
+        record: &LockRecord,
+        now: SystemTime,
+    ) -> Result<Option<Slot>, Failure> {
+        let Some(journal) = self.journal.as_ref().filter(|_| record.last_slot.is_some()) else {
+            return Ok(None);
+        };
+        let job = journal.job(record.name.as_str()).await?;
+        let next = job.and_then(|job| job.next_slot);
+        Ok(next.filter(|next| next.instant() > now))
+    }
+
+    fn why_kept(&self, lock: &LockRecord, why: &Why) -> String {
         let name = output::shell_word(lock.name.as_str());
+        let reason = match why {
+            Why::Rule(reason) => *reason,
+            Why::Scheduled(next) => {
+                return format!(
+                    "its job has a schedule whose next slot is {next}, so a late start could run the \
+                     last one again"
+                );
+            }
+        };
         match reason {
             KeepReason::Taken => format!("it is not free but {}", output::state(lock.state)),
             KeepReason::SlotOpen => {

@@ -21,11 +21,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 ///   The scheduler finds missed slots from the last one taken. After a removal it finds none, as for a
 ///   job that never ran, and starts with the next slot.
 /// - **Fencing tokens.** They keep growing, because a first token comes from the clock that judges
-///   leases or from the store's own revision. A record whose token is ahead of that clock is kept. If
-///   the clients' clocks judge leases, the idle time must be longer than the tolerated skew.
+///   leases or from the store's own revision. A record whose token is ahead of that clock is kept.
 /// - **Late requests.** A copy of an attempt, an extension or an unlock that was sent before the
-///   removal and arrives after it changes nothing, as after a record was deleted by hand. The idle
-///   time must be longer than a request can be on its way.
+///   removal and arrives after it takes no lock and ends none, as after a record was deleted by hand.
+///
+/// For tokens and late requests the idle time must be longer than a request can be on its way or
+/// wait in the store, and than the tolerated skew if the clients' clocks judge leases.
 ///
 /// The library leaves the length to you. [`SHORTEST`](Self::SHORTEST) is the shortest idle time that
 /// the command `shedlock prune` accepts.

@@ -14,8 +14,8 @@ use std::time::Duration;
 use common::{Fault, Texts};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, ManualClock, Owner, SkipReason,
-    Unlock, UnlockRequest,
+    ForceUnlockRequest, KeepReason, Lease, LockName, LockProvider, LockState, ManualClock, Owner,
+    PruneRequest, Pruned, SkipReason, Unlock, UnlockRequest,
 };
 use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, Store as _, StoreProvider, Versioned};
 
@@ -285,4 +285,65 @@ fn the_layers_of_a_provider_do_not_multiply_the_size_of_a_call() {
     let of_store = size_of_val(&room.provider.backend().attempt(&request));
     let of_provider = size_of_val(&*room.provider.attempt(&request));
     assert!(of_provider < 3 * of_store, "{of_store} {of_provider}");
+}
+
+/// Two hours after its last use.
+async fn idle(room: &Room) -> PruneRequest {
+    let lease = room.acquire().await;
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
+    room.clock.advance(2 * HOUR);
+    PruneRequest::new(room.job.clone(), HOUR)
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+#[tokio::test]
+async fn a_removal_whose_answer_was_lost_is_found_by_reading_back() {
+    let room = Room::new();
+    let prune = idle(&room).await;
+    room.texts.plan([Fault::ReplyLost]);
+    let pruned = room.provider.prune(&prune).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
+    assert!(room.texts.text(&room.job).is_none());
+    let again = room.provider.prune(&prune).await.unwrap();
+    assert!(matches!(again, Pruned::NoRecord), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_removal_that_may_still_arrive_is_unknown_and_can_be_repeated() {
+    let room = Room::new();
+    let prune = idle(&room).await;
+    room.texts.plan([Fault::RequestLost]);
+    let error = room.provider.prune(&prune).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    assert!(room.texts.text(&room.job).is_some());
+    let pruned = room.provider.prune(&prune).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
+}
+
+#[tokio::test]
+async fn a_removal_that_lost_its_race_looks_again() {
+    let room = Room::new();
+    let prune = idle(&room).await;
+    room.texts.plan([Fault::Raced, Fault::None]);
+    let pruned = room.provider.prune(&prune).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
+}
+
+/// The record of a withdrawn attempt keeps copies of that attempt out, and contains no time.
+#[tokio::test]
+async fn the_record_of_a_withdrawn_attempt_is_kept() {
+    let room = Room::new();
+    let attempt = room.request();
+    assert!(!room.provider.withdraw(&attempt).await.unwrap());
+    room.clock.advance(2 * HOUR);
+    let prune = PruneRequest::new(room.job.clone(), HOUR);
+    let pruned = room.provider.prune(&prune).await.unwrap();
+    let is_kept =
+        matches!(&pruned, Pruned::Kept { reason, .. } if *reason == KeepReason::AgeUnknown);
+    assert!(is_kept, "{pruned:?}");
+    // A use gives it an age.
+    let prune = idle(&room).await;
+    let pruned = room.provider.prune(&prune).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
 }

@@ -16,8 +16,8 @@ use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, program, server};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Level, ListRequest,
-    LockName, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd, SystemClock, Unlock,
-    UnlockRequest,
+    LockName, LockProvider, LockState, Owner, PruneRequest, Pruned, SkipReason, Slot, SlotEnd,
+    SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
 
@@ -375,4 +375,19 @@ async fn a_store_without_room_is_not_missed_by_a_diagnosis() {
     };
     assert_eq!(fault.level, Level::Error);
     assert!(format!("{fault:?}").contains("space"), "{fault:?}");
+}
+
+#[tokio::test]
+async fn a_removal_deletes_the_companion_key() {
+    let room = Room::new().await;
+    let lease = room.take().await;
+    let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    wait(Duration::from_millis(50)).await;
+    let name = LockName::new("job").unwrap();
+    let prune = PruneRequest::new(name, Duration::from_millis(1));
+    let pruned = room.provider.prune(&prune).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
+    assert!(room.key(&room.lock).await.is_none() && room.key(&room.kept).await.is_none());
+    assert!(room.take().await.fencing_token() > lease.fencing_token());
 }

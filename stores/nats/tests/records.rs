@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
 use shedlock_core::{
     Attempt, Clock as _, ErrorKind, Executor, ExtendRequest, Extension, ListRequest, LockConfig,
-    LockName, LockProvider, Outcome, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
+    LockName, LockProvider, Outcome, PruneRequest, Pruned, Slot, SlotEnd, SystemClock, Unlock,
+    UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
 
@@ -302,5 +303,30 @@ async fn a_page_reads_each_of_its_locks_once_and_no_other() {
             assert_eq!(read.len(), all, "a key was read twice for one page");
             assert_eq!(all, 2 * expected.len(), "a lock has two keys");
         }
+    }
+}
+
+/// A marker of the deletion would stay in the bucket for ever, and in the list of locks.
+#[tokio::test]
+async fn a_removal_leaves_no_message_of_either_key() {
+    for room in Room::each().await {
+        let lease = take(&*room.provider, "job").await;
+        give_back(&*room.provider, &lease).await;
+        assert!(room.stored("=s.job").await.is_some());
+        pause(Duration::from_millis(50)).await;
+        let prune = PruneRequest::new(LockName::new("job").unwrap(), Duration::from_millis(1));
+        let pruned = room.provider.prune(&prune).await.unwrap();
+        assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
+        for key in ["job", "=s.job"] {
+            assert_eq!(room.stored(key).await, None, "{key}");
+        }
+        let again = take(&*room.provider, "job").await;
+        assert!(again.fencing_token() > lease.fencing_token());
+        // What ShedLock leaves when it unlocks, a marker of its own, is removed too.
+        room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
+        pause(Duration::from_millis(50)).await;
+        let pruned = room.provider.prune(&prune).await.unwrap();
+        assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
+        assert_eq!(room.stored("job").await, None);
     }
 }

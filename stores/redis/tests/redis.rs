@@ -326,7 +326,7 @@ async fn is_left_alone(room: &mut Room) {
     assert_eq!(room.value().await, None);
 }
 
-/// Neither a forced unlock nor a slot reset changes it.
+/// Neither a forced unlock nor a slot reset nor a removal changes it.
 #[tokio::test]
 async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let mut room = Room::new().await;
@@ -359,6 +359,9 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
         assert_eq!(raced, Changed::Raced, "{change:?}");
         assert_eq!(room.run::<Vec<String>>(&all).await, before);
     }
+    let raced = store.remove(&name, &seen).await.unwrap();
+    assert_eq!(raced, Changed::Raced);
+    assert_eq!(room.run::<Vec<String>>(&all).await, before);
 
     let seen = store.look(&name).await.unwrap().unwrap();
     for change in [
@@ -371,6 +374,26 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let seen = store.look(&name).await.unwrap().unwrap();
     assert_eq!(seen.record.last_slot, Some(slot(70)));
     assert_eq!(room.value().await, None);
+
+    // The lock is free, but was taken and unlocked since it was looked at.
+    let lease = room.take().await;
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let raced = store.remove(&name, &seen).await.unwrap();
+    assert_eq!(raced, Changed::Raced);
+    let seen = store.look(&name).await.unwrap().unwrap();
+    // ShedLock has taken it.
+    let _: String = room
+        .run(&["SET", &lock, "ADDED:x@web-3", "PX", "60000"])
+        .await;
+    let raced = store.remove(&name, &seen).await.unwrap();
+    assert_eq!(raced, Changed::Raced);
+    let _: u64 = room.run(&["DEL", &lock]).await;
+    let removed = store.remove(&name, &seen).await.unwrap();
+    assert_eq!(removed, Changed::Done);
+    assert_eq!(room.run::<u64>(&["EXISTS", &lock, &beside]).await, 0);
+    let again = store.remove(&name, &seen).await.unwrap();
+    assert_eq!(again, Changed::Raced);
 }
 
 #[tokio::test]

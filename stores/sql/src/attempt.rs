@@ -98,7 +98,7 @@ impl<B: Driver> Call<'_, B> {
         mut values: Values<'_>,
     ) -> Result<BoundedAttempt> {
         let mut state = State::Free;
-        let mut exists = None;
+        let mut exists = Vec::new();
         let mut may_be_ours = false;
         for _ in 0..ROUNDS {
             let step = match state {
@@ -128,7 +128,7 @@ impl<B: Driver> Call<'_, B> {
             }
             // A first try whose reply was lost may have taken the lock.
             may_be_ours |= reply.repeated;
-            exists = reply.duplicate.or(exists);
+            exists.extend(reply.duplicate);
             let row = self.read(&values).await;
             let row = row.map_err(|error| if may_be_ours { unread(error) } else { error })?;
             state = State::of(request, &row)?;
@@ -139,10 +139,12 @@ impl<B: Driver> Call<'_, B> {
                 return Ok(BoundedAttempt::TooLate { store_time });
             }
         }
-        match (state, exists) {
+        // A single rejection may be that of a record that was deleted before the read.
+        let is_rejected = exists.len() > 1;
+        match (state, exists.pop()) {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
             // The record does not exist and cannot be created: another unique key is violated.
-            (State::Absent, Some(failure)) => Err(self.explained(failure, true)),
+            (State::Absent, Some(failure)) if is_rejected => Err(self.explained(failure, true)),
             // A first try whose reply was lost may still take the lock.
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free at each read but could not be taken",

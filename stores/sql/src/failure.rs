@@ -202,7 +202,7 @@ impl Class {
             }
             Self::Privilege => {
                 "the database user lacks a privilege; grant it SELECT, INSERT and UPDATE on table \
-                 {table}, and USAGE on its schema"
+                 {table}, for `shedlock prune` also DELETE, and USAGE on its schema"
             }
             Self::TooLong => {
                 "a value is too long for its column in table {table}; shorten the lock's name"

@@ -227,7 +227,7 @@ impl Postgres {
         if space.own.is_some() {
             let grant = format!(
                 "GRANT USAGE ON SCHEMA {0} TO {0}; \
-                 GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {0} TO {0}",
+                 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {0} TO {0}",
                 space.schema
             );
             run(&space.admin, grant).await?;

@@ -180,6 +180,38 @@ fn a_named_lock_that_is_kept_is_reported_with_the_reason() {
 }
 
 #[test]
+fn a_job_whose_last_slot_is_still_the_newest_is_kept_if_the_journal_shows_its_schedule() {
+    let sandbox = Sandbox::migrated();
+    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    assert_eq!(migrated.code, 0, "{migrated:?}");
+    for name in ["yearly", "retired"] {
+        let schedule = ["--schedule", "0 0 1 1 *"];
+        let ran = done(&mut sandbox.run_with(name, "60s", &schedule, "true"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    age(&sandbox, "*", 400);
+    let retired = format!(
+        "UPDATE shedlock_job SET next_slot_us = next_slot_us - {} WHERE job = 'retired'",
+        400 * 86_400_000_000_u64
+    );
+    sql(&sandbox, &retired);
+    let removed = pruned(&sandbox, &["--yes"]);
+    assert_eq!(removed.code, 0, "{removed:?}");
+    assert!(
+        removed.stdout.starts_with("retired: removed; "),
+        "{removed:?}"
+    );
+    assert_eq!(names(&sandbox), ["yearly"]);
+    let kept = pruned(&sandbox, &["yearly", "--yes"]);
+    assert_eq!(kept.code, 1, "{kept:?}");
+    assert!(
+        kept.stderr
+            .contains("yearly: not removed: its job has a schedule whose next slot is 20"),
+        "{kept:?}"
+    );
+}
+
+#[test]
 fn a_record_of_shedlock_is_removed_too() {
     let sandbox = Sandbox::migrated();
     let old = "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \

@@ -292,8 +292,10 @@ impl VersionedStore for Texts {
 
     async fn remove(&self, name: &LockName, before: &u64) -> Result<bool, Error> {
         let fault = self.next_fault(name);
-        if matches!(fault, Fault::RequestLost) {
-            return Err(lost());
+        match fault {
+            Fault::RequestLost => return Err(lost()),
+            Fault::Raced => return Ok(false),
+            _ => {}
         }
         let removed = {
             let mut inner = self.lock();

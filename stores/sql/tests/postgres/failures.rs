@@ -6,6 +6,7 @@ use crate::common::{self, Warnings, server, unique, wait, with_option};
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, take};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, LockProvider as _, LockState, Owner,
+    PruneRequest, Pruned,
 };
 use shedlock_sql::PostgresProvider;
 use sqlx::postgres::PgPoolOptions;
@@ -86,6 +87,35 @@ async fn a_missing_privilege_is_reported() {
     let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
     let error = refusal(&provider, ErrorKind::Configuration).await;
     assert!(error.to_string().contains("privilege"), "{error}");
+    room.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
+        .await;
+}
+
+#[tokio::test]
+async fn a_removal_without_the_privilege_to_delete_is_reported() {
+    let room = Room::migrated().await;
+    let role = unique("role");
+    room.run(&format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {} TO {role}; \
+         GRANT SELECT, INSERT, UPDATE ON shedlock TO {role}; \
+         INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
+         VALUES ('old', '2020-01-01', '2020-01-01', 'web-3')",
+        room.schema
+    ))
+    .await;
+    let mut url = url::Url::parse(&room.url).unwrap();
+    url.set_username(&role).unwrap();
+    let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
+    let day = Duration::from_secs(86_400);
+    let prune = PruneRequest::new(name("old"), day);
+    let error = provider.prune(&prune).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(error.to_string().contains("DELETE"), "{error}");
+    assert!(provider.inspect(&name("old")).await.unwrap().is_some());
+    room.run(&format!("GRANT DELETE ON shedlock TO {role}"))
+        .await;
+    let pruned = provider.prune(&prune).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
     room.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
         .await;
 }

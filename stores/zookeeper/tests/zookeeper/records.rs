@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
-    Attempt, ErrorKind, Extension, ListRequest, LockProvider, LockState, SkipReason, Slot, SlotEnd,
-    Unlock, UnlockRequest,
+    Attempt, ErrorKind, Extension, KeepReason, ListRequest, LockProvider, LockState, PruneRequest,
+    Pruned, SkipReason, Slot, SlotEnd, Unlock, UnlockRequest,
 };
 use shedlock_zookeeper::ZooKeeperProvider;
 
@@ -203,4 +203,80 @@ async fn foreign_and_empty_nodes_are_conflicts_that_heal() {
     let error = room.refusal("job").await;
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.message().contains(&beside), "{error}");
+}
+
+async fn use_and_prune(room: &Room, lock: &str) {
+    let lease = room.take(lock).await;
+    assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
+    prune(room, lock).await;
+}
+
+async fn prune(room: &Room, lock: &str) {
+    crate::common::wait(TOLERATED).await;
+    let request = PruneRequest::new(name(lock), Duration::from_millis(1));
+    let pruned = room.provider.prune(&request).await.unwrap();
+    assert!(matches!(pruned, Pruned::Removed(_)), "{lock}: {pruned:?}");
+}
+
+async fn exists(room: &Room, node: &str) -> bool {
+    room.admin.check_stat(node).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn a_removal_deletes_both_nodes_and_those_that_lead_to_nothing_else() {
+    let room = Room::new().await;
+    let other = room.take("team/b/c").await;
+    use_and_prune(&room, "team/a/x/y").await;
+    for lock in ["team/a/x/y", "team/a/x", "team/a"] {
+        assert!(!exists(&room, &room.lock(lock)).await, "{lock}");
+        assert!(!exists(&room, &room.beside(lock)).await, "{lock}");
+    }
+    assert!(exists(&room, &room.lock("team/b/c")).await);
+    let listed = room.provider.list(&ListRequest::new()).await.unwrap();
+    let names: Vec<_> = listed.iter().map(|lock| lock.name.as_str()).collect();
+    assert_eq!(names, ["team/b/c"]);
+    assert_eq!(room.unlock(&other).await, Unlock::Unlocked);
+    // It is created again, parents included.
+    room.take("team/a/x/y").await;
+}
+
+#[tokio::test]
+async fn a_removed_lock_with_others_below_it_leaves_nodes_that_only_lead_to_them() {
+    let room = Room::new().await;
+    let below = room.take("team/a").await;
+    use_and_prune(&room, "team").await;
+    let (lock, _) = room.text(&room.lock("team")).await;
+    let (beside, _) = room.text(&room.beside("team")).await;
+    assert_eq!(
+        (&*lock, &*beside),
+        ("1970-01-01T00:00:00.000Z", ""),
+        "as for a new parent"
+    );
+    let listed = room.provider.list(&ListRequest::new()).await.unwrap();
+    let names: Vec<_> = listed.iter().map(|lock| lock.name.as_str()).collect();
+    assert_eq!(names, ["team/a"]);
+    let request = PruneRequest::new(name("team"), Duration::from_millis(1));
+    let again = room.provider.prune(&request).await.unwrap();
+    assert!(
+        matches!(
+            again,
+            Pruned::Kept {
+                reason: KeepReason::AgeUnknown,
+                ..
+            }
+        ),
+        "{again:?}"
+    );
+    assert_eq!(room.unlock(&below).await, Unlock::Unlocked);
+    room.take("team").await;
+}
+
+#[tokio::test]
+async fn a_record_that_only_shedlock_has_written_is_removed() {
+    let room = Room::new().await;
+    assert!(room.java_takes("job", MINUTE).await);
+    room.java_unlocks("job").await;
+    prune(&room, "job").await;
+    assert!(!exists(&room, &room.lock("job")).await);
+    assert!(room.java_takes("job", MINUTE).await);
 }
