@@ -142,7 +142,9 @@ impl<B: Driver> SqlStore<B> {
 
     /// The error for a failed statement, which may write (`writes`) or only reads.
     pub(crate) fn explained(&self, failure: Failure, writes: bool) -> Error {
-        failure.explained(B::DIALECT.explain, &self.options.table, writes)
+        let unprepared = self.connections.without_prepared();
+        let table = &self.options.table;
+        failure.explained(B::DIALECT.explain, table, unprepared, writes)
     }
 }
 
@@ -261,18 +263,21 @@ impl<B: Driver> Call<'_, B> {
         let mut held = connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         let answer = {
-            let run = B::run(held.session(), statement, values);
+            let mut session = held.session();
+            let run = session.run(statement, values);
             self.deadline.answer(pin!(run)).await
         };
         let silent = || Failure::new(Class::ReplyLost, "the server did not respond in time");
         let result = answer.unwrap_or_else(|| Err(silent()));
+        let is_lost = |failure: &Failure| failure.class == Class::Prepared;
+        let has_remedy = result.as_ref().is_err_and(is_lost) && held.lost_a_statement();
         // An error reply is a reply too.
         let is_fit = |failure: &Failure| failure.class.spares_connection();
         if result.as_ref().err().is_none_or(is_fit) {
             held.finished();
         }
         result.map_err(|failure| Failure {
-            was_used,
+            was_used: was_used || has_remedy,
             ..failure
         })
     }

@@ -26,6 +26,8 @@ pub(crate) enum Class {
     /// No connection was available, and waiting does not help: wrong password, unknown database, or no TLS although it
     /// is required.
     Refused,
+    /// A parameter of the connection's startup packet was rejected, as connection poolers do.
+    Startup,
     /// The connection broke between the request and the reply.
     ReplyLost,
     /// A table or column is unknown or has changed: read the shape again.
@@ -79,12 +81,20 @@ impl Failure {
     }
 
     /// The error for a failure on this table, of a statement that may write (`writes`) or only reads. `special` returns
-    /// what a class means on this database, if that differs from its usual meaning.
-    pub(crate) fn explained(self, special: Explain, table: &Table, writes: bool) -> Error {
+    /// what a class means on this database, if that differs from its usual meaning. `unprepared` is how to do without
+    /// prepared statements.
+    pub(crate) fn explained(
+        self,
+        special: Explain,
+        table: &Table,
+        unprepared: &str,
+        writes: bool,
+    ) -> Error {
         let plain = || (self.class.kind(writes), self.class.message(writes));
         let unresolved = self.is_unresolved().then_some((Unavailable, UNRESOLVED));
         let special = unresolved.or_else(|| special(&self.class, writes));
         let (kind, message) = special.unwrap_or_else(plain);
+        let message = message.replace("{unprepared}", unprepared);
         let mut message = message.replace("{table}", &table.to_string());
         if let Class::Constraint(Some(name)) = &self.class {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
@@ -115,6 +125,7 @@ impl Failure {
         self.class = match self.class {
             Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::NotSent,
             Class::Full => Class::Full,
+            Class::Startup => Class::Startup,
             _ => Class::Refused,
         };
         self
@@ -166,6 +177,11 @@ impl Class {
             Self::Refused => {
                 "the server rejected the connection; check user, password, database and TLS \
                  settings"
+            }
+            Self::Startup => {
+                "the server, or a connection pooler in front of it, rejected a startup parameter of \
+                 the connection; nothing was written; remove that parameter from the connection's \
+                 options, or have the pooler ignore it (PgBouncer: ignore_startup_parameters)"
             }
             Self::ReplyLost if writes => {
                 "no reply (the connection broke, or the server stopped responding); the statement \
@@ -224,7 +240,7 @@ impl Class {
             }
             Self::Prepared => {
                 "the session does not keep its prepared statements; nothing was written; if a \
-                 proxy such as PgBouncer shares sessions between clients, set prepared=false"
+                 proxy such as PgBouncer shares sessions between clients, {unprepared}"
             }
             Self::Duplicate | Self::Exists | Self::Held => {
                 "a unique key of table {table} other than the lock's rejected the record; drop \

@@ -48,7 +48,8 @@ pub(crate) struct Settings {
     pub(crate) time: TimeMode,
     pub(crate) defaults: LockDefaults,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) prepared: bool,
+    /// Whether statements are prepared on the server; `None` to prepare them unless the sessions may be shared.
+    pub(crate) prepared: Option<bool>,
     /// Whether an unlock waits until it is on disk, if the server waits for its disk at all.
     pub(crate) durable_unlock: bool,
     pub(crate) server_skew: Duration,
@@ -70,7 +71,7 @@ impl Default for Settings {
             time: TimeMode::Store,
             defaults: LockDefaults::new(),
             clock: Arc::new(SystemClock),
-            prepared: true,
+            prepared: None,
             durable_unlock: false,
             server_skew: Duration::ZERO,
             timeout: None,
@@ -82,6 +83,10 @@ impl Default for Settings {
 impl Settings {
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(TIMEOUT)
+    }
+
+    pub(crate) fn prepares(&self) -> bool {
+        self.prepared != Some(false)
     }
 
     pub(crate) fn zone(&self) -> &str {

@@ -25,8 +25,8 @@ use crate::url::{Address, Remote, refused_by_driver, set};
 /// // Your own pool, and another table:
 /// let provider = PostgresProvider::builder(pool).table("jobs.shedlock").build()?;
 ///
-/// // Connections that the provider opens itself, through PgBouncer in transaction pooling:
-/// let url = "postgres://app:secret@pgbouncer:6432/app?prepared=false";
+/// // Connections that the provider opens itself, to the server or to PgBouncer in front of it:
+/// let url = "postgres://app:secret@pgbouncer:6432/app";
 /// let provider = PostgresProvider::connect(url).await?;
 /// # Ok(()) }
 /// ```
@@ -49,8 +49,8 @@ use crate::url::{Address, Remote, refused_by_driver, set};
 /// `postgres://user:password@host:5432/database?table=…`: in addition to the driver's options (`sslmode`,
 /// `sslrootcert`, `application_name`, …) the URL accepts `table`, `schema`, `name_column`, `lock_until_column`,
 /// `locked_at_column`, `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`,
-/// `owner_prefix`, `max_connections` (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (true), `durable_unlock`
-/// (false) and `server_skew` (0s). The methods of [`Builder`](crate::Builder) describe them.
+/// `owner_prefix`, `max_connections` (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (detected),
+/// `durable_unlock` (false) and `server_skew` (0s). The methods of [`Builder`](crate::Builder) describe them.
 pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
@@ -63,11 +63,8 @@ impl Remote for Postgres {
         let host = by_sqlx::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));
         let connect = connect.disable_statement_logging();
-        if address.settings.prepared {
-            return Ok(connect);
-        }
-        // PgBouncer rejects session parameters that it does not support, and it supports few.
-        Ok(connect.extra_float_digits(None).statement_cache_capacity(0))
+        // No statement returns a floating-point number, and PgBouncer rejects this parameter.
+        Ok(connect.extra_float_digits(None))
     }
 }
 
@@ -100,6 +97,11 @@ impl Driver for Postgres {
         };
         let remedy = "sslmode=verify-full, with sslrootcert";
         by_sqlx::unverified(host, is_socket, &mode, remedy)
+    }
+
+    fn marked(options: &PgConnectOptions, mark: &str) -> Option<(PgConnectOptions, String)> {
+        let marked = options.clone().options([(postgres::MARK, mark)]);
+        Some((marked, postgres::session_init(mark)))
     }
 
     by_sqlx::execution!(Postgres, |_| None);

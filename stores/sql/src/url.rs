@@ -54,8 +54,7 @@ impl<B: Remote> FromUrl for SqlStore<B> {
 pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
     refuse_cut_password(url)?;
     let mut address = Address::parse(url)?;
-    let prepared = address.options.flag("prepared")?;
-    set(&mut address.settings.prepared, prepared);
+    address.settings.prepared = address.options.flag("prepared")?;
     let skew = address.options.duration("server_skew")?;
     set(&mut address.settings.server_skew, skew);
     let options = B::read(&mut address)?;

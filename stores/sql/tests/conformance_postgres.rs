@@ -61,7 +61,11 @@ fn main() -> ExitCode {
     if let Some(bouncer) = common::server_if_any("SHEDLOCK_TEST_PGBOUNCER") {
         variants.push(Postgres {
             bouncer: Some(bouncer.clone()),
-            ..variant("postgres-pgbouncer", FULL, "prepared=false", CONNECTION)
+            ..variant("postgres-pgbouncer", FULL, "", CONNECTION)
+        });
+        variants.push(Postgres {
+            bouncer: Some(bouncer.clone()),
+            ..variant("tokio-postgres-pgbouncer", FULL, "by=tokio", CONNECTION)
         });
         variants.push(Postgres {
             bouncer: Some(bouncer),
@@ -176,9 +180,7 @@ impl Harness for Postgres {
     }
 
     fn round_trips(&self) -> Option<RoundTrips> {
-        // Without prepared statements each statement is described before it runs.
-        let is_prepared = !self.options.contains("prepared=false");
-        is_prepared.then_some(RoundTrips::CONDITIONAL)
+        Some(RoundTrips::CONDITIONAL)
     }
 }
 

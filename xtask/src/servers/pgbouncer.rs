@@ -57,8 +57,7 @@ impl PgBouncer {
 
     fn configuration(&self, home: &Path, port: u16) -> String {
         let home = home.display();
-        // sqlx sets extra_float_digits for each connection, which PgBouncer refuses unless
-        // configured.
+        // Otherwise its default settings. A test changes some of them on its console.
         format!(
             "[databases]\n\
              * = host=127.0.0.1 port={postgres} user={USER}\n\
@@ -68,10 +67,10 @@ impl PgBouncer {
              unix_socket_dir = {home}\n\
              auth_type = trust\n\
              auth_file = {home}/users\n\
+             admin_users = {USER}\n\
              pool_mode = transaction\n\
              default_pool_size = 10\n\
-             max_client_conn = 1000\n\
-             ignore_startup_parameters = extra_float_digits\n",
+             max_client_conn = 1000\n",
             postgres = self.postgres,
         )
     }

@@ -138,7 +138,7 @@ impl Dialect {
             },
         );
         let mut statement = Statement::new(self.placeholders, &pieces.expand(template), fields);
-        statement.prepared = options.prepared && !statement.binds.is_empty();
+        statement.prepared = options.prepares() && !statement.binds.is_empty();
         statement
     }
 
@@ -203,7 +203,7 @@ impl Dialect {
             let template = pieces.expand(pieces.get(step.word())?);
             let fields = step.fields(options.time.is_client(), self.returns_rows);
             let mut statement = Statement::new(self.placeholders, &template, fields);
-            statement.prepared = options.prepared;
+            statement.prepared = options.prepares();
             Some((step, statement))
         });
         Statements(statements.collect())

@@ -10,9 +10,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Driver;
+use super::sharing::{Opened, Sharing};
 use crate::failure::Failure;
 use crate::options::Options;
-use crate::statement::{Statement, Values};
+use crate::statement::{Reply, Statement, Values};
 
 /// The user's own pool, or our own connections if the provider was created from a URL.
 ///
@@ -27,11 +28,10 @@ pub(crate) enum Connections<B: Driver> {
 pub(crate) struct OwnConnections<B: Driver> {
     options: Arc<B::Options>,
     /// Idle connections, each with the time of its last use.
-    parked: Mutex<Vec<(Moment, B::Connection)>>,
+    parked: Mutex<Vec<(Moment, Opened<B>)>>,
     permits: Arc<Semaphore>,
     timeout: Duration,
-    /// Whether a session belongs to us for the lifetime of its connection, so that it can be initialized.
-    is_set_up: bool,
+    sharing: Arc<Sharing>,
     clock: Arc<dyn Clock>,
 }
 
@@ -61,8 +61,15 @@ pub(crate) enum InUse<B: Driver> {
     Own(Held<B>),
 }
 
+/// A session, for single statements.
+pub(crate) struct Session<'a, B: Driver> {
+    connection: &'a mut B::Connection,
+    /// Whether prepared statements may be kept in it.
+    keeps_statements: bool,
+}
+
 pub(crate) struct Held<B: Driver> {
-    connection: B::Connection,
+    opened: Opened<B>,
     own: Arc<OwnConnections<B>>,
     _permit: OwnedSemaphorePermit,
     is_new: bool,
@@ -82,7 +89,7 @@ impl<B: Driver> Connections<B> {
             parked: Mutex::new(Vec::new()),
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
-            is_set_up: told.prepared,
+            sharing: Sharing::new(told.prepared),
             clock: Arc::clone(&told.clock),
         }))
     }
@@ -97,7 +104,7 @@ impl<B: Driver> Connections<B> {
                 parked: Mutex::new(Vec::new()),
                 permits: Arc::new(Semaphore::new(1)),
                 timeout: own.timeout,
-                is_set_up: own.is_set_up,
+                sharing: Arc::clone(&own.sharing),
                 clock: Arc::clone(&own.clock),
             })),
         }
@@ -108,6 +115,14 @@ impl<B: Driver> Connections<B> {
         match self {
             Self::Pool(_) => None,
             Self::Own(own) => B::address(&own.options),
+        }
+    }
+
+    /// How to do without prepared statements, for an error message.
+    pub(crate) fn without_prepared(&self) -> &'static str {
+        match self {
+            Self::Pool(_) => "build the provider over the pool with `.prepared(false)`",
+            Self::Own(_) => "set prepared=false in the store's URL",
         }
     }
 
@@ -175,8 +190,8 @@ impl<B: Driver> OwnConnections<B> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let is_ready =
             |(since, _): &mut (Moment, _)| wanted == Wanted::Any && self.idle(*since) <= FRESH;
-        let (_, connection) = self.lock().pop_if(is_ready)?;
-        Some(self.held(connection, permit, false))
+        let (_, opened) = self.lock().pop_if(is_ready)?;
+        Some(self.held(opened, permit, false))
     }
 
     async fn acquire(
@@ -189,31 +204,35 @@ impl<B: Driver> OwnConnections<B> {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|_| Failure::no_connection())?;
             match self.used(wanted, deadline).await {
-                Some(connection) => Ok(self.held(connection, permit, false)),
-                None => Ok(self.held(self.connect().await?, permit, true)),
+                Some(opened) => Ok(self.held(opened, permit, false)),
+                None => {
+                    let opened = self.sharing.open::<B>(&self.options, &*self.clock);
+                    Ok(self.held(opened.await?, permit, true))
+                }
             }
         };
         let acquired = deadline.connect(self.timeout, pin!(acquire)).await;
         acquired.unwrap_or_else(|| Err(Failure::no_connection()))
     }
 
-    async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<B::Connection> {
+    async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<Opened<B>> {
         loop {
-            let (since, mut connection) = self.lock().pop()?;
+            let (since, mut opened) = self.lock().pop()?;
             let idle = self.idle(since);
             if wanted == Wanted::New || idle > IDLE {
                 // The ones below have been idle for longer, and lead to the same server.
                 let mut others = std::mem::take(&mut *self.lock());
-                others.push((since, connection));
+                others.push((since, opened));
                 close::<B>(others);
                 return None;
             }
             if wanted == Wanted::Any && idle <= FRESH {
-                return Some(connection);
+                return Some(opened);
             }
-            let answer = deadline.connect(PING, pin!(B::ping(&mut connection))).await;
+            let ping = B::ping(&mut opened.connection);
+            let answer = deadline.connect(PING, pin!(ping)).await;
             match answer {
-                Some(true) => return Some(connection),
+                Some(true) => return Some(opened),
                 Some(false) => {}
                 // It was dropped silently, and so were the ones that have been idle for longer.
                 None => self.lock().clear(),
@@ -227,38 +246,42 @@ impl<B: Driver> OwnConnections<B> {
 
     fn held(
         self: &Arc<Self>,
-        connection: B::Connection,
+        opened: Opened<B>,
         _permit: OwnedSemaphorePermit,
         is_new: bool,
     ) -> InUse<B> {
         InUse::Own(Held {
-            connection,
+            opened,
             own: Arc::clone(self),
             _permit,
             is_new,
         })
     }
 
-    async fn connect(&self) -> Result<B::Connection, Failure> {
-        let mut connection = B::connect(&self.options).await?;
-        if let Some(text) = B::DIALECT.session_init.filter(|_| self.is_set_up) {
-            let (init, values) = (Statement::plain(text), Values::default());
-            let answer = B::run(&mut connection, &init, &values).await;
-            answer.map_err(Failure::while_connecting)?;
-        }
-        Ok(connection)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Moment, B::Connection)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Moment, Opened<B>)>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<B: Driver> InUse<B> {
-    pub(crate) fn session(&mut self) -> &mut B::Connection {
+    pub(crate) fn session(&mut self) -> Session<'_, B> {
         match self {
-            Self::Lent(lent) => &mut lent.pooled,
-            Self::Own(held) => &mut held.connection,
+            Self::Lent(lent) => Session {
+                connection: &mut lent.pooled,
+                keeps_statements: true,
+            },
+            Self::Own(held) => Session {
+                keeps_statements: held.opened.is_ours && !held.own.sharing.is_shared(),
+                connection: &mut held.opened.connection,
+            },
+        }
+    }
+
+    /// The session has lost a prepared statement. Returns whether the next one of our own can do without.
+    pub(crate) fn lost_a_statement(&self) -> bool {
+        match self {
+            Self::Lent(_) => false,
+            Self::Own(held) => held.own.sharing.lost_a_statement(),
         }
     }
 
@@ -273,9 +296,20 @@ impl<B: Driver> InUse<B> {
             Self::Lent(mut lent) => lent.is_fit = true,
             Self::Own(held) => {
                 let now = held.own.clock.now();
-                held.own.lock().push((now, held.connection));
+                held.own.lock().push((now, held.opened));
             }
         }
+    }
+}
+
+impl<B: Driver> Session<'_, B> {
+    pub(crate) async fn run(
+        &mut self,
+        statement: &Statement,
+        values: &Values<'_>,
+    ) -> Result<Reply, Failure> {
+        let prepares = statement.prepared && self.keeps_statements;
+        B::run(self.connection, statement, values, prepares).await
     }
 }
 
@@ -294,11 +328,11 @@ impl<B: Driver> Drop for OwnConnections<B> {
 }
 
 /// Closes the sessions cleanly in the background, if there is a runtime: servers log connections that just disappear.
-fn close<B: Driver>(parked: Vec<(Moment, B::Connection)>) {
+fn close<B: Driver>(parked: Vec<(Moment, Opened<B>)>) {
     if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
         runtime.spawn(async move {
-            for (_, connection) in parked {
-                B::close(connection).await;
+            for (_, opened) in parked {
+                B::close(opened.connection).await;
             }
         });
     }

@@ -1,6 +1,7 @@
 //! What a provider needs from a client library, and the connections that it opens.
 
 mod connections;
+mod sharing;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) mod sqlx;
 
@@ -12,7 +13,7 @@ use std::ops::DerefMut;
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::statement::{Reply, Statement, Values};
-pub(crate) use connections::{Connections, Deadline, Wanted};
+pub(crate) use connections::{Connections, Deadline, Session, Wanted};
 
 /// A database through one client library: the public part.
 pub trait Database: Sized + Send + Sync + 'static {
@@ -50,6 +51,13 @@ pub(crate) trait Driver: Database {
         None
     }
 
+    /// Options for a connection whose session can be recognized as its own, and the statement that sets up the session
+    /// and returns a text that is null unless the session has this mark. `None` if the database's sessions are never
+    /// shared.
+    fn marked(_options: &Self::Options, _mark: &str) -> Option<(Self::Options, String)> {
+        None
+    }
+
     fn connect(
         options: &Self::Options,
     ) -> impl Future<Output = Result<Self::Connection, Failure>> + Send;
@@ -69,9 +77,11 @@ pub(crate) trait Driver: Database {
     /// broken leaves the pool.
     fn pooled(pool: &Self::Pool) -> (u32, bool);
 
+    /// Runs a statement to the end of its reply. If `prepares`, the server prepares it once per session.
     fn run<'a>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
         values: &'a Values<'a>,
+        prepares: bool,
     ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a;
 }

@@ -120,11 +120,12 @@ macro_rules! execution {
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,
             values: &'a $crate::statement::Values<'a>,
+            prepares: bool,
         ) -> Result<$crate::statement::Reply, $crate::failure::Failure> {
             use futures_util::TryStreamExt as _;
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
-            let results = if statement.prepared {
+            let results = if prepares {
                 let mut query =
                     sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(&statement.text)));
                 for value in statement.bound(values) {

@@ -117,6 +117,7 @@ impl fmt::Debug for Clients {
 }
 
 /// How our own sessions are opened.
+#[derive(Clone)]
 pub(crate) struct Connect {
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
@@ -205,11 +206,15 @@ impl Session {
         Ok(prepared)
     }
 
-    /// On sessions that are not ours, and without `prepared`, the statement runs unnamed in one round trip, which
-    /// leaves nothing in the session. Behind PgBouncer each statement may run in another session.
-    async fn run(&mut self, statement: &Statement, values: &Values<'_>) -> Result<Reply, BoxError> {
+    /// On sessions that are not ours, the statement runs unnamed in one round trip, which leaves nothing in the session.
+    async fn run(
+        &mut self,
+        statement: &Statement,
+        values: &Values<'_>,
+        prepares: bool,
+    ) -> Result<Reply, BoxError> {
         let values: Vec<Value<'_>> = statement.bound(values).collect();
-        let rows = if statement.prepared && matches!(self.kind, Kind::Own(_)) {
+        let rows = if prepares && matches!(self.kind, Kind::Own(_)) {
             let prepared = self.prepared(statement, &values).await?;
             let parameters = values.iter().map(parameter);
             self.client().query_raw(&prepared, parameters).await?
@@ -263,6 +268,17 @@ impl Driver for TokioPostgres {
         ))
     }
 
+    fn marked(options: &Connect, mark: &str) -> Option<(Connect, String)> {
+        let mut marked = options.clone();
+        let set = format!("-c {}={mark}", postgres::MARK);
+        let all = match options.config.get_options() {
+            Some(others) => format!("{others} {set}"),
+            None => set,
+        };
+        marked.config.options(all);
+        Some((marked, postgres::session_init(mark)))
+    }
+
     async fn connect(options: &Connect) -> Result<Session, Failure> {
         let connected = options.config.connect(options.tls.clone()).await;
         let (client, connection) = connected.map_err(|error| connecting(error.into()))?;
@@ -306,8 +322,9 @@ impl Driver for TokioPostgres {
         session: &'a mut Session,
         statement: &'a Statement,
         values: &'a Values<'a>,
+        prepares: bool,
     ) -> Result<Reply, Failure> {
-        let reply = session.run(statement, values).await;
+        let reply = session.run(statement, values, prepares).await;
         reply.map_err(running)
     }
 }

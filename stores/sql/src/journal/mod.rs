@@ -22,7 +22,7 @@ use shedlock_store::{Result, configuration};
 use self::rows::{ended, fit, micros_of, null, start_of};
 use self::schema::{Statements, TABLES};
 use crate::call::{Call, SqlStore};
-use crate::driver::{Connections, Driver, Wanted};
+use crate::driver::{Connections, Driver, Session, Wanted};
 use crate::failure::{Class, Failure};
 use crate::statement::{NONE, Reply, Row, Statement, Value, Values};
 
@@ -156,7 +156,7 @@ impl<B: Driver> SqlJournal<B> {
             .acquire(Wanted::Any, &call.deadline)
             .await?;
         let written = {
-            let session = held.session();
+            let session = &mut held.session();
             let all = async {
                 run::<B>(session, &self.statements.begin, &Vec::new()).await?;
                 for entry in entries {
@@ -176,7 +176,7 @@ impl<B: Driver> SqlJournal<B> {
 
     async fn entry(
         &self,
-        session: &mut B::Connection,
+        session: &mut Session<'_, B>,
         entry: &JournalEntry,
     ) -> Result<(), Failure> {
         let statements = &self.statements;
@@ -298,7 +298,7 @@ fn is_collision(failure: &Failure) -> bool {
 }
 
 async fn run<B: Driver>(
-    session: &mut B::Connection,
+    session: &mut Session<'_, B>,
     statement: &Statement,
     words: &Words<'_>,
 ) -> Result<Reply, Failure> {
@@ -306,7 +306,7 @@ async fn run<B: Driver>(
         more: words,
         ..Values::default()
     };
-    B::run(session, statement, &values).await
+    session.run(statement, &values).await
 }
 
 impl<B: Driver> Journal for SqlJournal<B> {

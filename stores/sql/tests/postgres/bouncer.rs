@@ -1,36 +1,232 @@
-//! PgBouncer in transaction pooling.
+//! PgBouncer, which shares the server's sessions between its clients.
 
-use crate::common::{server_if_any, with_option};
-use crate::room::{Room, free, request, skip, take};
-use shedlock_core::SkipReason;
-use shedlock_sql::PostgresProvider;
+use std::sync::Arc;
+
+use crate::common::{server_if_any, unique, with_database, with_option};
+use crate::room::{Room, free, migrate, name, request, skip, take};
+use shedlock_conformance::support::OwnServer;
+use shedlock_core::{ErrorKind, ListRequest, LockProvider, SkipReason};
+use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool, Row as _};
+
+/// A PgBouncer that nothing else uses, with the settings that a test needs.
+struct Bouncer {
+    server: OwnServer,
+    url: String,
+}
+
+impl Bouncer {
+    /// Returns `None` if the machine has none. xtask, which looked for it, has reported this.
+    async fn with(settings: &[(&str, &str)]) -> Option<Self> {
+        if !OwnServer::can_start() {
+            return None;
+        }
+        let server = OwnServer::start_with_companions("postgres", &[]).unwrap();
+        let url = server.companion("pgbouncer")?.to_owned();
+        let bouncer = Self { server, url };
+        for (setting, value) in settings {
+            bouncer.set(setting, value).await;
+        }
+        Some(bouncer)
+    }
+
+    /// Changes a setting, as an administrator does.
+    async fn set(&self, setting: &str, value: &str) {
+        let mut console = session(&with_database(&self.url, "pgbouncer")).await;
+        let text = AssertSqlSafe(format!("SET {setting} = '{value}'"));
+        sqlx::raw_sql(text).execute(&mut console).await.unwrap();
+    }
+
+    /// The URL of a new database with a lock table. Each database has sessions of its own.
+    async fn database(&self) -> String {
+        let name = unique("bounced");
+        let mut admin = session(self.server.url()).await;
+        let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        sqlx::raw_sql(create).execute(&mut admin).await.unwrap();
+        let direct = with_database(self.server.url(), &name);
+        migrate(&PostgresProvider::connect(&direct).await.unwrap()).await;
+        with_database(&self.url, &name)
+    }
+}
+
+async fn session(url: &str) -> PgConnection {
+    options(url).connect().await.unwrap()
+}
+
+/// PgBouncer rejects sqlx's `extra_float_digits` unless it is configured to ignore it.
+fn options(url: &str) -> PgConnectOptions {
+    let options: PgConnectOptions = url.parse().unwrap();
+    options.extra_float_digits(None)
+}
+
+/// How many statements have been prepared and kept in the `sessions` sessions of this PgBouncer's database.
+async fn kept(url: &str, sessions: usize) -> i64 {
+    let mut clients = Vec::new();
+    let mut pids = Vec::new();
+    let mut kept = 0;
+    for _ in 0..sessions {
+        let mut client = session(url).await;
+        // A session is held for as long as its transaction is open.
+        let text = "BEGIN; SELECT pg_backend_pid()::bigint, \
+                    (SELECT count(*) FROM pg_prepared_statements)";
+        let row = sqlx::raw_sql(text).fetch_one(&mut client).await.unwrap();
+        pids.push(row.get::<i64, _>(0));
+        kept += row.get::<i64, _>(1);
+        clients.push(client);
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    assert_eq!(
+        pids.len(),
+        sessions,
+        "each transaction holds its own session"
+    );
+    kept
+}
+
+type Shared = Arc<dyn LockProvider>;
+
+/// A provider of each client library, with default settings.
+async fn each(url: &str) -> [Shared; 2] {
+    [
+        Arc::new(PostgresProvider::connect(url).await.unwrap()),
+        Arc::new(TokioPostgresProvider::connect(url).await.unwrap()),
+    ]
+}
+
+async fn serves(provider: &dyn LockProvider, lock: &str) {
+    let lease = take(provider, lock).await;
+    assert_eq!(lease.name().as_str(), lock);
+    assert!(lease.fencing_token().is_some());
+    let skipped = skip(provider, &request(lock)).await;
+    assert_eq!(skipped.reason, SkipReason::Held);
+    free(provider, &lease).await;
+}
+
+/// With PgBouncer's default settings, and with those that administrators set for drivers. No session has two
+/// statements of one name, because none has any.
+#[tokio::test(flavor = "multi_thread")]
+async fn pgbouncer_is_recognized_whatever_its_settings() {
+    let dropped = ("ignore_startup_parameters", "extra_float_digits,options");
+    let settings: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("ignore_startup_parameters", "extra_float_digits")],
+        &[dropped],
+        &[dropped, ("server_reset_query_always", "1")],
+    ];
+    for settings in settings {
+        let Some(bouncer) = Bouncer::with(settings).await else {
+            return;
+        };
+        bouncer.set("default_pool_size", "1").await;
+        let url = bouncer.database().await;
+        for provider in each(&url).await {
+            for turn in 0..3 {
+                serves(&*provider, &format!("job-{turn}")).await;
+            }
+        }
+        assert_eq!(kept(&url, 1).await, 0, "{settings:?}");
+    }
+}
+
+/// A session belongs to one client, and is reset before the next one gets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn pgbouncer_in_session_pooling_serves() {
+    let Some(bouncer) = Bouncer::with(&[("pool_mode", "session")]).await else {
+        return;
+    };
+    let url = bouncer.database().await;
+    for provider in each(&url).await {
+        serves(&*provider, "job").await;
+    }
+    for provider in each(&with_option(&url, "prepared", "true")).await {
+        serves(&*provider, "job").await;
+    }
+}
+
+/// Providers that send their statements in different orders, over two sessions. If each numbered its prepared
+/// statements, an attempt of one could run as the listing of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn providers_behind_one_small_pool_never_run_each_others_statements() {
+    let Some(bouncer) = Bouncer::with(&[("default_pool_size", "2")]).await else {
+        return;
+    };
+    let url = bouncer.database().await;
+    let mut tasks = Vec::new();
+    for worker in 0..6 {
+        let [by_sqlx, by_tokio] = each(&url).await;
+        let provider = if worker % 2 == 0 { by_sqlx } else { by_tokio };
+        tasks.push(tokio::spawn(async move {
+            let lock = format!("job-{worker}");
+            for turn in 0..20 {
+                match (worker + turn) % 3 {
+                    0 => assert!(provider.list(&ListRequest::new()).await.is_ok()),
+                    1 => assert!(provider.inspect(&name(&lock)).await.is_ok()),
+                    _ => {}
+                }
+                let lease = take(&*provider, &lock).await;
+                let seen = provider.inspect(&name(&lock)).await.unwrap().unwrap();
+                assert_eq!(seen.name.as_str(), lock);
+                assert_eq!(seen.owner.as_deref(), Some(lease.owner().as_str()));
+                assert_eq!(seen.fencing_token, lease.fencing_token());
+                free(&*provider, &lease).await;
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(kept(&url, 2).await, 0);
+}
+
+/// Nothing can be changed about the user's sessions, so the error names what the user can set.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_that_prepares_behind_pgbouncer_is_told_how_to_do_without() {
+    let Some(bouncer) = Bouncer::with(&[("default_pool_size", "1")]).await else {
+        return;
+    };
+    let url = bouncer.database().await;
+    let pool = || async {
+        let pool = PgPoolOptions::new().max_connections(2);
+        let pool: PgPool = pool.connect_with(options(&url)).await.unwrap();
+        pool
+    };
+    let first = PostgresProvider::builder(pool().await).build().unwrap();
+    serves(&first, "job").await;
+    let second = PostgresProvider::builder(pool().await).build().unwrap();
+    let error = second.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(error.to_string().contains("`.prepared(false)`"), "{error}");
+    let third = PostgresProvider::builder(pool().await).prepared(false);
+    serves(&third.build().unwrap(), "job").await;
+    // Who insists on prepared statements is told so too.
+    let url = with_option(&url, "prepared", "true");
+    let insists = PostgresProvider::connect(&url).await.unwrap();
+    let error = insists.attempt(&request("job")).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("set prepared=false in the store's URL"),
+        "{error}"
+    );
+}
 
 /// Each session of the pool gets a different server connection, and none keeps a statement.
 #[tokio::test(flavor = "multi_thread")]
-async fn pgbouncer_in_transaction_pooling_serves() {
+async fn names_with_special_characters_pass_through_pgbouncer() {
     let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
         // xtask, which looked for it, has reported this.
         return;
     };
     let room = Room::migrated().await;
-    let url = format!(
-        "{}&prepared=false",
-        with_option(&bouncer, "schema", &room.schema)
-    );
+    let url = with_option(&bouncer, "schema", &room.schema);
     let mut tasks = Vec::new();
     for worker in 0..8 {
         let provider = PostgresProvider::connect(&url).await.unwrap();
         tasks.push(tokio::spawn(async move {
-            for turn in 0..20 {
-                let lock = format!("it's \\ {worker} :name $1 ?");
-                let lease = take(&provider, &lock).await;
-                assert_eq!(lease.name().as_str(), lock);
-                assert!(lease.fencing_token().is_some(), "turn {turn}");
-                assert_eq!(
-                    skip(&provider, &request(&lock)).await.reason,
-                    SkipReason::Held
-                );
-                free(&provider, &lease).await;
+            for _ in 0..20 {
+                serves(&provider, &format!("it's \\ {worker} :name $1 ?")).await;
             }
         }));
     }

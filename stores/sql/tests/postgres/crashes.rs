@@ -152,8 +152,8 @@ async fn reach(server: &OwnServer, way: Way) -> Option<Box<dyn LockProvider>> {
             .build()
             .unwrap(),
         Way::PgBouncer => {
-            let url = with_option(server.companion("pgbouncer")?, "prepared", "false");
-            PostgresProvider::connect(&url).await.unwrap()
+            let url = server.companion("pgbouncer")?;
+            PostgresProvider::connect(url).await.unwrap()
         }
     }))
 }

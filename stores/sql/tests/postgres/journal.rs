@@ -41,8 +41,7 @@ async fn the_journal_behind_pgbouncer() {
     };
     let room = Room::migrated().await;
     let url = with_option(&bouncer, "schema", &room.schema);
-    let provider = PostgresProvider::connect(&format!("{url}&prepared=false")).await;
-    let provider = provider.unwrap();
+    let provider = PostgresProvider::connect(&url).await.unwrap();
     journal::check(provider.journal().unwrap()).await;
     journal::contended(&[provider.journal().unwrap()]).await;
 }

@@ -54,7 +54,7 @@ async fn no_call_hangs_on_pgbouncer() {
     let room = Room::migrated().await;
     let (proxy, url) = through(&bouncer).await;
     let url = with_option(&url, "schema", &room.schema);
-    let url = format!("{url}&prepared=false&timeout={}ms", TIMEOUT.as_millis());
+    let url = format!("{url}&timeout={}ms", TIMEOUT.as_millis());
     let provider = PostgresProvider::connect(&url).await.unwrap();
     every_method_returns(&provider, &proxy).await;
 }

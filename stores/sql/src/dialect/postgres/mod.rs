@@ -96,6 +96,18 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     add_column: ADD_COLUMN,
 };
 
+/// The setting by which a connection recognizes a session as its own. Only its startup packet sets it.
+pub(crate) const MARK: &str = "shedlock.session";
+
+/// Sets up a session that has this mark, and returns a text; otherwise sets nothing and returns null.
+pub(crate) fn session_init(mark: &str) -> String {
+    format!(
+        "SELECT CASE WHEN current_setting('{MARK}', true) = '{mark}' THEN \
+         CASE WHEN current_setting('lock_timeout') = '0' \
+         THEN set_config('lock_timeout', '5s', false) ELSE 'ours' END END"
+    )
+}
+
 fn probe(_: &Options) -> String {
     // to_regclass resolves the name as a statement would: quoted, and by the search path.
     format!(
@@ -191,6 +203,9 @@ fn quote(text: &str) -> String {
 /// Classifies the server's error codes.
 pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> Class {
     match code {
+        // A connection pooler passes on few parameters, or none: PgBouncer, RDS Proxy.
+        "08P01" if message.contains("startup parameter") => Class::Startup,
+        "0A000" if message.contains("command-line options") => Class::Startup,
         // Undefined table, column, schema; wrong type; a prepared plan that no longer fits.
         "42P01" | "42703" | "3F000" | "42804" | "42883" | "0A000" => Class::Shape,
         "42501" => Class::Privilege,

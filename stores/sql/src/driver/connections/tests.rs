@@ -10,7 +10,10 @@ use sqlx::Postgres;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::*;
+use crate::failure::Class;
 use crate::options::Settings;
+use crate::statement::{Cell, Field};
+use crate::url::{Address, Remote};
 
 /// The machine's clock, advanced by this many seconds.
 #[derive(Clone, Debug, Default)]
@@ -134,4 +137,92 @@ async fn a_connection_that_was_idle_for_minutes_is_not_used_again() {
     };
     line.idle_for(600).await;
     assert!(line.acquire().await.is_new());
+}
+
+/// Runs a statement that may be prepared, on the next connection, and returns how many its session then keeps.
+async fn kept<B: Driver>(connections: &Connections<B>) -> i64 {
+    let clock = SystemClock;
+    let deadline = Deadline::new(&clock, TEN, TEN);
+    let acquired = connections.acquire(Wanted::Any, &deadline).await;
+    let mut held = acquired.expect("the server answers");
+    let mut session = held.session();
+    let run = session.run(&prepared(), &Values::default()).await;
+    run.expect("the statement is valid");
+    let mut count = Statement::plain("SELECT count(*) FROM pg_prepared_statements");
+    count.fields = &[Field::Number];
+    let reply = session.run(&count, &Values::default()).await;
+    let row = reply.expect("the view exists").rows.pop();
+    held.finished();
+    match row.expect("a count").cells[..] {
+        [Cell::Number(Some(count))] => count,
+        ref other => panic!("a count is a number: {other:?}"),
+    }
+}
+
+fn prepared() -> Statement {
+    let mut statement = Statement::plain("SELECT 1");
+    statement.prepared = true;
+    statement
+}
+
+/// Our own connections, one at most.
+fn own<B: Remote>(variable: &str, prepared: Option<bool>) -> Option<Connections<B>> {
+    let url = std::env::var(variable).ok()?;
+    let mut address = Address::parse(&url).expect("the server's URL can be read");
+    let options = B::read(&mut address).expect("the server's URL can be read");
+    let settings = Settings {
+        prepared,
+        ..Settings::default()
+    };
+    let told = B::DIALECT.options(settings).expect("valid settings");
+    Some(Connections::own(options, 1, TEN, &told))
+}
+
+async fn statements_are_kept<B: Remote>() {
+    const DIRECT: &str = "SHEDLOCK_TEST_POSTGRES_URL";
+    const BOUNCER: &str = "SHEDLOCK_TEST_PGBOUNCER_URL";
+    for (variable, prepared, expected) in [
+        (DIRECT, None, 1),
+        (DIRECT, Some(true), 1),
+        (DIRECT, Some(false), 0),
+        (BOUNCER, None, 0),
+    ] {
+        // The run is limited to other stores, or xtask has reported that there is no PgBouncer.
+        if let Some(connections) = own::<B>(variable, prepared) {
+            // The second connection needs no mark.
+            for connections in [&connections, &connections.second()] {
+                let kept = kept(connections).await;
+                assert_eq!(kept, expected, "{variable} {prepared:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn statements_are_kept_in_sessions_that_are_ours() {
+    statements_are_kept::<Postgres>().await;
+    #[cfg(feature = "tokio-postgres")]
+    statements_are_kept::<crate::TokioPostgres>().await;
+}
+
+/// A pooler that passes the mark on is not recognized by it.
+#[tokio::test]
+async fn a_session_that_loses_a_statement_is_the_last_one_that_keeps_any() {
+    let Some(connections) = own::<Postgres>("SHEDLOCK_TEST_POSTGRES_URL", None) else {
+        return;
+    };
+    assert_eq!(kept(&connections).await, 1);
+    let clock = SystemClock;
+    let deadline = Deadline::new(&clock, TEN, TEN);
+    let acquired = connections.acquire(Wanted::Any, &deadline).await;
+    let mut held = acquired.expect("the server answers");
+    let values = Values::default();
+    let forget = Statement::plain("DEALLOCATE ALL");
+    let forgotten = held.session().run(&forget, &values).await;
+    forgotten.expect("the statement is valid");
+    let failure = held.session().run(&prepared(), &values).await.unwrap_err();
+    assert_eq!(failure.class, Class::Prepared);
+    assert!(held.lost_a_statement());
+    drop(held);
+    assert_eq!(kept(&connections).await, 0);
 }
