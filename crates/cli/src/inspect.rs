@@ -1,10 +1,10 @@
-//! `shedlock show` and `migrate`: inspecting one lock, and preparing a store.
+//! `shedlock show`: inspecting one lock.
 
 use std::process::ExitCode;
 
 use shedlock::LockName;
 
-use crate::args::{MigrateArgs, ShowArgs};
+use crate::args::ShowArgs;
 use crate::exit::{ABSENT, Failure};
 use crate::output;
 use crate::store::Store;
@@ -26,23 +26,5 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
         ));
         return Ok(ExitCode::from(ABSENT));
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prepares the store and prints the changes.
-pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let store = Store::open(&args.store, terminal).await?;
-    let mut migration = store.provider().migrate().await?;
-    if args.journal {
-        let Some(journal) = store.provider().journal() else {
-            return Err(Failure::usage(format!(
-                "a store of kind {} cannot keep a journal yet: leave --journal out",
-                store.provider().store()
-            )));
-        };
-        migration.changes.extend(journal.migrate().await?.changes);
-    }
-    let text = output::migration(store.provider().store(), &migration, args.output.format);
-    terminal.print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

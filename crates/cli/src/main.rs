@@ -18,6 +18,7 @@ mod generate;
 mod inspect;
 mod journal;
 mod list;
+mod migrate;
 mod output;
 mod pause;
 mod prune;
@@ -107,7 +108,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             },
             Command::Prune(args) => prune::prune(args, terminal).await,
             Command::Doctor(args) => doctor::doctor(args, terminal).await,
-            Command::Migrate(args) => inspect::migrate(args, terminal).await,
+            Command::Migrate(args) => migrate::migrate(args, terminal).await,
             Command::Config(args) => config::config(args, terminal),
             Command::Completions(args) => generate::completions(args, terminal),
             Command::Man(args) => generate::man(args, terminal),

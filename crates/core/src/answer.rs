@@ -247,3 +247,80 @@ impl Migration {
         Self { changes }
     }
 }
+
+/// A change that [`migrate`](crate::LockProvider::migrate) makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MigrationStep {
+    /// The change in words, in the imperative: `create table "shedlock"`.
+    pub change: String,
+    /// The statement that makes it, without a semicolon at its end. `None` if the store has no
+    /// language for it.
+    pub statement: Option<String>,
+}
+
+impl MigrationStep {
+    /// Creates a step that no statement makes.
+    pub fn new(change: impl Into<String>) -> Self {
+        Self {
+            change: change.into(),
+            statement: None,
+        }
+    }
+
+    /// Sets the statement that makes the change.
+    #[must_use]
+    pub fn with_statement(mut self, statement: impl Into<String>) -> Self {
+        self.statement = Some(statement.into());
+        self
+    }
+}
+
+/// What a store needs before it can keep locks: everything that
+/// [`migrate`](crate::LockProvider::migrate) can do. [`LockProvider::schema`] returns it without a
+/// connection, so that an administrator can apply it.
+///
+/// [`LockProvider::schema`]: crate::LockProvider::schema
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Schema {
+    /// What an empty store needs. Empty if nothing has to be created.
+    pub create: Vec<MigrationStep>,
+    /// What is added instead to a container that ShedLock created.
+    pub upgrade: Vec<MigrationStep>,
+    /// What the journal needs. Empty if the store cannot keep one.
+    pub journal: Vec<MigrationStep>,
+    /// What else there is to say, such as what the store creates together with the first lock.
+    pub note: Option<String>,
+}
+
+impl Schema {
+    /// Creates a schema with these steps for an empty store.
+    pub fn with_create(create: Vec<MigrationStep>) -> Self {
+        Self {
+            create,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the steps for a container that ShedLock created.
+    #[must_use]
+    pub fn upgrade(mut self, upgrade: Vec<MigrationStep>) -> Self {
+        self.upgrade = upgrade;
+        self
+    }
+
+    /// Sets the steps for the journal.
+    #[must_use]
+    pub fn journal(mut self, journal: Vec<MigrationStep>) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Sets the note.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+}

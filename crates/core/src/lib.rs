@@ -54,7 +54,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use answer::{
-    Attempt, Extension, ForcedUnlock, Migration, Skip, SkipReason, SlotReset, Unlock,
+    Attempt, Extension, ForcedUnlock, Migration, MigrationStep, Schema, Skip, SkipReason,
+    SlotReset, Unlock,
 };
 pub use capabilities::{Capabilities, ClockSource, Failover};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};

@@ -11,9 +11,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
-    LockName, LockProvider, LockRecord, LockState, Migration, Owner, PauseRequest, Paused,
-    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Skip, Slot,
-    SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
+    LockName, LockProvider, LockRecord, LockState, Migration, MigrationStep, Owner, PauseRequest,
+    Paused, ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Skip,
+    Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
 
 /// Implements the whole contract over a map in memory.
@@ -574,5 +574,9 @@ impl LockProvider for MemoryProvider {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         Box::pin(async { Ok(Migration::default()) })
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
-    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
-    ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
+    LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity, PruneRequest,
+    Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
@@ -188,6 +188,24 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
                     .with_store(self.store()),
             )
         })
+    }
+
+    /// Returns what [`migrate`](Self::migrate) would change now, and changes nothing. Empty if the
+    /// store is complete.
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        Box::pin(async move {
+            Err(Error::new(
+                ErrorKind::Unsupported,
+                "this provider cannot tell what a migration would change",
+            )
+            .with_store(self.store()))
+        })
+    }
+
+    /// Returns what the store needs before it can keep locks. No I/O: it depends on the provider's
+    /// settings alone.
+    fn schema(&self) -> Schema {
+        Schema::default()
     }
 }
 

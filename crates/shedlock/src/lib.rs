@@ -259,9 +259,11 @@
 //!
 //! [`connect`] creates a provider from a URL; its page lists the supported stores with their URLs and
 //! Cargo features. If your program already has a pool, create the provider from that: it takes a
-//! connection for one statement at a time and never joins a transaction. You can wrap any provider in
-//! [`PrefixProvider`] (a namespace), [`TenantProvider`] (a store per tenant) or [`TrackingProvider`] (lists
-//! the locks that this process holds).
+//! connection for one statement at a time and never joins a transaction. A URL may lead to a connection
+//! pooler such as PgBouncer: that is detected. [`schema`] returns the statements that create the tables,
+//! for migrations of your own. You can wrap any provider in [`PrefixProvider`] (a namespace),
+//! [`TenantProvider`] (a store per tenant) or [`TrackingProvider`] (lists the locks that this process
+//! holds).
 //!
 //! Code that does not name a provider uses the one set by [`with_provider`] or [`with_executor`],
 //! otherwise the one set by [`set_global_provider`] or [`set_global_executor`]. An [`Executor`] adds
@@ -392,11 +394,11 @@ pub use shedlock_core::{
     JobChange, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings,
     JournalWriter, KeepReason, Lease, Level, ListRequest, Listener, LockConfig, LockDefaults,
     LockDuration, LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason,
-    ManualClock, MemoryJournal, MemoryProvider, Migration, Moment, Outcome, Owner, Pause,
-    PauseRequest, Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Release,
+    ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Moment, Outcome, Owner,
+    Pause, PauseRequest, Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Release,
     ResetSlotRequest, ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome,
-    RunRecord, RunState, RunsRequest, Skip, SkipReason, Slot, SlotEnd, SlotReset, SlotState,
-    SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest,
+    RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason, Slot, SlotEnd, SlotReset,
+    SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest,
     assert_locked, blocking, current_lock, current_provider, delegate, extend_current,
     parse_duration, set_global_executor, set_global_provider, testing, with_executor,
     with_executor_blocking, with_provider, with_provider_blocking,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::connect::{invalid, memory, split, unknown};
-use crate::{Error, LockProvider};
+use crate::{Error, LockProvider, Schema};
 #[allow(unused_imports, reason = "without features there are no providers")]
 use exports::*;
 
@@ -263,6 +263,56 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     })
 }
 
+/// Returns what the store at this URL needs before it can keep locks: the statements that
+/// [`migrate`](LockProvider::migrate) sends to an empty store, and those for a container that ShedLock
+/// created. Connects to nothing and creates nothing, so the server need not exist.
+///
+/// # Errors
+/// Returns `InvalidInput` if the URL is wrong, as [`connect`] does, and `Configuration` if a file that it
+/// names cannot be used.
+///
+/// ```
+/// # #[cfg(feature = "postgres")]
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let schema = shedlock::schema("postgres://db.example/app?table=jobs.locks").await?;
+/// let statement = schema.create[0].statement.as_deref();
+/// assert!(statement.is_some_and(|sql| sql.starts_with("CREATE TABLE \"jobs\".\"locks\" (")));
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
+/// ```
+pub async fn schema(url: &str) -> Result<Schema, Error> {
+    let (scheme, rest) = split(url)?;
+    let entry = STORES
+        .iter()
+        .find(|entry| entry.schemes.contains(&scheme.as_str()));
+    let Some(entry) = entry else {
+        return Err(unknown(&scheme, rest, &schemes()));
+    };
+    match entry.name {
+        "memory" => Ok(memory(rest)?.schema()),
+        #[cfg(feature = "postgres")]
+        "postgres" => PostgresProvider::schema_of(url).await,
+        #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
+        "postgres" => TokioPostgresProvider::schema_of(url).await,
+        #[cfg(feature = "mysql")]
+        "mysql" => MySqlProvider::schema_of(url).await,
+        #[cfg(feature = "redis")]
+        "redis" => RedisProvider::schema_of(url).await,
+        #[cfg(feature = "nats")]
+        "nats" => NatsProvider::schema_of(url).await,
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => ZooKeeperProvider::schema_of(url).await,
+        #[cfg(feature = "etcd")]
+        "etcd" => EtcdProvider::schema_of(url).await,
+        #[cfg(feature = "mongodb")]
+        "mongodb" => MongoProvider::schema_of(url).await,
+        #[cfg(feature = "consul")]
+        "consul" => ConsulProvider::schema_of(url).await,
+        #[cfg(feature = "sqlite")]
+        "sqlite" => SqliteProvider::schema_of(url).await,
+        _ => Err(switched_off(entry)),
+    }
+}
+
 /// Lists the schemes that this program was built with, for the error message. Locks in memory
 /// exclude no other process, so they are listed only if there is no other store.
 fn schemes() -> String {
@@ -292,7 +342,7 @@ fn switched_off(entry: &StoreEntry) -> Error {
 
 /// The items that the root of the crate re-exports.
 pub(crate) mod exports {
-    pub use super::connect;
+    pub use super::{connect, schema};
     /// Locks in Consul: the crate of the store.
     #[cfg(feature = "consul")]
     #[doc(inline)]

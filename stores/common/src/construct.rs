@@ -1,6 +1,8 @@
 //! The two ways to make a provider: from a client that the user has, and from a URL.
 
-use shedlock_core::ErrorKind;
+use shedlock_core::{ErrorKind, Schema};
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
 
 use crate::errors::Result;
 use crate::url::Host;
@@ -33,6 +35,11 @@ pub trait FromUrl {
     /// connection.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
+    /// Returns what the store of this URL needs, as [`Store::schema`]. Nothing is connected to or created.
+    fn schema(url: &str) -> impl Future<Output = Result<Schema>> + Send {
+        async { Ok(Self::from_url(url).await?.backend().schema()) }
+    }
+
     /// Returns the address that the client connects to, for errors, if the client may choose another one than the URL
     /// contains.
     fn address(_store: &Self::Store, _url: &str) -> Option<String> {
@@ -61,6 +68,10 @@ impl<S: FromUrl<Store = Self> + VersionedStore> FromUrl for Versioned<S> {
 
     async fn from_url(url: &str) -> Result<StoreProvider<Self>> {
         S::from_url(url).await
+    }
+
+    async fn schema(url: &str) -> Result<Schema> {
+        <S as FromUrl>::schema(url).await
     }
 
     fn address(store: &Self, url: &str) -> Option<String> {
@@ -105,6 +116,19 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
         let reached = provider.bounded(ErrorKind::Unavailable, S::reach(provider.backend()));
         reached.await?;
         Ok(provider)
+    }
+
+    /// Returns what the store at this URL needs before it can keep locks. Connects to nothing and creates nothing: the
+    /// server need not exist.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the URL is wrong; `Configuration` if a file that it names cannot be used.
+    pub async fn schema_of(url: &str) -> Result<Schema> {
+        // Warnings about a connection that is never made would only confuse.
+        let schema = <S as FromUrl>::schema(url).with_subscriber(NoSubscriber::default());
+        schema
+            .await
+            .map_err(|error| error.of_url(url).with_store(S::NAME))
     }
 }
 

@@ -9,9 +9,9 @@ use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, PruneRequest,
-    Pruned, ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
-    answered_within,
+    LockProvider, LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity,
+    PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock,
+    UnlockRequest, answered_within,
 };
 
 use crate::diagnose;
@@ -221,6 +221,14 @@ impl<S: Store> LockProvider for StoreProvider<S> {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         Box::pin(self.bounded(OutcomeUnknown, self.store.migrate()))
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>>> {
+        Box::pin(self.bounded(Unavailable, self.store.plan_migration()))
+    }
+
+    fn schema(&self) -> Schema {
+        self.store.schema()
     }
 }
 

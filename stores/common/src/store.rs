@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
-    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, SlotState,
-    SystemClock, UnlockRequest,
+    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
+    SlotEnd, SlotState, SystemClock, UnlockRequest,
 };
 
 use crate::errors::Result;
@@ -146,6 +146,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// As [`LockProvider::migrate`](shedlock_core::LockProvider::migrate). Does nothing unless overridden.
     fn migrate(&self) -> impl Future<Output = Result<Migration>> + Send {
         async { Ok(Migration::default()) }
+    }
+
+    /// As [`LockProvider::plan_migration`](shedlock_core::LockProvider::plan_migration). Override it together with
+    /// [`migrate`](Self::migrate).
+    fn plan_migration(&self) -> impl Future<Output = Result<Vec<MigrationStep>>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// As [`LockProvider::schema`](shedlock_core::LockProvider::schema). Override it together with
+    /// [`migrate`](Self::migrate).
+    fn schema(&self) -> Schema {
+        Schema::default()
     }
 }
 

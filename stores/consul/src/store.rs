@@ -6,7 +6,7 @@ use ErrorKind::{OutcomeUnknown, Unavailable};
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
-use shedlock_core::{ErrorKind, Finding, LockName};
+use shedlock_core::{ErrorKind, Finding, LockName, Schema};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written, quorum,
 };
@@ -169,6 +169,10 @@ impl VersionedStore for ConsulStore {
     }
 
     /// If the token may not write, Consul refuses the write before it compares the index.
+    fn schema(&self) -> Schema {
+        Schema::default().note("the first attempt on a lock creates its keys")
+    }
+
     async fn check(&self) -> Result<()> {
         let key = format!("{}check", self.key_prefix);
         let write = json!({"Verb": "cas", "Key": key, "Value": "", "Index": u64::MAX});

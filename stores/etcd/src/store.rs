@@ -9,7 +9,7 @@ use etcd_client::Client;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
-    Owner, Skip, SkipReason, Slot, SystemClock,
+    Owner, Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
@@ -330,6 +330,10 @@ impl Store for EtcdStore {
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let after = request.after().cloned();
         paged("etcd", request, after, |after, _| self.read(after)).await
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::default().note("the first attempt on a lock creates its keys")
     }
 
     /// Reads a key that need not exist, and requests the shortest lease, which is then revoked.

@@ -12,7 +12,7 @@ use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Failover, Finding, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord, Slot,
+    Failover, Finding, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord, Schema, Slot,
     StoreClock, SystemClock,
 };
 use shedlock_store::{
@@ -170,6 +170,12 @@ impl Place {
 
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
     shedlock_store::invalid(message).with_store(NAME)
+}
+
+/// Nothing has to be created.
+pub(crate) fn schema() -> Schema {
+    Schema::default().note("the first attempt on a lock creates the collection and the document; a lock's name is its `_id`, so no index is \
+             needed")
 }
 
 impl Store for MongoStore {
@@ -330,6 +336,10 @@ impl Store for MongoStore {
         };
         let after = request.after().map(LockName::to_string);
         paged(NAME, request, after, read).await
+    }
+
+    fn schema(&self) -> Schema {
+        schema()
     }
 
     /// Logs warnings about settings that work, but not as their users may expect. Returns `Configuration` if this is

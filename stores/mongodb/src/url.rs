@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use mongodb::options::{ClientOptions, ServerAddress, Tls};
 use mongodb::{Client, error};
-use shedlock_core::{Error, warn_unverified};
+use shedlock_core::{Error, Schema, warn_unverified};
 use shedlock_store::{
     FromUrl, Result, TimeMode, UrlOptions, configuration, refuse_cut_password, unavailable,
 };
 
 use crate::MongoProvider;
 use crate::explain::Reason;
-use crate::store::{Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid};
+use crate::store::{
+    self, Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid,
+};
 
 impl FromUrl for MongoStore {
     const NAME: &'static str = NAME;
@@ -37,6 +39,12 @@ impl FromUrl for MongoStore {
         let place = Place::durable(&client.database(&database), &address.collection);
         let settings = address.settings;
         Builder { place, settings }.build()
+    }
+
+    /// No I/O, also for `mongodb+srv://`.
+    async fn schema(url: &str) -> Result<Schema> {
+        Address::read(url)?;
+        Ok(store::schema())
     }
 }
 

@@ -245,11 +245,28 @@ impl Bucket {
     /// had these sequences, so a lease from then matches no current lock. Servers from 2.10 on support this too, but
     /// early ones empty the bucket when they start.
     pub(crate) async fn create(&self) -> Result<()> {
-        let settings = &self.settings;
-        let bucket = &settings.bucket;
         let since = SystemClock.system_time().duration_since(UNIX_EPOCH);
         let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or_default();
-        let mut config = json!({
+        let mut config = self.config();
+        if self.can_be_atomic().await? {
+            config["first_seq"] = micros.into();
+            config["allow_atomic"] = true.into();
+        }
+        let made = self.ask("CREATE", config.to_string(), OutcomeUnknown, &[]);
+        match made.await {
+            Ok(_) => Ok(()),
+            // Another client was faster, with a different clock. Servers refuse the slower client because of the name
+            // or, in a race of their own, because of the subjects.
+            Err(_) if matches!(self.shape().await, Ok(Some(_))) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The configuration of a new bucket's stream, on every version of the server.
+    pub(crate) fn config(&self) -> Value {
+        let settings = &self.settings;
+        let bucket = &settings.bucket;
+        json!({
             "name": format!("KV_{bucket}"),
             "subjects": [format!("$KV.{bucket}.>")],
             "retention": "limits",
@@ -268,19 +285,7 @@ impl Bucket {
             "deny_delete": true,
             "allow_rollup_hdrs": true,
             "allow_direct": true,
-        });
-        if self.can_be_atomic().await? {
-            config["first_seq"] = micros.into();
-            config["allow_atomic"] = true.into();
-        }
-        let made = self.ask("CREATE", config.to_string(), OutcomeUnknown, &[]);
-        match made.await {
-            Ok(_) => Ok(()),
-            // Another client was faster, with a different clock. Servers refuse the slower client because of the name
-            // or, in a race of their own, because of the subjects.
-            Err(_) if matches!(self.shape().await, Ok(Some(_))) => Ok(()),
-            Err(error) => Err(error),
-        }
+        })
     }
 
     pub(crate) async fn keys(&self) -> Result<Vec<String>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
-use shedlock_core::{Capabilities, Failover, Finding, LockName, Migration};
+use shedlock_core::{Capabilities, Failover, Finding, LockName, Migration, MigrationStep, Schema};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
     invalid,
@@ -227,6 +227,31 @@ impl VersionedStore for NatsStore {
         }
         self.learn(&shape, nth)?;
         Ok(Migration::with_changes(changes))
+    }
+
+    async fn plan_migration(&self) -> Result<Vec<MigrationStep>> {
+        let bucket = &self.bucket;
+        let Some(shape) = bucket.shape().await? else {
+            return Ok(self.schema().create);
+        };
+        let mut steps = Vec::new();
+        if !shape.is_atomic() && bucket.can_be_atomic().await? {
+            let name = &bucket.settings.bucket;
+            let change = format!("enable atomic batches on bucket {name:?} (allow_atomic)");
+            steps.push(MigrationStep::new(change));
+        }
+        Ok(steps)
+    }
+
+    /// The statement is the configuration that the server gets.
+    fn schema(&self) -> Schema {
+        let name = &self.bucket.settings.bucket;
+        let step = MigrationStep::new(format!("create bucket {name:?} as the stream KV_{name}"));
+        let config = format!("{:#}", self.bucket.config());
+        Schema::with_create(vec![step.with_statement(config)]).note(
+            "`nats stream add --config FILE` accepts this configuration; from NATS 2.12 on, \
+             `migrate` also sets allow_atomic, and first_seq to the microseconds since 1970",
+        )
     }
 
     /// Covers a call whose reply was lost and the read that follows, possibly over a new connection.

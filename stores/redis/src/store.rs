@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName,
-    LockRecord, LockState, Retries, Slot, SlotEnd, answered_within, listed,
+    LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within, listed,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Result, Seen, Store,
@@ -386,6 +386,10 @@ impl Store for RedisStore {
         let page = records.buffered(READ.min(size));
         let page = page.try_filter_map(|record| ready(Ok(record.filter(is_wanted))));
         page.take(size).try_collect().await
+    }
+
+    fn schema(&self) -> Schema {
+        Schema::default().note("the first attempt on a lock creates its keys")
     }
 
     async fn check(&self) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::driver::{Connections, Deadline, Driver, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
+use crate::schema::in_one_line;
 use crate::shape::{Column, Shape};
 use crate::statement::{Reply, Statement, Values};
 use crate::verdict::instant;
@@ -179,17 +180,22 @@ impl<B: Driver> Call<'_, B> {
 
     pub(crate) async fn look(&self) -> Result<Arc<Plan>> {
         let columns = self.columns().await?;
+        self.keep(&columns)
+    }
+
+    /// Keeps the shape of a table with these columns.
+    pub(crate) fn keep(&self, columns: &[Column]) -> Result<Arc<Plan>> {
         let (plans, options, dialect) = (&self.plans, &self.options, B::DIALECT);
         let Some(first) = columns.first() else {
             plans.forget();
             return Err(configuration(format!(
                 "table {} is missing: create it with `shedlock migrate --store …` or with: {}",
                 options.table,
-                dialect.table_creation(options).text()
+                in_one_line(dialect.table_creation(options).text())
             )));
         };
         plans.clock.observe(instant(first.server_time));
-        let shape = dialect.shape(options, &columns)?;
+        let shape = dialect.shape(options, columns)?;
         Ok(plans.keep(dialect, options, shape))
     }
 
@@ -219,12 +225,13 @@ impl<B: Driver> Call<'_, B> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
         }
-        self.define(&B::DIALECT.table_creation(&self.options)).await
+        let creation = B::DIALECT.creation(&self.options);
+        self.define(&creation.statement).await
     }
 
     /// Returns false if another process made the same change first.
     pub(crate) async fn define(&self, statement: &Statement) -> Result<bool> {
-        tracing::debug!(sql = statement.text(), "migration");
+        tracing::debug!(sql = in_one_line(statement.text()), "migration");
         let values = Values::default();
         let answer = self.send(statement, &values, Wanted::Proven).await;
         let Err(failure) = answer else {
@@ -236,7 +243,7 @@ impl<B: Driver> Call<'_, B> {
                 "the database user may not create or alter table {}; migrate as a user who may, or \
                  have such a user run: {}",
                 self.options.table,
-                statement.text()
+                in_one_line(statement.text())
             ))
             .with_source(failure.source)),
             _ => Err(self.explained(failure, true)),

@@ -27,6 +27,7 @@ mod identifier;
 mod journal;
 mod options;
 mod plan;
+mod schema;
 mod send;
 mod shape;
 mod statement;

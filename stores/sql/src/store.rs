@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
-    Lease, ListRequest, LockName, LockRecord, Migration, Owner, Slot, SlotEnd, listed,
+    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
+    SlotEnd, listed,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, maybe, overtaken,
@@ -16,6 +17,7 @@ use crate::dialect::{End as SlotMark, Step};
 use crate::driver::Driver;
 use crate::failure::{Class, Failure};
 use crate::journal::SqlJournal;
+use crate::schema::Definition;
 use crate::statement::{NONE, Values};
 use crate::verdict::{instant, mark, record};
 
@@ -278,23 +280,32 @@ impl<B: Driver> Store for SqlStore<B> {
     async fn migrate(&self) -> Result<Migration> {
         let call = self.call();
         let mut changes = self.take_created();
-        let table = &self.options.table;
-        if call.create_if_missing().await? {
-            changes.push(format!("created table {table}"));
-        }
-        // Also needed if the table was just created: another process with an older release may have created it.
-        let plan = call.look().await?;
-        let columns = plan.shape.extras.columns();
-        for (_, column) in columns.filter(|(there, _)| !there) {
-            let add = B::DIALECT.column_addition(&self.options, column);
-            if call.define(&add).await? {
-                changes.push(format!("added column {column:?} to table {table}"));
+        // The second time because another process with an older release may have created the table meanwhile.
+        for _ in 0..2 {
+            for definition in call.lacks().await? {
+                if call.define(&definition.statement).await? {
+                    changes.extend(definition.done());
+                }
+            }
+            if self
+                .plans
+                .known()
+                .is_some_and(|plan| plan.shape.is_complete())
+            {
+                return Ok(Migration::with_changes(changes));
             }
         }
-        if !plan.shape.is_complete() {
-            call.look().await?;
-        }
+        call.look().await?;
         Ok(Migration::with_changes(changes))
+    }
+
+    async fn plan_migration(&self) -> Result<Vec<MigrationStep>> {
+        let lacks = self.call().lacks().await?;
+        Ok(lacks.iter().map(Definition::step).collect())
+    }
+
+    fn schema(&self) -> Schema {
+        self.schema_of_options()
     }
 }
 

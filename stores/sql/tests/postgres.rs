@@ -24,6 +24,8 @@ mod late;
 mod pools;
 #[path = "postgres/room.rs"]
 mod room;
+#[path = "postgres/schema.rs"]
+mod schema;
 #[path = "postgres/sessions.rs"]
 mod sessions;
 #[path = "postgres/silence.rs"]

@@ -1,6 +1,6 @@
 //! Requests to the server.
 
-use futures_util::future::{join, join_all, try_join};
+use futures_util::future::{join, join_all, try_join, try_join_all};
 use zookeeper_client::{
     Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiReader,
     MultiWriteError, MultiWriteResult,
@@ -161,6 +161,15 @@ impl Session {
     }
 
     /// Creates the missing nodes, from the top, and returns the created ones.
+    /// Returns those of these nodes that do not exist.
+    pub(crate) async fn missing(&self, parents: &[Parent]) -> Result<Vec<String>, ClientError> {
+        let found = parents.iter().map(|(path, _)| self.client.check_stat(path));
+        let found = try_join_all(found.collect::<Vec<_>>()).await?;
+        let nodes = parents.iter().zip(found);
+        let missing = nodes.filter(|(_, found)| found.is_none());
+        Ok(missing.map(|((path, _), _)| path.clone()).collect())
+    }
+
     pub(crate) async fn make(
         self,
         parents: &[Parent],

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::future::try_join;
-use shedlock_core::{Capabilities, ErrorKind, Failover, Finding, LockName, Migration};
+use shedlock_core::{
+    Capabilities, ErrorKind, Failover, Finding, LockName, Migration, MigrationStep, Schema,
+};
 use shedlock_store::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
     invalid, quorum,
@@ -144,6 +146,10 @@ impl ZooKeeperStore {
     }
 }
 
+fn creation(node: &str) -> MigrationStep {
+    MigrationStep::new(format!("create node {node:?}"))
+}
+
 impl VersionedStore for ZooKeeperStore {
     type Version = Version;
 
@@ -232,6 +238,31 @@ impl VersionedStore for ZooKeeperStore {
         made.extend(self.make(&self.paths.roots()).await?);
         let changes = made.iter().map(|node| format!("created node {node:?}"));
         Ok(Migration::with_changes(changes.collect()))
+    }
+
+    async fn plan_migration(&self) -> Result<Vec<MigrationStep>> {
+        let roots = self.paths.roots();
+        let ask = async |session: Session| {
+            let chroot = session.client.path().to_owned();
+            let mut missing = Vec::new();
+            if chroot != "/" {
+                let mut outside = session.clone();
+                outside.client = outside.client.chroot("/").unwrap_or_else(|client| client);
+                missing = outside.missing(&way_to(&chroot)).await?;
+            }
+            missing.extend(session.missing(&roots).await?);
+            Ok(missing)
+        };
+        let missing = self.sessions.ask(Unavailable, ask).await?;
+        Ok(missing.iter().map(|node| creation(node)).collect())
+    }
+
+    fn schema(&self) -> Schema {
+        let roots = self.paths.roots();
+        Schema::with_create(roots.iter().map(|(node, _)| creation(node)).collect()).note(
+            "the nodes are below the chroot of the URL, which `migrate` creates too; the first \
+             attempt on a lock creates what is missing, if its user may",
+        )
     }
 
     /// Covers a request whose reply was lost and the read that follows, possibly over a new session.

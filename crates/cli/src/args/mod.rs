@@ -291,6 +291,15 @@ pub(crate) struct MigrateArgs {
     /// `shedlock history` show them. Locks work without it.
     #[arg(long)]
     pub(crate) journal: bool,
+    /// Print the statements for an empty store, and do not connect to it
+    ///
+    /// They can be given to `psql`, `mysql` or `sqlite3`, or put into a migration of your own. The
+    /// URL's options for tables and columns count. The server need not exist.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) print: bool,
+    /// Print what would be changed in this store now, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -26,6 +26,8 @@ const OF_ONE_CALL: [&str; 25] = [
     "filter",
     "watch",
     "journal",
+    "print",
+    "dry-run",
     "since",
     "failed",
     "config",

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shedlock::__stores::{STORES, StoreEntry};
-use shedlock::{Clock, Error, ErrorKind, LockProvider, SystemClock, open_sqlite};
+use shedlock::{Clock, Error, ErrorKind, LockProvider, Schema, SystemClock, open_sqlite};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
@@ -172,6 +172,35 @@ impl Store {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
+}
+
+/// The kind of the store, and what it needs before it can keep locks. Connects to nothing.
+pub(crate) async fn schema(args: &StoreArgs) -> Result<(&'static str, Schema), Failure> {
+    let (url, from) = match Choice::make(args, |name| std::env::var_os(name))? {
+        Choice::Url { url, from } => (url, from),
+        // The file's path is not part of a statement.
+        Choice::Local { .. } => ("sqlite:/locks.db".to_owned(), String::new()),
+    };
+    let schema = shedlock::schema(&url).await;
+    let schema = schema.map_err(|error| refused(error, &from))?;
+    let scheme = url.split(':').next().unwrap_or_default();
+    let has_scheme = |known: &&str| known.eq_ignore_ascii_case(scheme);
+    let entry = STORES
+        .iter()
+        .find(|it| it.schemes.iter().any(|it| has_scheme(&it)));
+    Ok((entry.map_or("", |entry| entry.name), schema))
+}
+
+/// The SQLite file of this store, if it does not exist.
+pub(crate) fn missing_file(args: &StoreArgs) -> Result<Option<PathBuf>, Failure> {
+    let file = match Choice::make(args, |name| std::env::var_os(name))? {
+        Choice::Url { url, .. } => sqlite::file(&url),
+        Choice::Local { .. } => {
+            let local = LocalStore::locate(|name| std::env::var_os(name))?;
+            Some(local.into_file())
+        }
+    };
+    Ok(file.filter(|file| !file.exists()))
 }
 
 /// Where the locks are, and the option, variable or file that chose it. Connects to nothing.

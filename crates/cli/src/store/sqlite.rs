@@ -1,6 +1,8 @@
 //! URLs of SQLite files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
 
 use crate::exit::Failure;
 
@@ -43,6 +45,13 @@ pub(super) fn url_of(file: &Path) -> Option<String> {
     Some(format!("sqlite:{}?create=false", encoded(file.to_str()?)))
 }
 
+/// The file of this URL. `None` if it is another store's.
+pub(super) fn file(url: &str) -> Option<PathBuf> {
+    let (path, _) = split(url)?;
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    Some(PathBuf::from(&*path))
+}
+
 fn encoded(path: &str) -> String {
     let path = path.replace('%', "%25");
     path.replace('?', "%3F").replace('#', "%23")
@@ -80,6 +89,14 @@ mod tests {
             url_of(Path::new("/ä s?/50%#.db")).unwrap(),
             "sqlite:/ä s%3F/50%25%23.db?create=false"
         );
+    }
+
+    #[test]
+    fn the_file_of_a_url_has_no_options() {
+        let file = |url| file(url).map(|file| file.display().to_string());
+        assert_eq!(file("sqlite:/a%20b.db?table=t").as_deref(), Some("/a b.db"));
+        assert_eq!(file("sqlite:///a.db").as_deref(), Some("/a.db"));
+        assert_eq!(file("postgres://h/d"), None);
     }
 
     #[test]

@@ -8,4 +8,5 @@
 #[path = "../command/common.rs"]
 mod common;
 
+mod migrate;
 mod pooler;

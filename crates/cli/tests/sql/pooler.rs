@@ -32,7 +32,9 @@ fn commands_behind_pgbouncer_need_no_option() {
         let mut command = sandbox.bare(&arguments);
         command.args(rest).spawn().unwrap()
     };
-    let children: Vec<_> = (0..6).map(|child| at_once(format!("job-{child}"))).collect();
+    let children: Vec<_> = (0..6)
+        .map(|child| at_once(format!("job-{child}")))
+        .collect();
     for child in children {
         let run = Done::from(child.wait_with_output().unwrap());
         assert_eq!((run.code, &*run.stderr), (0, ""));

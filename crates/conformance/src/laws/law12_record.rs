@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{ErrorKind, LockName, LockState, SkipReason};
+use shedlock_core::{ErrorKind, LockName, LockState, MigrationStep, SkipReason};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
@@ -174,7 +174,18 @@ pub async fn shedlock_sees_at_least(context: &TestContext) -> Verdict {
 pub async fn migrating_twice_is_harmless(context: &TestContext) -> Verdict {
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
-    migrate(&provider).await?;
+    let planned = planned(&provider).await?;
+    let again = self::planned(&provider).await?;
+    ensure!(
+        planned == again,
+        "planning a migration changed something: first {planned:?}, then {again:?}"
+    );
+    let changes = migrate(&provider).await?;
+    ensure!(
+        planned.is_empty() || !changes.is_empty(),
+        "a migration changed nothing, but was to change {planned:?}"
+    );
+    is_complete(&provider).await?;
     let mut migrations = JoinSet::new();
     for provider in context.providers(4).await? {
         migrations.spawn(async move { migrate(&provider).await });
@@ -203,9 +214,27 @@ pub async fn migrating_makes_a_dropped_container(context: &TestContext) -> Verdi
         joined??;
     }
     provider.check().await?;
+    is_complete(&provider).await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
     still_holds(&provider, &lease).await?;
     unlock(&provider, &lease).await
+}
+
+/// What a migration would change; empty if the provider cannot plan one.
+async fn planned(provider: &Provider) -> Result<Vec<MigrationStep>, Stop> {
+    match provider.plan_migration().await {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Vec::new()),
+        planned => Ok(planned?),
+    }
+}
+
+async fn is_complete(provider: &Provider) -> Verdict {
+    let planned = planned(provider).await?;
+    ensure!(
+        planned.is_empty(),
+        "after a migration, another one would change {planned:?}"
+    );
+    Ok(())
 }
 
 async fn migrate(provider: &Provider) -> Result<Vec<String>, Stop> {

@@ -69,4 +69,6 @@ pub(crate) enum Fault {
     PruneKeepsTheRecord,
     /// A removal does not look at the idle time.
     PruneIgnoresTime,
+    /// The plan of a migration has changes that are not made.
+    PlansWhatIsThere,
 }

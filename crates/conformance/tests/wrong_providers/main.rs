@@ -106,6 +106,8 @@ caught! {
         by "prunes::an_idle_record_is_removed";
     removal_of_a_lock_that_was_used_recently: PruneIgnoresTime
         by "prunes::a_lock_that_was_used_recently_keeps_its_record";
+    plan_of_what_is_there: PlansWhatIsThere
+        by "law12_record::migrating_twice_is_harmless";
     withdrawal_that_does_nothing: WithdrawDoesNothing
         by "law06_held_is_not_broken::a_withdrawn_attempt_frees_at_once";
     memory_of_records: RemembersRecords

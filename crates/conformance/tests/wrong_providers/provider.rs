@@ -9,9 +9,9 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
     Extension, ForceUnlockRequest, ForcedUnlock, KeepReason, Lease, ListRequest, LockName,
-    LockProvider, LockRecord, LockState, ManualClock, MemoryProvider, PauseRequest, Paused,
-    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Skip,
-    SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
+    LockProvider, LockRecord, LockState, ManualClock, MemoryProvider, Migration, MigrationStep,
+    PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest,
+    Resumed, Skip, SkipReason, Slot, SlotReset, Unlock, UnlockRequest,
 };
 
 use crate::fault::Fault;
@@ -443,6 +443,21 @@ impl LockProvider for WrongProvider {
 
     fn store(&self) -> &str {
         "wrong"
+    }
+
+    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
+        Box::pin(async {
+            self.store.is_gone.store(false, Ordering::SeqCst);
+            self.records()?.migrate().await
+        })
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        Box::pin(async {
+            let is_wrong = self.fault == Fault::PlansWhatIsThere;
+            let step = is_wrong.then(|| MigrationStep::new("create the records"));
+            Ok(step.into_iter().collect())
+        })
     }
 }
 

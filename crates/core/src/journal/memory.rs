@@ -8,7 +8,7 @@ use super::{
     AuditRecord, AuditRequest, JOURNAL_VERSION, JobRecord, JobsRequest, Journal, JournalEntry,
     Retention, RunId, RunOutcome, RunRecord, RunsRequest,
 };
-use crate::{BoxFuture, Clock, Error, Migration, Slot, SystemClock};
+use crate::{BoxFuture, Clock, Error, Migration, MigrationStep, Slot, SystemClock};
 
 /// A journal in this process's memory, for tests.
 ///
@@ -200,5 +200,9 @@ impl Journal for MemoryJournal {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         Box::pin(ready(Ok(Migration::default())))
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        Box::pin(ready(Ok(Vec::new())))
     }
 }

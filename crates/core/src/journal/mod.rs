@@ -25,7 +25,7 @@ pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
 pub use settings::{ErrorText, JournalSettings, Retention};
 pub use writer::JournalWriter;
 
-use crate::{BoxFuture, Error, Migration};
+use crate::{BoxFuture, Error, ErrorKind, Migration, MigrationStep};
 
 /// A store of jobs, runs and audit records. Store authors implement it; a [`JournalWriter`] fills
 /// it.
@@ -75,6 +75,16 @@ pub trait Journal: fmt::Debug + Send + Sync + 'static {
 
     /// Creates the journal, or upgrades its schema to [`JOURNAL_VERSION`]. Repeating it is harmless.
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>>;
+
+    /// Returns what [`migrate`](Self::migrate) would change now, and changes nothing.
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        Box::pin(async {
+            Err(Error::new(
+                ErrorKind::Unsupported,
+                "this journal cannot tell what a migration would change",
+            ))
+        })
+    }
 }
 
 /// The version of the journal's schema that this release reads and writes.

@@ -125,6 +125,16 @@ macro_rules! delegate {
                 self.$inner.migrate()
             }
         });
+        $crate::delegate!(@ plan_migration [$($own)+] {
+            fn plan_migration(&self) -> $crate::BoxFuture<'_, Result<Vec<$crate::MigrationStep>, $crate::Error>> {
+                self.$inner.plan_migration()
+            }
+        });
+        $crate::delegate!(@ schema [$($own)+] {
+            fn schema(&self) -> $crate::Schema {
+                self.$inner.schema()
+            }
+        });
     };
     (@ attempt [attempt $($rest:ident)*] { $($method:tt)* }) => {};
     (@ withdraw [withdraw $($rest:ident)*] { $($method:tt)* }) => {};
@@ -146,6 +156,8 @@ macro_rules! delegate {
     (@ defaults [defaults $($rest:ident)*] { $($method:tt)* }) => {};
     (@ journal [journal $($rest:ident)*] { $($method:tt)* }) => {};
     (@ migrate [migrate $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ plan_migration [plan_migration $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ schema [schema $($rest:ident)*] { $($method:tt)* }) => {};
     (@ $name:ident [$other:ident $($rest:ident)*] { $($method:tt)* }) => {
         $crate::delegate!(@ $name [$($rest)*] { $($method)* });
     };

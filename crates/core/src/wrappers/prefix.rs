@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Finding,
     ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
-    LockRecord, Migration, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
-    ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
+    LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity, PruneRequest,
+    Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock, UnlockRequest,
 };
 
 /// Puts a prefix before every name, so that teams can share one store.
@@ -246,5 +246,13 @@ impl LockProvider for PrefixProvider {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         self.inner.migrate()
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        self.inner.plan_migration()
+    }
+
+    fn schema(&self) -> Schema {
+        self.inner.schema()
     }
 }

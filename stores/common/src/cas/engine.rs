@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Finding,
-    Lease, ListRequest, LockName, LockRecord, Migration, Owner, SystemClock,
+    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, SystemClock,
 };
 
 use super::time::Now;
@@ -286,5 +286,13 @@ impl<S: VersionedStore> Store for Versioned<S> {
 
     async fn migrate(&self) -> Result<Migration> {
         self.store.migrate().await
+    }
+
+    async fn plan_migration(&self) -> Result<Vec<MigrationStep>> {
+        self.store.plan_migration().await
+    }
+
+    fn schema(&self) -> Schema {
+        self.store.schema()
     }
 }

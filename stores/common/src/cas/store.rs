@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Capabilities, Finding, LockName, Migration};
+use shedlock_core::{Capabilities, Finding, LockName, Migration, MigrationStep, Schema};
 
 use super::Record;
 use crate::errors::Result;
@@ -94,6 +94,16 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
     /// to be created first.
     fn migrate(&self) -> impl Future<Output = Result<Migration>> + Send {
         async { Ok(Migration::default()) }
+    }
+
+    /// As [`Store::plan_migration`](crate::Store::plan_migration). Override it together with [`migrate`](Self::migrate).
+    fn plan_migration(&self) -> impl Future<Output = Result<Vec<MigrationStep>>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// As [`Store::schema`](crate::Store::schema). Override it together with [`migrate`](Self::migrate).
+    fn schema(&self) -> Schema {
+        Schema::default()
     }
 
     /// The longest time that any call except a list can take; 10 s unless overridden. An attempt that wins makes two

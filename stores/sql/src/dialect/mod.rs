@@ -15,7 +15,7 @@ use shedlock_store::Result;
 
 pub(crate) use self::pieces::Pieces;
 use crate::failure::Explain;
-use crate::identifier::Fold;
+use crate::identifier::{Fold, Table};
 use crate::options::{Options, Settings};
 use crate::shape::{Column, Extras, Shape, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
@@ -71,6 +71,10 @@ pub(crate) struct JournalWords {
     pub(crate) clock: &'static str,
     /// Whether indexes are part of the table's definition, instead of statements of their own.
     pub(crate) inline_indexes: bool,
+    /// Whether the schema is part of an index's name in its definition, instead of the table's.
+    pub(crate) qualified_indexes: bool,
+    /// An expression that is true if there is an index of this name.
+    pub(crate) has_index: fn(&Table) -> String,
     /// What an insert adds so that it does nothing if `{key}` exists. A condition would lock the gaps between the
     /// records on MySQL, and concurrent inserts would deadlock.
     pub(crate) unless_there: &'static str,
@@ -90,6 +94,17 @@ pub(crate) struct Check {
     pub(crate) wrong: &'static str,
     /// What is the case otherwise.
     pub(crate) well: &'static str,
+}
+
+impl JournalWords {
+    /// The names of an index and of its table, as a definition has them.
+    pub(crate) fn index_names(&self, index: &Table, table: &Table, mark: char) -> (String, String) {
+        let alone = |table: &Table| table.name.quoted(mark);
+        match self.qualified_indexes {
+            true => (index.quoted(mark), alone(table)),
+            false => (alone(index), table.quoted(mark)),
+        }
+    }
 }
 
 const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";

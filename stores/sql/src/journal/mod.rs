@@ -14,16 +14,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use shedlock_core::{
-    AuditRecord, AuditRequest, BoxFuture, Error, JOURNAL_VERSION, JobRecord, JobsRequest, Journal,
-    JournalEntry, Migration, Retention, RunId, RunRecord, RunsRequest,
+    AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
+    Migration, MigrationStep, Retention, RunId, RunRecord, RunsRequest,
 };
 use shedlock_store::{Result, configuration};
 
 use self::rows::{ended, fit, micros_of, null, start_of};
+pub(crate) use self::schema::definitions;
 use self::schema::{Statements, TABLES};
 use crate::call::{Call, SqlStore};
 use crate::driver::{Connections, Driver, Session, Wanted};
 use crate::failure::{Class, Failure};
+use crate::identifier::Table;
+use crate::schema::Definition;
+use crate::shape::Column;
 use crate::statement::{NONE, Reply, Row, Statement, Value, Values};
 
 /// The journal beside a lock table.
@@ -265,19 +269,63 @@ impl<B: Driver> SqlJournal<B> {
         }
     }
 
-    async fn create(&self) -> Result<Migration> {
-        let mut changes = Vec::new();
-        let options = &self.store.options;
-        let found = self.found_version().await?;
-        if found.is_none() {
-            schema::check_names(B::DIALECT, options)?;
-            for (what, statement) in schema::creations(B::DIALECT, options) {
-                if self.store.call().define(&statement).await? {
-                    changes.extend(what);
+    /// What is missing. The version is written last, and a reader relies on everything that was created before it.
+    async fn lacks(&self) -> Result<Vec<Definition>> {
+        let (dialect, options) = (B::DIALECT, &self.store.options);
+        schema::check_names(dialect, options)?;
+        let mut lacks = Vec::new();
+        let mut has_version = false;
+        for table in schema::tables(dialect) {
+            let columns = self.columns(table.name(options)).await?;
+            if columns.is_empty() {
+                lacks.push(table.creation(dialect, options));
+            }
+            for (index, definition) in table.indexes(dialect, options) {
+                if columns.is_empty() || !self.has_index(&index).await? {
+                    lacks.push(definition);
                 }
             }
-            let words = vec![("j_version", Value::Integer(i64::from(JOURNAL_VERSION)))];
-            match self.send(&self.statements.version_insert, &words).await {
+            if !columns.is_empty() {
+                lacks.extend(table.additions(dialect, options, &columns));
+                if table.suffix == TABLES[0] {
+                    has_version = self.found_version().await?.is_some();
+                }
+            }
+        }
+        if !has_version {
+            lacks.push(schema::version_record(dialect, options));
+        }
+        Ok(lacks)
+    }
+
+    /// The columns of this table; empty if there is none.
+    async fn columns(&self, table: Table) -> Result<Vec<Column>> {
+        let mut options = self.store.options.clone();
+        options.table = table;
+        let rows = self
+            .rows(&B::DIALECT.probing(&options), &Vec::new())
+            .await?;
+        Ok(rows.into_iter().filter_map(|row| row.column).collect())
+    }
+
+    async fn has_index(&self, index: &Table) -> Result<bool> {
+        let condition = (B::DIALECT.journal.has_index)(index);
+        let condition = B::DIALECT.condition(&self.store.options, &condition);
+        let rows = self.rows(&condition, &Vec::new()).await?;
+        let name = rows.into_iter().find_map(|row| row.name);
+        Ok(name.is_some_and(|name| !name.is_empty()))
+    }
+
+    async fn create(&self) -> Result<Migration> {
+        let mut changes = Vec::new();
+        for definition in self.lacks().await? {
+            if !definition.is_record() {
+                if self.store.call().define(&definition.statement).await? {
+                    changes.extend(definition.done());
+                }
+                continue;
+            }
+            match self.send(&definition.statement, &Vec::new()).await {
                 // Another process has migrated at the same time.
                 Err(failure) if !is_collision(&failure) => {
                     return Err(self.explained(failure, true));
@@ -401,6 +449,13 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         Box::pin(async { self.create().await.map_err(|error| self.about(error)) })
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>>> {
+        Box::pin(async {
+            let lacks = self.lacks().await.map_err(|error| self.about(error))?;
+            Ok(lacks.iter().map(Definition::step).collect())
+        })
     }
 }
 

@@ -1,12 +1,15 @@
 //! The journal's tables and statements.
 
-use shedlock_core::{AuditRequest, RunsRequest};
+use shedlock_core::{AuditRequest, JOURNAL_VERSION, RunsRequest};
 use shedlock_store::{Result, invalid};
 
 use crate::dialect::Dialect;
+use crate::identifier::Table;
 use crate::options::Options;
+use crate::schema::Definition;
+use crate::shape::Column;
 use crate::statement::Field::{self, Number, Text};
-use crate::statement::Statement;
+use crate::statement::{Statement, Value, Values};
 
 /// What the names of the journal's tables add to the name of the lock table.
 pub(super) const TABLES: [&str; 4] = ["_journal", "_job", "_run", "_audit"];
@@ -220,71 +223,159 @@ pub(super) fn check_names(dialect: &Dialect, options: &Options) -> Result<()> {
     )))
 }
 
-/// What is reported as created, if anything, and the statement that creates it.
-pub(super) fn creations(dialect: &Dialect, options: &Options) -> Vec<(Option<String>, Statement)> {
+/// A table of the journal, without its quotes.
+pub(super) struct TableOf {
+    /// What the table's name adds to that of the lock table.
+    pub(super) suffix: &'static str,
+    columns: Vec<(&'static str, String)>,
+    /// Each has an index, together with the ID.
+    indexed: &'static [&'static str],
+}
+
+/// The tables, in the order in which they are created. The first one has the version, which is written last.
+pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
     let words = &dialect.journal;
+    let key = |of: &str| format!("{of} NOT NULL PRIMARY KEY");
+    let must = |of: &str| format!("{of} NOT NULL");
+    let may = |of: &str| format!("{of} NULL");
     let id = (words.text)(64);
     let text = (words.text)(u32::try_from(LONGEST_TEXT).unwrap_or(u32::MAX));
     let line = (words.text)(u32::try_from(LONGEST_LINE).unwrap_or(u32::MAX));
     let (word, error) = ((words.text)(16), (words.text)(2_048));
-    let tables = [
-        (
-            "journal",
-            "version bigint NOT NULL PRIMARY KEY".to_owned(),
-            &[][..],
-        ),
-        (
-            "job",
-            format!(
-                "job {text} NOT NULL PRIMARY KEY, schedule {text} NULL, zone {text} NULL, \
-                 lock_at_most_us bigint NULL, registered_us bigint NOT NULL, \
-                 last_started_us bigint NULL, last_succeeded_us bigint NULL, \
-                 last_failed_us bigint NULL, last_error {line} NULL, last_outcome {word} NULL, \
-                 last_duration_us bigint NULL, next_slot_us bigint NULL, deadline_us bigint NULL"
-            ),
-            &[],
-        ),
-        (
-            "run",
-            format!(
-                "id {id} NOT NULL PRIMARY KEY, job {text} NOT NULL, name {text} NOT NULL, \
-                 owner {text} NOT NULL, slot_us bigint NULL, attempt bigint NULL, \
-                 fencing_token bigint NULL, started_us bigint NOT NULL, ran_for_us bigint NULL, \
-                 outcome {word} NULL, error {error} NULL"
-            ),
-            &["job", "name"],
-        ),
-        (
-            "audit",
-            format!(
-                "id {id} NOT NULL PRIMARY KEY, at_us bigint NOT NULL, actor {text} NOT NULL, \
-                 is_authenticated bigint NOT NULL, action {word} NOT NULL, name {text} NOT NULL, \
-                 detail {line} NOT NULL, reason {line} NULL"
-            ),
-            &["name"],
-        ),
-    ];
-    let mut all = Vec::new();
-    for (table, columns, indexed) in tables {
-        let name = options.table.with_suffix(&format!("_{table}"));
-        let mut columns = columns;
-        if words.inline_indexes {
-            for column in indexed {
-                columns.push_str(&format!(", INDEX ({column}, id)"));
-            }
-        }
-        let create = format!("CREATE TABLE {{{table}}} ({columns})");
-        let created = format!("created table {name}");
-        all.push((
-            Some(created),
-            dialect.journal_statement(options, &create, &[]),
-        ));
-        for column in indexed.iter().filter(|_| !words.inline_indexes) {
-            let index = name.with_suffix(&format!("_{column}"));
-            let index = index.name.quoted(dialect.quotation_mark());
-            let create = format!("CREATE INDEX {index} ON {{{table}}} ({column}, id)");
-            all.push((None, dialect.journal_statement(options, &create, &[])));
-        }
+    let number = "bigint";
+    [
+        TableOf {
+            suffix: "_journal",
+            columns: vec![("version", key(number))],
+            indexed: &[],
+        },
+        TableOf {
+            suffix: "_job",
+            columns: vec![
+                ("job", key(&text)),
+                ("schedule", may(&text)),
+                ("zone", may(&text)),
+                ("lock_at_most_us", may(number)),
+                ("registered_us", must(number)),
+                ("last_started_us", may(number)),
+                ("last_succeeded_us", may(number)),
+                ("last_failed_us", may(number)),
+                ("last_error", may(&line)),
+                ("last_outcome", may(&word)),
+                ("last_duration_us", may(number)),
+                ("next_slot_us", may(number)),
+                ("deadline_us", may(number)),
+            ],
+            indexed: &[],
+        },
+        TableOf {
+            suffix: "_run",
+            columns: vec![
+                ("id", key(&id)),
+                ("job", must(&text)),
+                ("name", must(&text)),
+                ("owner", must(&text)),
+                ("slot_us", may(number)),
+                ("attempt", may(number)),
+                ("fencing_token", may(number)),
+                ("started_us", must(number)),
+                ("ran_for_us", may(number)),
+                ("outcome", may(&word)),
+                ("error", may(&error)),
+            ],
+            indexed: &["job", "name"],
+        },
+        TableOf {
+            suffix: "_audit",
+            columns: vec![
+                ("id", key(&id)),
+                ("at_us", must(number)),
+                ("actor", must(&text)),
+                ("is_authenticated", must(number)),
+                ("action", must(&word)),
+                ("name", must(&text)),
+                ("detail", must(&line)),
+                ("reason", may(&line)),
+            ],
+            indexed: &["name"],
+        },
+    ]
+}
+
+impl TableOf {
+    pub(super) fn name(&self, options: &Options) -> Table {
+        options.table.with_suffix(self.suffix)
     }
-    all
+
+    pub(super) fn creation(&self, dialect: &Dialect, options: &Options) -> Definition {
+        let columns = self.columns.iter();
+        let mut lines: Vec<_> = columns.map(|(name, of)| format!("{name} {of}")).collect();
+        if dialect.journal.inline_indexes {
+            let indexed = self.indexed.iter();
+            lines.extend(indexed.map(|column| format!("INDEX ({column}, id)")));
+        }
+        let name = self.name(options);
+        let quoted = name.quoted(dialect.quotation_mark());
+        let text = format!("CREATE TABLE {quoted} ({})", lines.join(", "));
+        Definition::creates(format!("table {name}"), &text)
+    }
+
+    /// The indexes that are created by statements of their own: their names, and the statements.
+    pub(super) fn indexes(&self, dialect: &Dialect, options: &Options) -> Vec<(Table, Definition)> {
+        if dialect.journal.inline_indexes {
+            return Vec::new();
+        }
+        let (mark, table) = (dialect.quotation_mark(), self.name(options));
+        let index = |column: &&str| {
+            let index = table.with_suffix(&format!("_{column}"));
+            let (name, on) = dialect.journal.index_names(&index, &table, mark);
+            let text = format!("CREATE INDEX {name} ON {on} ({column}, id)");
+            let what = format!("index {index} on table {table}");
+            (index, Definition::creates_part(what, &text))
+        };
+        self.indexed.iter().map(index).collect()
+    }
+
+    /// The columns that are not among these.
+    pub(super) fn additions(
+        &self,
+        dialect: &Dialect,
+        options: &Options,
+        there: &[Column],
+    ) -> Vec<Definition> {
+        let is_missing = |name: &str| !there.iter().any(|column| column.is_called(name));
+        let missing = self.columns.iter().filter(|(name, _)| is_missing(name));
+        let table = self.name(options);
+        let quoted = table.quoted(dialect.quotation_mark());
+        let addition = |(name, of): &(&str, String)| {
+            let text = format!("ALTER TABLE {quoted} ADD COLUMN {name} {of}");
+            Definition::adds(format!("column {name:?} to table {table}"), &text)
+        };
+        missing.map(addition).collect()
+    }
+}
+
+/// The row with the version.
+pub(super) fn version_record(dialect: &Dialect, options: &Options) -> Definition {
+    let words = [("j_version", Value::Integer(i64::from(JOURNAL_VERSION)))];
+    let values = Values {
+        more: &words,
+        ..Values::default()
+    };
+    let insert = Statements::new(dialect, options).version_insert;
+    let what = format!("version {JOURNAL_VERSION} of the journal");
+    Definition::records(what, &insert.inlined(&values, dialect.quote))
+}
+
+/// Everything that an empty database needs.
+pub(crate) fn definitions(dialect: &Dialect, options: &Options) -> Result<Vec<Definition>> {
+    check_names(dialect, options)?;
+    let mut all = Vec::new();
+    for table in tables(dialect) {
+        all.push(table.creation(dialect, options));
+        let indexes = table.indexes(dialect, options).into_iter();
+        all.extend(indexes.map(|(_, definition)| definition));
+    }
+    all.push(version_record(dialect, options));
+    Ok(all)
 }

@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+use shedlock_core::Schema;
 use shedlock_store::{FromUrl, Result, StoreProvider, UrlOptions, invalid};
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
@@ -80,6 +81,11 @@ impl FromUrl for SqlStore<Sqlite> {
     async fn from_url(url: &str) -> Result<SqliteProvider> {
         let (address, place) = described(url)?;
         Self::at(address, place).await
+    }
+
+    async fn schema(url: &str) -> Result<Schema> {
+        let (address, _) = described(url)?;
+        Ok(SQLITE.schema(&SQLITE.options(address.settings)?))
     }
 
     /// The file is already open.

@@ -155,6 +155,8 @@ pub(crate) static MYSQL: Dialect = Dialect {
         },
         clock: SERVER_MICROS,
         inline_indexes: true,
+        qualified_indexes: false,
+        has_index: |_| "1 = 1".to_owned(),
         unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
         begin: "BEGIN",
     },

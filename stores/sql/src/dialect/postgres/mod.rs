@@ -90,6 +90,13 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         text: |length| format!("varchar({length}) COLLATE \"C\""),
         clock: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
         inline_indexes: false,
+        qualified_indexes: false,
+        has_index: |index| {
+            format!(
+                "pg_catalog.to_regclass('{}') IS NOT NULL",
+                index.quoted('"')
+            )
+        },
         unless_there: "ON CONFLICT DO NOTHING",
         begin: "BEGIN",
     },

@@ -96,6 +96,16 @@ pub(crate) static SQLITE: Dialect = Dialect {
         text: |length| format!("varchar({length})"),
         clock: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
         inline_indexes: false,
+        qualified_indexes: true,
+        has_index: |index| {
+            let name = index.name.as_str();
+            let schema = index
+                .schema
+                .as_ref()
+                .map(|schema| format!(", '{}'", schema.as_str()));
+            let schema = schema.unwrap_or_default();
+            format!("EXISTS (SELECT 1 FROM pragma_index_info('{name}'{schema}))")
+        },
         unless_there: "ON CONFLICT DO NOTHING",
         // Two transactions that read first and then write would deadlock.
         begin: "BEGIN IMMEDIATE",

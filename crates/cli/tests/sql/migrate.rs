@@ -1,0 +1,215 @@
+//! What `migrate --print` prints, in the hands of an administrator.
+
+use serde_json::Value;
+use shedlock_conformance::support::{server_if_any, unique};
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, PgConnection, SqliteConnection};
+
+use super::common::{Sandbox, done};
+
+/// A plain connection of its client library.
+enum Client {
+    Postgres(PgConnection),
+    MySql(MySqlConnection),
+    Sqlite(SqliteConnection),
+}
+
+impl Client {
+    async fn connect(url: &str) -> Self {
+        match url.split(':').next() {
+            Some("postgres") => Self::Postgres(PgConnection::connect(url).await.unwrap()),
+            Some("mysql") => Self::MySql(MySqlConnection::connect(url).await.unwrap()),
+            _ => Self::Sqlite(SqliteConnection::connect(url).await.unwrap()),
+        }
+    }
+
+    async fn run(&mut self, script: &str) {
+        let text = sqlx::raw_sql(AssertSqlSafe(script));
+        let ran = match self {
+            Self::Postgres(client) => text.execute(client).await.map(drop),
+            Self::MySql(client) => text.execute(client).await.map(drop),
+            Self::Sqlite(client) => text.execute(client).await.map(drop),
+        };
+        ran.unwrap_or_else(|error| panic!("{script}\n{error}"));
+    }
+}
+
+/// An empty database, as its administrator reaches it.
+struct Database {
+    url: String,
+    client: Client,
+    sandbox: Sandbox,
+}
+
+impl Database {
+    /// One of each kind that the run is not restricted from.
+    async fn each() -> Vec<Self> {
+        let mut all = vec![Self::of_sqlite().await];
+        for server in ["POSTGRES", "MARIADB", "MYSQL"] {
+            if let Some(server) = server_if_any(&format!("SHEDLOCK_TEST_{server}")) {
+                all.push(Self::on(&server).await);
+            }
+        }
+        all
+    }
+
+    async fn on(server: &str) -> Self {
+        let name = unique("printed");
+        let mut admin = Client::connect(server).await;
+        admin.run(&format!("CREATE DATABASE {name}")).await;
+        let mut url = url::Url::parse(server).unwrap();
+        url.set_path(&name);
+        Self::at(url.to_string(), Sandbox::new()).await
+    }
+
+    async fn of_sqlite() -> Self {
+        let sandbox = Sandbox::new();
+        let url = sandbox.store();
+        let file = std::fs::File::create(sandbox.path("locks.db")).unwrap();
+        drop(file);
+        Self::at(url, sandbox).await
+    }
+
+    async fn at(url: String, sandbox: Sandbox) -> Self {
+        Self {
+            client: Client::connect(&url).await,
+            url,
+            sandbox,
+        }
+    }
+
+    /// The URL of a table with names of its own.
+    fn renamed(&self) -> String {
+        format!(
+            "{}?table=job_locks&name_column=lock_name&lock_until_column=until_at\
+             &locked_at_column=taken_at&locked_by_column=owner",
+            self.url
+        )
+    }
+
+    async fn run(&mut self, script: &str) {
+        self.client.run(script).await;
+    }
+
+    /// What `migrate` with these options prints.
+    fn migrate(&self, store: &str, options: &[&str]) -> String {
+        let arguments = [&["migrate", "--store", store], options].concat();
+        let migrated = done(&mut self.sandbox.bare(&arguments));
+        assert_eq!(migrated.code, 0, "{store}: {}", migrated.stderr);
+        migrated.stdout
+    }
+
+    fn is_complete(&self, store: &str, options: &[&str]) {
+        let planned = self.migrate(store, &[&["--dry-run"], options].concat());
+        assert!(planned.ends_with(": nothing to change\n"), "{planned}");
+        let migrated = self.migrate(store, options);
+        assert!(migrated.ends_with(": nothing to do\n"), "{migrated}");
+    }
+
+    fn serves(&self, store: &str) {
+        let job = ["--name", "job", "--lock-at-most-for", "1m", "--", "true"];
+        let run = [&["run", "--store", store], &job[..]].concat();
+        let run = done(&mut self.sandbox.bare(&run));
+        assert_eq!((run.code, &*run.stderr), (0, ""), "{store}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_makes_an_empty_database_complete() {
+    for mut database in Database::each().await {
+        for store in [database.url.clone(), database.renamed()] {
+            let planned = database.migrate(&store, &["--dry-run", "--journal"]);
+            let printed = database.migrate(&store, &["--print", "--journal"]);
+            // The rest of it is for a table of ShedLock.
+            for line in planned.lines() {
+                assert!(printed.contains(line), "{line:?} is not in {printed}");
+            }
+            database.run(&printed).await;
+            database.is_complete(&store, &["--journal"]);
+            database.serves(&store);
+            let history = ["history", "job", "--store", &store];
+            let history = done(&mut database.sandbox.bare(&history));
+            assert_eq!(history.code, 0, "{}", history.stderr);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_completes_a_table_of_shedlock() {
+    for mut database in Database::each().await {
+        database
+            .run(
+                "CREATE TABLE shedlock (name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL \
+                 DEFAULT CURRENT_TIMESTAMP, locked_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, \
+                 locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
+            )
+            .await;
+        let store = database.url.clone();
+        let planned: Value =
+            serde_json::from_str(&database.migrate(&store, &["--dry-run", "-o", "json"])).unwrap();
+        let printed: Value =
+            serde_json::from_str(&database.migrate(&store, &["--print", "-o", "json"])).unwrap();
+        assert_eq!(planned["plan"], printed["upgrade"]);
+        let steps = printed["upgrade"].as_array().unwrap();
+        assert_eq!(steps.len(), 4, "{printed}");
+        for step in steps {
+            let statement = step["statement"].as_str().unwrap();
+            database.run(statement).await;
+        }
+        database.is_complete(&store, &[]);
+        database.serves(&store);
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_names_what_the_journal_lacks() {
+    for mut database in Database::each().await {
+        let store = database.url.clone();
+        let _ = database.migrate(&store, &["--journal"]);
+        for statement in [
+            "DROP TABLE shedlock_run",
+            "ALTER TABLE shedlock_job DROP COLUMN zone",
+            "DELETE FROM shedlock_journal",
+        ] {
+            database.run(statement).await;
+        }
+        let planned = database.migrate(&store, &["--dry-run", "--journal"]);
+        for words in [
+            "-- create table \"shedlock_run\"\n",
+            "-- add column \"zone\" to table \"shedlock_job\"\n",
+            "-- record version 1 of the journal\n",
+        ] {
+            assert!(planned.contains(words), "{planned}");
+        }
+        assert!(!planned.contains("shedlock_audit"), "{planned}");
+        let again = database.migrate(&store, &["--dry-run", "--journal"]);
+        assert_eq!(planned, again);
+        let _ = database.migrate(&store, &["--journal"]);
+        database.is_complete(&store, &["--journal"]);
+    }
+}
+
+/// The operator reads the plan, and an administrator executes it.
+#[tokio::test]
+async fn a_user_without_rights_can_plan() {
+    let Some(server) = server_if_any("SHEDLOCK_TEST_POSTGRES") else {
+        return;
+    };
+    let mut database = Database::on(&server).await;
+    let user = unique("clerk");
+    database.run(&format!("CREATE ROLE {user} LOGIN")).await;
+    let mut store = url::Url::parse(&database.url).unwrap();
+    store.set_username(&user).unwrap();
+    let planned = database.migrate(store.as_str(), &["--dry-run", "--journal"]);
+    let refused = ["migrate", "--journal", "--store", store.as_str()];
+    let refused = done(&mut database.sandbox.bare(&refused));
+    assert_eq!(refused.code, 69, "{}", refused.stdout);
+    database.run(&planned).await;
+    let grants = format!(
+        "GRANT SELECT, INSERT, UPDATE ON shedlock TO {user}; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON shedlock_journal, shedlock_job, shedlock_run, \
+         shedlock_audit TO {user}"
+    );
+    database.run(&grants).await;
+    database.is_complete(store.as_str(), &["--journal"]);
+    database.serves(store.as_str());
+}

@@ -1,0 +1,184 @@
+//! What `migrate` creates. The same statements are printed for an administrator, planned, and executed.
+
+use shedlock_core::{MigrationStep, Schema};
+use shedlock_store::Result;
+
+use crate::call::{Call, SqlStore};
+use crate::dialect::Dialect;
+use crate::driver::Driver;
+use crate::journal;
+use crate::options::Options;
+use crate::shape::{Column, Extras};
+use crate::statement::Statement;
+
+/// A statement that creates something, and what it creates.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    verb: Verb,
+    /// The table, the column, or the like.
+    what: String,
+    pub(crate) statement: Statement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Create,
+    Add,
+    /// Creates a part of something that is reported itself.
+    CreatePart,
+    /// Writes the version of the schema.
+    Record,
+}
+
+impl Definition {
+    pub(crate) fn creates(what: String, text: &str) -> Self {
+        Self::new(Verb::Create, what, &laid_out(text))
+    }
+
+    pub(crate) fn creates_part(what: String, text: &str) -> Self {
+        Self::new(Verb::CreatePart, what, text)
+    }
+
+    pub(crate) fn adds(what: String, text: &str) -> Self {
+        Self::new(Verb::Add, what, text)
+    }
+
+    pub(crate) fn records(what: String, text: &str) -> Self {
+        Self::new(Verb::Record, what, text)
+    }
+
+    fn new(verb: Verb, what: String, text: &str) -> Self {
+        let statement = Statement::plain(text);
+        Self {
+            verb,
+            what,
+            statement,
+        }
+    }
+
+    pub(crate) fn is_record(&self) -> bool {
+        self.verb == Verb::Record
+    }
+
+    pub(crate) fn step(&self) -> MigrationStep {
+        let verb = match self.verb {
+            Verb::Create | Verb::CreatePart => "create",
+            Verb::Add => "add",
+            Verb::Record => "record",
+        };
+        let step = MigrationStep::new(format!("{verb} {}", self.what));
+        step.with_statement(self.statement.text())
+    }
+
+    /// What a migration reports.
+    pub(crate) fn done(&self) -> Option<String> {
+        let verb = match self.verb {
+            Verb::Create => "created",
+            Verb::Add => "added",
+            Verb::CreatePart | Verb::Record => return None,
+        };
+        Some(format!("{verb} {}", self.what))
+    }
+}
+
+impl Dialect {
+    /// The lock table.
+    pub(crate) fn creation(&self, options: &Options) -> Definition {
+        let text = self.table_creation(options);
+        Definition::creates(format!("table {}", options.table), text.text())
+    }
+
+    /// Our own columns that a lock table lacks.
+    pub(crate) fn additions(&self, options: &Options, extras: Extras) -> Vec<Definition> {
+        let missing = extras.columns().filter(|(there, _)| !there);
+        let addition = |(_, column): (bool, &'static str)| {
+            let text = self.column_addition(options, column);
+            let what = format!("column {column:?} to table {}", options.table);
+            Definition::adds(what, text.text())
+        };
+        missing.map(addition).collect()
+    }
+
+    pub(crate) fn schema(&self, options: &Options) -> Schema {
+        let steps = |definitions: &[Definition]| definitions.iter().map(Definition::step).collect();
+        let create = steps(&[self.creation(options)]);
+        let schema =
+            Schema::with_create(create).upgrade(steps(&self.additions(options, Extras::default())));
+        match journal::definitions(self, options) {
+            Ok(journal) => schema.journal(steps(&journal)),
+            Err(error) => schema.note(error.message()),
+        }
+    }
+}
+
+impl<B: Driver> SqlStore<B> {
+    pub(crate) fn schema_of_options(&self) -> Schema {
+        B::DIALECT.schema(&self.options)
+    }
+}
+
+impl<B: Driver> Call<'_, B> {
+    /// What the lock table lacks.
+    pub(crate) async fn lacks(&self) -> Result<Vec<Definition>> {
+        let columns = self.columns().await?;
+        self.lacked(&columns)
+    }
+
+    fn lacked(&self, columns: &[Column]) -> Result<Vec<Definition>> {
+        if columns.is_empty() {
+            self.plans.forget();
+            return Ok(vec![B::DIALECT.creation(&self.options)]);
+        }
+        let plan = self.keep(columns)?;
+        Ok(B::DIALECT.additions(&self.options, plan.shape.extras))
+    }
+}
+
+/// A `CREATE TABLE` with one column in each line.
+fn laid_out(text: &str) -> String {
+    let Some((start, rest)) = text.split_once(" (") else {
+        return text.to_owned();
+    };
+    let mut laid_out = format!("{start} (\n    ");
+    let mut depth = 1;
+    let mut rest = rest.chars();
+    for char in rest.by_ref() {
+        match char {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        match char {
+            ')' if depth == 0 => {
+                laid_out.push_str("\n)");
+                break;
+            }
+            ',' if depth == 1 => laid_out.push_str(",\n   "),
+            _ => laid_out.push(char),
+        }
+    }
+    laid_out.push_str(rest.as_str());
+    laid_out
+}
+
+/// A statement in one line, for a message.
+pub(crate) fn in_one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").replace("( ", "(").replace(" )", ")")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_laid_out_and_put_into_one_line() {
+        let line = "CREATE TABLE t (a varchar(64) NOT NULL, b int, INDEX (a, b)) ENGINE = InnoDB";
+        let laid_out = laid_out(line);
+        assert_eq!(
+            laid_out,
+            "CREATE TABLE t (\n    a varchar(64) NOT NULL,\n    b int,\n    INDEX (a, b)\n) ENGINE = InnoDB"
+        );
+        assert_eq!(in_one_line(&laid_out), line);
+    }
+}
