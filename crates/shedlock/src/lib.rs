@@ -113,13 +113,14 @@
 //! owner (the ID of this acquisition), so a broken connection does not leave a lock taken. But the first
 //! request may still be in flight. If it arrives after the repeated one was refused, or after the task has
 //! ended, it may take the lock, and with it the slot, although no task runs under that lock. The store
-//! refuses the request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent. Once
-//! that time has passed, the executor gives back whatever the request took by arriving earlier. If the
-//! store answers the repeated request, all this takes about two timeouts (20 s) at most. If the store stays
-//! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is
-//! then used up without a run, unless it [must not be lost](_documentation::not_lost). A short-lived
-//! program should await [`Executor::settled`] before it exits; `shedlock run` does. (With the attribute,
-//! create the executor yourself, and pass a clone of it to [`set_global_executor`].)
+//! refuses the first request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent.
+//! Once that time has passed, the executor gives back whatever that request took by arriving earlier. If
+//! the store answers the repeated request, such a lock is given back within about two timeouts (20 s). If
+//! the store stays unavailable, or the process dies, such a lock stays taken for at most
+//! `lock_at_most_for`. Its slot is then used up without a run, unless it [must not be
+//! lost](_documentation::not_lost). A short-lived program should await [`Executor::settled`] before it
+//! exits; `shedlock run` does. (With the attribute, create the executor yourself, and pass a clone of it to
+//! [`set_global_executor`].)
 //!
 //! The lock is released when the task ends, fails, panics or is dropped. If the future is dropped before it
 //! completes, the release happens in the background, on the async runtime in which it was dropped. If it is

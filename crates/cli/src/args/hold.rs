@@ -25,7 +25,8 @@ Exit codes:
   2      the command line, a variable or the configuration file is wrong
   69     the store failed, or the lock could not be released
   70     shedlock failed, or could not write its output
-  75     the lease was lost: the lock was freed by force, or could not be extended in time
+  75     the lease was lost: the lock was freed by force or paused with --now, or could not be
+         extended in time
   128+N  signal N ended this program before it had the lock
 
 Examples:

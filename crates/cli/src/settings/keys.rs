@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 use super::{Entry, Scalar};
 
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
-const OF_ONE_CALL: [&str; 25] = [
+const OF_ONE_CALL: &[&str] = &[
     "name",
     "schedule",
     "every",
