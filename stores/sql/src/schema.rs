@@ -3,12 +3,12 @@
 use shedlock_core::{MigrationStep, Schema};
 use shedlock_store::Result;
 
-use crate::call::{Call, SqlStore};
+use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::driver::Driver;
 use crate::journal;
 use crate::options::Options;
-use crate::shape::{Column, Extras};
+use crate::shape::Extras;
 use crate::statement::Statement;
 
 /// A statement that creates something, and what it creates.
@@ -111,25 +111,15 @@ impl Dialect {
     }
 }
 
-impl<B: Driver> SqlStore<B> {
-    pub(crate) fn schema_of_options(&self) -> Schema {
-        B::DIALECT.schema(&self.options)
-    }
-}
-
 impl<B: Driver> Call<'_, B> {
     /// What the lock table lacks.
     pub(crate) async fn lacks(&self) -> Result<Vec<Definition>> {
         let columns = self.columns().await?;
-        self.lacked(&columns)
-    }
-
-    fn lacked(&self, columns: &[Column]) -> Result<Vec<Definition>> {
         if columns.is_empty() {
             self.plans.forget();
             return Ok(vec![B::DIALECT.creation(&self.options)]);
         }
-        let plan = self.keep(columns)?;
+        let plan = self.keep(&columns)?;
         Ok(B::DIALECT.additions(&self.options, plan.shape.extras))
     }
 }

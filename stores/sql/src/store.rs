@@ -305,7 +305,7 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     fn schema(&self) -> Schema {
-        self.schema_of_options()
+        B::DIALECT.schema(&self.options)
     }
 }
 

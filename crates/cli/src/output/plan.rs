@@ -48,8 +48,9 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
     }
     let mut parts = vec![script(store, &schema.create)];
     if !schema.upgrade.is_empty() {
-        let upgrade = statements(&schema.upgrade);
-        let upgrade: String = upgrade.map(|text| format!("-- {text};\n")).collect();
+        let steps = schema.upgrade.iter();
+        let statements = steps.filter_map(|step| step.statement.as_deref());
+        let upgrade: String = statements.map(|text| format!("-- {text};\n")).collect();
         parts.push(format!(
             "-- If ShedLock for Java created the table, run these statements instead:\n{upgrade}"
         ));
@@ -58,7 +59,8 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
         parts.push(script(store, &schema.journal));
     }
     if let Some(note) = &schema.note {
-        parts.push(format!("{store}: {}\n", visible(note)));
+        let start = if is_sql(store) { "--" } else { "note:" };
+        parts.push(format!("{start} {}\n", visible(note)));
     }
     parts.join("\n")
 }
@@ -84,13 +86,13 @@ fn steps(steps: &[MigrationStep]) -> Vec<Step<'_>> {
     steps.collect()
 }
 
-fn statements(steps: &[MigrationStep]) -> impl Iterator<Item = &str> {
-    steps.iter().filter_map(|step| step.statement.as_deref())
+fn is_sql(store: &str) -> bool {
+    ["postgres", "mysql", "sqlite"].contains(&store)
 }
 
 /// Each change, and the statement that makes it. SQL can be given to the database as it is.
 fn script(store: &str, steps: &[MigrationStep]) -> String {
-    let is_sql = ["postgres", "mysql", "sqlite"].contains(&store);
+    let is_sql = is_sql(store);
     let step = |step: &MigrationStep| {
         let change = visible(&step.change);
         match &step.statement {

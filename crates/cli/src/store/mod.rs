@@ -185,9 +185,7 @@ pub(crate) async fn schema(args: &StoreArgs) -> Result<(&'static str, Schema), F
     let schema = schema.map_err(|error| refused(error, &from))?;
     let scheme = url.split(':').next().unwrap_or_default();
     let has_scheme = |known: &&str| known.eq_ignore_ascii_case(scheme);
-    let entry = STORES
-        .iter()
-        .find(|it| it.schemes.iter().any(|it| has_scheme(&it)));
+    let entry = STORES.iter().find(|it| it.schemes.iter().any(has_scheme));
     Ok((entry.map_or("", |entry| entry.name), schema))
 }
 

@@ -192,6 +192,13 @@ async fn a_pool_that_prepares_behind_pgbouncer_is_told_how_to_do_without() {
         let pool: PgPool = pool.connect_with(options(&url)).await.unwrap();
         pool
     };
+    // sqlx sends `extra_float_digits` unless it is told otherwise.
+    let default = PgPoolOptions::new().connect_lazy(&url).unwrap();
+    let default = PostgresProvider::builder(default).build().unwrap();
+    let error = default.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    let remedy = "PgBouncer: ignore_startup_parameters";
+    assert!(error.to_string().contains(remedy), "{error}");
     let first = PostgresProvider::builder(pool().await).build().unwrap();
     serves(&first, "job").await;
     let second = PostgresProvider::builder(pool().await).build().unwrap();
