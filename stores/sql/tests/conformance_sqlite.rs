@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile,
-    Tag, Verdict, Work, action, support,
+    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, Runner, Scope,
+    StoreProfile, Tag, Verdict, Work, action, support,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
@@ -44,7 +44,13 @@ fn main() -> ExitCode {
             Scope::About(&[Tag::Time]),
         ),
     ];
-    shedlock_torture::main_after::<File>(race(), harnesses)
+    // The torture's own store has no pauses, so the judge shows here that it detects wrong ones.
+    shedlock_torture::tortured::<File>(Runner::new(harnesses).laws())
+        .cases(|harness| match harness.name() {
+            "sqlite" => Ok(shedlock_torture::wrong_pauses::<File>()),
+            _ => Ok(Vec::new()),
+        })
+        .run_after(race())
 }
 
 /// Raw connections race for one row, as attempts do. They wait for each other's file locks, which

@@ -25,6 +25,12 @@ pub(crate) struct Heard {
     pub(crate) unlocks: usize,
     /// Extensions and unlocks that were lost.
     pub(crate) lost: usize,
+    /// Pauses that hold a lock.
+    pub(crate) pauses: usize,
+    /// Pauses that took the lock from a holder.
+    pub(crate) replaced: usize,
+    /// Pauses that were ended.
+    pub(crate) resumed: usize,
     /// Steps of tasks under their locks.
     pub(crate) steps: usize,
     /// Acquisitions of each lock.
@@ -48,6 +54,11 @@ impl Heard {
             What::Released => self.unlocks += 1,
             What::RenewLost | What::ReleaseLost => self.lost += 1,
             What::Step => self.steps += 1,
+            What::Paused { ref replaced, .. } => {
+                self.pauses += 1;
+                self.replaced += usize::from(replaced.is_some());
+            }
+            What::Resumed { .. } => self.resumed += 1,
             What::Asked { .. }
             | What::RenewAsked { .. }
             | What::ReleaseAsked
@@ -56,6 +67,11 @@ impl Heard {
             | What::SlotDone
             | What::SlotGivenBack { .. }
             | What::WallClock { .. }
+            | What::StoreClock { .. }
+            | What::PauseAsked { .. }
+            | What::ResumeAsked { .. }
+            | What::NotPaused
+            | What::Forced
             | What::Stopped
             | What::GoesOn
             | What::IsOld

@@ -96,6 +96,16 @@ pub fn wrong_protocols<N: TortureNamespace>() -> Vec<Case> {
     found_out::<N>(&Wrong::ALL)
 }
 
+/// Returns a case for each wrong protocol of pauses, regardless of the environment.
+pub fn wrong_pauses<N: TortureNamespace>() -> Vec<Case> {
+    let wrong = Wrong::ALL.into_iter();
+    found_out::<N>(
+        &wrong
+            .filter(|wrong| wrong.needs_operator())
+            .collect::<Vec<_>>(),
+    )
+}
+
 fn found_out<N: TortureNamespace>(wrong: &[Wrong]) -> Vec<Case> {
     let found_out = |wrong: &Wrong| cases::is_found_out::<N>(*wrong);
     wrong.iter().map(found_out).collect()

@@ -66,6 +66,8 @@ pub(crate) struct WorkerPool {
     clocks: BTreeMap<usize, WallClock>,
     /// The executables of workers of an earlier version.
     olds: BTreeMap<usize, PathBuf>,
+    /// The workers that are operators.
+    operators: BTreeSet<usize>,
     /// The workers that are processes of ShedLock.
     shedlocks: BTreeSet<usize>,
     pub(crate) rng: SeededRng,
@@ -123,12 +125,13 @@ impl WorkerPool {
         let folder = tempfile::Builder::new()
             .prefix("shedlock-history-")
             .tempdir()?;
-        let log = Log::open(&folder.path().join("worker_pool.jsonl"))?;
+        let mut log = Log::open(&folder.path().join("worker_pool.jsonl"))?;
         let rng = SeededRng::of_this_run();
         let at_most = context.timing().short();
         let grid = if jobs.iter().any(|job| job.slots != Slots::None) {
             let provider = context.provider().await?;
             let first = context.slot_before_now(&provider, SLOTS_AGO).await?;
+            log.write_of(0, What::store_clock(first, SLOTS_AGO))?;
             Some(Grid::from_now_on(first, at_most / 2))
         } else {
             None
@@ -144,6 +147,7 @@ impl WorkerPool {
                 hold: Duration::from_millis(4),
                 rest: REST,
                 patience: patience(at_most),
+                operates: false,
                 extends: context.capabilities().extend,
                 wrong: None,
                 seed: 0,
@@ -155,6 +159,7 @@ impl WorkerPool {
             disturbed: BTreeMap::new(),
             clocks: BTreeMap::new(),
             olds: BTreeMap::new(),
+            operators: BTreeSet::new(),
             shedlocks: BTreeSet::new(),
             seed: rng.to_repeat(),
             rng,
@@ -226,6 +231,12 @@ impl WorkerPool {
         let olds = (first..first + count).map(|number| (number, executable.to_owned()));
         self.olds.extend(olds);
         self.add(count)
+    }
+
+    /// Starts an operator, who pauses the locks.
+    pub(crate) fn add_operator(&mut self) -> Verdict {
+        self.operators.insert(self.workers.len());
+        self.add(1)
     }
 
     /// Starts this many processes of real ShedLock.
@@ -386,7 +397,14 @@ impl WorkerPool {
                 if worker.is_old {
                     self.heard_of_olds.hear(&event);
                 }
-                let answer = matches!(event.what, What::Acquired { .. } | What::Skipped { .. });
+                let answer = matches!(
+                    event.what,
+                    What::Acquired { .. }
+                        | What::Skipped { .. }
+                        | What::Paused { .. }
+                        | What::Resumed { .. }
+                        | What::NotPaused
+                );
                 worker.answers += usize::from(answer);
                 if let What::WallClock { shows } = event.what {
                     worker.ahead = Some(wall_clock::ahead_of_ours(event.at, shows));
@@ -411,6 +429,11 @@ impl WorkerPool {
     /// Whether this worker is a process of ShedLock.
     pub(crate) fn is_shedlock(&self, number: usize) -> bool {
         self.shedlocks.contains(&number)
+    }
+
+    /// Whether this worker is an operator.
+    pub(crate) fn is_operator(&self, number: usize) -> bool {
+        self.operators.contains(&number)
     }
 
     /// Whether this worker has begun its work, which takes a while for ShedLock.
@@ -442,6 +465,10 @@ impl WorkerPool {
         self.workers[unlucky].process.kill().await?;
         if let Some(driver) = &mut self.workers[unlucky].driver {
             driver.last_word().await?;
+        }
+        if let Some(killed) = killed {
+            // A dead process sends nothing more, even if it was stopped before.
+            self.log.write_of(killed, What::GoesOn)?;
         }
         // What it wrote between the last read and its end counts too.
         self.read_logs()?;

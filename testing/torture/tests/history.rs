@@ -9,6 +9,8 @@ mod faults;
 mod given_back;
 #[path = "history/late.rs"]
 mod late;
+#[path = "history/pauses.rs"]
+mod pauses;
 #[path = "history/shedlock.rs"]
 mod shedlock;
 

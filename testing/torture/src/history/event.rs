@@ -1,9 +1,11 @@
 //! One line of a log.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use shedlock_core::{AttemptRequest, Lease, Skip, SkipReason};
+use shedlock_core::{
+    AttemptRequest, Lease, LockState, PauseRequest, Paused, Resumed, Skip, SkipReason, Slot,
+};
 
 use super::nanos;
 
@@ -87,6 +89,41 @@ pub enum What {
     },
     /// The extension returned "lost".
     RenewLost,
+    /// A pause is about to be sent. The owner is the pause.
+    PauseAsked {
+        /// How long it lasts unless it is resumed.
+        lasts: u64,
+        /// Whether it takes the lock from a holder.
+        replaces_holder: bool,
+        /// How long its caller waits for a reply. Then nothing more is sent.
+        timeout: u64,
+    },
+    /// The pause holds the lock.
+    Paused {
+        /// Until when, by the store's clock.
+        until: u64,
+        /// Whether this call made the pause. Otherwise it may have found its own.
+        is_new: bool,
+        /// The holder that lost the lock to this call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaced: Option<String>,
+    },
+    /// A resumption is about to be sent. The owner is the call.
+    ResumeAsked {
+        /// Whether slots of the pause are to run.
+        catches_up: bool,
+        /// How long its caller waits for a reply. Then nothing more is sent.
+        timeout: u64,
+    },
+    /// The resumption ended a pause.
+    Resumed {
+        /// The pause.
+        pause: String,
+    },
+    /// The resumption found no pause.
+    NotPaused,
+    /// A forced unlock freed the lock from this pause, which it must not do.
+    Forced,
     /// A task under the lock does something. It must not do so after its lease ends.
     Step,
     /// The unlock that follows reports the slot as done.
@@ -107,6 +144,11 @@ pub enum What {
     CallFailed,
     /// The process reads its wall clock, at its start and whenever the clock has jumped.
     WallClock {
+        /// The clock's value, in nanoseconds since 1970.
+        shows: u64,
+    },
+    /// The store's clock was read, by which slots are due. It may have been up to a second later.
+    StoreClock {
         /// The clock's value, in nanoseconds since 1970.
         shows: u64,
     },
@@ -153,6 +195,15 @@ impl What {
         }
     }
 
+    /// The reading of the store's clock from which the first slot was taken, which is this long
+    /// before.
+    pub(crate) fn store_clock(first: Slot, ago: Duration) -> Self {
+        let shows = first.instant() + ago;
+        Self::StoreClock {
+            shows: since_1970(shows),
+        }
+    }
+
     /// A granted attempt.
     pub fn acquired(lease: &Lease) -> Self {
         Self::Acquired {
@@ -169,9 +220,45 @@ impl What {
         }
     }
 
+    /// A pause about to be sent, which lasts this long.
+    pub(crate) fn pause_asked(request: &PauseRequest, lasts: Duration, timeout: Duration) -> Self {
+        Self::PauseAsked {
+            lasts: nanos(lasts),
+            replaces_holder: request.is_replacing_holder(),
+            timeout: nanos(timeout),
+        }
+    }
+
+    /// The answer to a pause. One that waits for a task is skipped like an attempt.
+    pub(crate) fn paused(answer: &Paused) -> Self {
+        match answer {
+            Paused::Done { before, until, .. } => Self::Paused {
+                until: since_1970(*until),
+                is_new: before.is_some(),
+                replaced: before
+                    .as_ref()
+                    .filter(|record| record.state == LockState::Held)
+                    .and_then(|record| record.owner.clone()),
+            },
+            Paused::Held(record) => Self::skipped(&record.as_skip()),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The answer to a resumption.
+    pub(crate) fn resumed(answer: &Resumed) -> Self {
+        match answer {
+            Resumed::Resumed(before) => Self::Resumed {
+                pause: before.owner.clone().unwrap_or_default(),
+            },
+            Resumed::NotPaused(_) => Self::NotPaused,
+            _ => Self::Unknown,
+        }
+    }
+
     /// A skipped attempt.
     pub fn skipped(skip: &Skip) -> Self {
-        let is_held = skip.reason == SkipReason::Held;
+        let is_held = matches!(skip.reason, SkipReason::Held | SkipReason::Paused);
         Self::Skipped {
             locked: is_held || skip.reason == SkipReason::AtLeast,
             slot_taken: matches!(skip.reason, SkipReason::SlotTaken | SkipReason::SlotGivenUp),

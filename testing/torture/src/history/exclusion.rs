@@ -24,7 +24,7 @@ fn by_our_clock(held: &[&Life], drift: u64, findings: &mut Findings) {
             && from.saturating_add(drift) < before.excludes_until()
         {
             findings.violated(
-                "overlap",
+                law_between(before, life),
                 &format!(
                     "{} certainly held {} until {} ns, but {} was granted it at {from} ns",
                     before.owner,
@@ -37,6 +37,14 @@ fn by_our_clock(held: &[&Life], drift: u64, findings: &mut Findings) {
         if longest.is_none_or(|before| before.excludes_until() < life.excludes_until()) {
             longest = Some(life);
         }
+    }
+}
+
+fn law_between(before: &Life, life: &Life) -> &'static str {
+    if before.pause.is_some() || life.pause.is_some() {
+        "overlap with a pause"
+    } else {
+        "overlap"
     }
 }
 
@@ -54,7 +62,10 @@ fn in_the_store(held: &[&Life], findings: &mut Findings) {
             && from < until
         {
             findings.violated(
-                "overlap in the store",
+                match law_between(before, life) {
+                    "overlap" => "overlap in the store",
+                    law => law,
+                },
                 &format!(
                     "{} held {} until {until}, but {} was granted it at {from} (nanoseconds since \
                      1970)",

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::faults::Faults;
 use super::lease::Life;
-use super::{History, exclusion, hosts, limits, order, skips};
+use super::pauses::Operators;
+use super::{History, What, exclusion, hosts, limits, order, skips};
 
 /// The parameters by which a history is judged.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,8 @@ pub struct Findings {
     pub acquisitions: usize,
     /// The number of these that were granted to ShedLock for Java.
     pub shedlocks: usize,
+    /// Pauses that held a lock.
+    pub pauses: usize,
     /// Attempts that were skipped.
     pub skips: usize,
     /// Runs of open slots after the first run of each slot.
@@ -85,6 +88,10 @@ impl History {
     /// | `token twice`, `token goes back`, `no token` | fencing tokens do not grow |
     /// | `slot twice`, `slot goes back` | a slot had two runs, or ran after a later one |
     /// | `slot passed over`, `slot run too often` | the same for slots that stay open until they are done |
+    /// | `overlap with a pause` | an owner was granted a lock while a pause held it, or the reverse |
+    /// | `pause lost` | a resumption found no pause although one must have held the lock |
+    /// | `pause forced` | a forced unlock freed a pause |
+    /// | `slot of a pause` | a slot that a pause covers was run after it, although no resumption caught up |
     /// | `outlived` | a task did something past its deadline, or after its unlock, although its process was not stopped |
     ///
     /// Leases of ShedLock are checked for [fewer properties](super#shedlock-for-java-among-them).
@@ -94,7 +101,8 @@ impl History {
             ..Findings::default()
         };
         let faults = Faults::of(&self.events);
-        let mut lives = self.lives(rules, &faults);
+        let operators = Operators::of(&self.events, rules, &faults);
+        let mut lives = self.lives(rules, &faults, &operators);
         lives.sort_by_key(|life| life.asked);
         hosts::weaken(&mut lives, rules, &faults);
         let mut names: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
@@ -103,6 +111,9 @@ impl History {
             for (law, evidence) in &life.broken {
                 findings.violated(law, evidence);
             }
+            for (_, evidence) in &life.losses {
+                findings.violated("lost ownership", evidence);
+            }
         }
         for lives in names.values() {
             let held: Vec<&Life> = lives
@@ -110,22 +121,28 @@ impl History {
                 .copied()
                 .filter(|life| life.acquired.is_some())
                 .collect();
-            findings.acquisitions += held.len();
+            let tasks = held.iter().filter(|life| life.pause.is_none());
+            findings.acquisitions += tasks.clone().count();
             findings.shedlocks += held.iter().filter(|life| life.host.is_some()).count();
-            findings.abandoned += held.iter().filter(|l| l.release_asked.is_none()).count();
+            findings.abandoned += tasks.filter(|l| l.release_asked.is_none()).count();
             exclusion::judge(&held, rules, &mut findings);
             limits::at_least(&held, rules, &mut findings);
             if rules.fencing {
                 order::tokens(&held, &mut findings);
             }
             order::slots(lives, &held, &mut findings);
+            operators.judge(lives, &faults, &mut findings);
         }
         skips::judge(&self.events, &names, rules, &mut findings);
+        for event in self.events.iter().filter(|it| it.what == What::Forced) {
+            let evidence = format!("{} no longer holds {}", event.owner, event.name);
+            findings.violated("pause forced", &evidence);
+        }
         limits::tasks(&faults, &lives, rules, &mut findings);
         findings
     }
 
-    fn lives(&self, rules: &Rules, faults: &Faults) -> Vec<Life> {
+    fn lives(&self, rules: &Rules, faults: &Faults, operators: &Operators<'_>) -> Vec<Life> {
         let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
         for event in &self.events {
             if let Some(life) = lives.get_mut(event.owner.as_str()) {
@@ -137,6 +154,9 @@ impl History {
         let mut lives: Vec<Life> = lives.into_values().collect();
         for life in &mut lives {
             life.end(faults);
+        }
+        operators.end_lives(&mut lives);
+        for life in &mut lives {
             for crash in faults.crashes() {
                 life.store_crashed(*crash);
             }

@@ -1,8 +1,12 @@
 //! The lifetime of one owner, reconstructed from its log.
 
+mod ends;
+mod pause;
+
 use super::faults::{Faults, Span};
 use super::pending::{Renewal, Stray};
 use super::{Event, Rules, What, nanos};
+pub(super) use pause::PauseLife;
 
 /// How long before a crash a store may lose what it acknowledged, in nanoseconds: 0.6 s for
 /// PostgreSQL. The rest allows for the time until the store is dead.
@@ -12,7 +16,7 @@ const LAST_MOMENTS: u64 = 2_000_000_000;
 /// milliseconds, clocks are slewed while the timeout runs, and a busy machine sends late.
 const SLACK: u64 = 100_000_000;
 
-/// The life of one attempt. Moments are in nanoseconds of the local clock.
+/// The life of one attempt, or of one pause. Moments are in nanoseconds of the local clock.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) process: u32,
@@ -20,6 +24,8 @@ pub(super) struct Life {
     pub(super) owner: String,
     /// The host that ShedLock writes as owner, if the attempt is ShedLock's.
     pub(super) host: Option<String>,
+    /// What is special about it if it is a pause.
+    pub(super) pause: Option<PauseLife>,
     /// When the attempt was first sent. It holds nothing before that.
     pub(super) asked: u64,
     /// When its reply showed that it was granted.
@@ -51,6 +57,11 @@ pub(super) struct Life {
     pub(super) withdrawn: bool,
     /// Steps of its task after its deadline: the time of the step and the deadline.
     pub(super) late_steps: Vec<(u64, u64)>,
+    /// When it returned "lost" although its lease ran, and the evidence: a violation unless a pause
+    /// took the lock.
+    pub(super) losses: Vec<(u64, String)>,
+    /// When the last extension that succeeded was sent.
+    pub(super) renewal_asked: Option<u64>,
     /// Violations within this life: the law and the evidence.
     pub(super) broken: Vec<(&'static str, String)>,
     granularity: u64,
@@ -86,23 +97,36 @@ pub(super) struct Life {
 
 impl Life {
     pub(super) fn new(event: &Event, rules: &Rules, faults: &Faults) -> Option<Self> {
-        let What::Asked {
-            at_most,
-            at_least,
-            slot,
-            slot_attempts,
-            ref host,
-            timeout,
-        } = event.what
-        else {
-            return None;
+        let (at_most, at_least, slot, slot_attempts, host, timeout, pause) = match &event.what {
+            What::Asked {
+                at_most,
+                at_least,
+                slot,
+                slot_attempts,
+                host,
+                timeout,
+            } => {
+                let (slot, attempts, host) = (*slot, *slot_attempts, host.clone());
+                (*at_most, *at_least, slot, attempts, host, *timeout, None)
+            }
+            What::PauseAsked {
+                lasts,
+                replaces_holder,
+                timeout,
+            } => {
+                let pause = PauseLife::new(*replaces_holder);
+                (*lasts, 0, None, None, None, *timeout, Some(pause))
+            }
+            _ => return None,
         };
         let is_old = faults.is_old(event.process);
+        let is_bounded = rules.refuses_late && host.is_none() && pause.is_none() && !is_old;
         Some(Self {
             process: event.process,
             name: event.name.clone(),
             owner: event.owner.clone(),
-            host: host.clone(),
+            host,
+            pause,
             asked: event.at,
             acquired: None,
             at_least,
@@ -120,13 +144,15 @@ impl Life {
             released: None,
             withdrawn: false,
             late_steps: Vec::new(),
+            losses: Vec::new(),
+            renewal_asked: None,
             broken: Vec::new(),
             granularity: nanos(rules.granularity + rules.skew),
             skew: nanos(rules.skew),
             flight: nanos(rules.flight),
             drift: nanos(rules.drift),
             at_most,
-            is_bounded: rules.refuses_late && host.is_none() && !is_old,
+            is_bounded,
             is_old,
             last_asked: event.at,
             renewal: None,
@@ -145,7 +171,7 @@ impl Life {
     pub(super) fn see(&mut self, event: &Event, faults: &Faults) {
         let at = event.at;
         match &event.what {
-            What::Asked { timeout, .. } => {
+            What::Asked { timeout, .. } | What::PauseAsked { timeout, .. } => {
                 // The same attempt again, because a reply was lost.
                 self.goes_astray(at, faults);
                 self.last_asked = at;
@@ -156,6 +182,11 @@ impl Life {
                 acquired_at,
                 locked_until,
             } => self.acquired(at, *token, *acquired_at, *locked_until),
+            What::Paused {
+                until,
+                is_new,
+                replaced,
+            } => self.paused(at, *until, is_new.then_some(replaced)),
             // It may have been granted, and the lease may have expired with the reply lost, before
             // it tried again.
             What::Skipped { .. } if at >= self.last_asked.saturating_add(self.at_most) => {
@@ -198,7 +229,12 @@ impl Life {
                 self.withdrawing = None;
                 self.renewal_has_no_answer(faults);
             }
-            What::WallClock { .. }
+            What::ResumeAsked { .. }
+            | What::Resumed { .. }
+            | What::NotPaused
+            | What::Forced
+            | What::WallClock { .. }
+            | What::StoreClock { .. }
             | What::Stopped
             | What::GoesOn
             | What::IsOld
@@ -273,6 +309,7 @@ impl Life {
         self.withdrawn = true;
         // Anything it lost may have been lost to that request.
         self.broken.clear();
+        self.losses.clear();
     }
 
     /// The latest end of a lease granted at this moment.
@@ -295,6 +332,11 @@ impl Life {
         // The timeout counts from when the process resumes to send it.
         let stopped = faults.stopped_between(self.process, sent, given_up);
         let timeout = sent.saturating_add(timeout).saturating_add(stopped);
+        let sent = match self.pause {
+            // It is more than one request.
+            Some(_) => timeout.min(given_up),
+            None => sent,
+        };
         let lands = faults.landing(self.process, sent, self.flight);
         let by = if self.is_bounded {
             lands.min(timeout.saturating_add(SLACK))
@@ -366,6 +408,7 @@ impl Life {
                     ),
                 ));
             }
+            self.renewal_asked = Some(renewal.asked);
             let ends = renewal.asked.saturating_add(renewal.at_most);
             self.certain_until = self.certain_until.max(ends);
             self.runs_until = self.runs_until.max(ends);
@@ -407,88 +450,6 @@ impl Life {
             // It may arrive after the unlock and find the lock kept by at-least.
             self.adrift = self.adrift.max(self.possible_until);
         }
-    }
-
-    fn released(&mut self, at: u64, faults: &Faults) {
-        let over = self.over_at_release;
-        let over = over.map(|over| faults.over_after_crashes(over, self.lease_from(0), at));
-        // If nothing ran under a lease, its slot can be given back even after the lease has
-        // expired.
-        let is_unused = matches!(self.slot_given_back, Some((_, true)));
-        if let (Some(asked), Some(over)) = (self.release_asked, over)
-            && self.releases == 1
-            && !is_unused
-            && self.host.is_none()
-            && asked > over.saturating_add(self.drift)
-        {
-            self.broken.push((
-                "unlocked too late",
-                format!(
-                    "an unlock of {} at {} that was requested at {asked} ns succeeded, although \
-                     its lease was over at {over} ns",
-                    self.owner, self.name
-                ),
-            ));
-        }
-        if let Some((_, answered)) = &mut self.slot_done {
-            answered.get_or_insert(at);
-        }
-        if let Some(asked) = self.releasing.take() {
-            // A copy that can no longer be granted arrived before the unlock, which ended its
-            // lease, if any.
-            self.stray = self.stray.filter(|stray| stray.by >= asked);
-        }
-        self.over_by(at, at.saturating_add(self.skew).max(self.kept()));
-    }
-
-    /// The latest end of at-least.
-    fn kept(&self) -> u64 {
-        self.acquired.map_or(0, |from| {
-            from.saturating_add(self.at_least)
-                .saturating_add(self.granularity)
-        })
-    }
-
-    /// Processes the reply to a withdrawal, which is final if it was sent after the timeout.
-    fn withdrew(&mut self, at: u64) {
-        let Some(asked) = self.withdrawing.take() else {
-            return;
-        };
-        self.stray = self
-            .stray
-            .filter(|stray| asked < stray.timeout && asked <= stray.by);
-        if self.open.is_none() {
-            // At-least may keep a lock that was unlocked before.
-            let kept = if self.releases > 0 { self.kept() } else { 0 };
-            self.over_by(at, at.saturating_add(self.skew).max(kept));
-        }
-    }
-
-    /// Records that it ended at `ended`: past `moment` it holds only what a stray copy wins.
-    fn over_by(&mut self, ended: u64, moment: u64) {
-        let until = self.possible_until;
-        self.possible_until = until
-            .min(Some(moment))
-            .max(self.adrift)
-            .max(self.stray_until());
-        self.released.get_or_insert((ended, until));
-    }
-
-    fn lost(&mut self, at: u64, call: &'static str) {
-        // An unlock whose reply was lost may have succeeded, and another owner may hold the lock.
-        let unlocked_before = self.releases > 1;
-        // A store that truncates its times ends the lease this much earlier than the local clock.
-        if at.saturating_add(self.drift) < self.certain_until && !unlocked_before && !self.withdrawn
-        {
-            self.broken.push((
-                "lost ownership",
-                format!(
-                    "{call} of {} at {} returned \"lost\" although its lease was certainly running",
-                    self.owner, self.name
-                ),
-            ));
-        }
-        self.certain_until = self.certain_until.min(at);
     }
 
     fn step(&mut self, at: u64) {

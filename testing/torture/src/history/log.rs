@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use shedlock_conformance::wait::now;
-use shedlock_core::{LockName, Moment, Owner};
+use shedlock_core::{LockName, Moment};
 
 use super::{Event, What, nanos};
 
@@ -27,7 +27,7 @@ impl Log {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&mut self, name: &LockName, owner: &Owner, what: What) -> std::io::Result<()> {
+    pub fn write(&mut self, name: &LockName, owner: &str, what: What) -> std::io::Result<()> {
         self.write_at(now(), name, owner, what)
     }
 
@@ -39,14 +39,14 @@ impl Log {
         &mut self,
         moment: Moment,
         name: &LockName,
-        owner: &Owner,
+        owner: &str,
         what: What,
     ) -> std::io::Result<()> {
         self.append(&Event {
             at: nanos(moment.since_origin()),
             process: std::process::id(),
             name: name.to_string(),
-            owner: owner.to_string(),
+            owner: owner.to_owned(),
             what,
         })
     }

@@ -30,6 +30,7 @@ mod lease;
 mod limits;
 mod log;
 mod order;
+mod pauses;
 mod pending;
 mod skips;
 

@@ -11,7 +11,7 @@ pub(super) fn tokens(held: &[&Life], findings: &mut Findings) {
     let mut seen: BTreeMap<u64, &Life> = BTreeMap::new();
     for life in held {
         let Some(token) = life.token else {
-            if life.host.is_some() {
+            if life.host.is_some() || life.pause.is_some() {
                 continue;
             }
             findings.violated(

@@ -27,6 +27,10 @@ pub(super) fn judge(
                 asked.insert(&event.owner, (event.at, slot));
                 continue;
             }
+            What::PauseAsked { .. } => {
+                asked.insert(&event.owner, (event.at, None));
+                continue;
+            }
             What::Skipped {
                 locked, slot_taken, ..
             } => (locked, slot_taken),
@@ -51,6 +55,7 @@ pub(super) fn judge(
                 .slots
                 .highest_by(event.at)
                 .is_none_or(|last| last < i128::from(*slot))
+            && !lock.is_covered(*slot, *from, event.at)
         {
             findings.violated(
                 "slot refused",
@@ -73,6 +78,7 @@ struct Lock<'a> {
     /// different host.
     shedlocks: Tide,
     slots: Tide,
+    pauses: Vec<&'a Life>,
     drift: u64,
     /// By how much a store may truncate the end of a lease.
     granularity: u64,
@@ -102,6 +108,11 @@ impl<'a> Lock<'a> {
             shedlocks: Tide::of_leases(&shedlocks.collect::<Vec<_>>()),
             by_holder: by_holder.collect(),
             slots: Tide::of_slots(lives),
+            pauses: lives
+                .iter()
+                .copied()
+                .filter(|it| it.pause.is_some())
+                .collect(),
             drift: nanos(rules.drift),
             granularity: nanos(rules.granularity + rules.skew),
         }
@@ -154,6 +165,18 @@ impl<'a> Lock<'a> {
                  (nanoseconds since 1970)"
             );
             ("shortened", evidence)
+        })
+    }
+
+    /// Whether a pause may make this slot count as taken.
+    fn is_covered(&self, slot: i64, asked: u64, answered: u64) -> bool {
+        self.pauses.iter().any(|life| {
+            let Some((while_held, once_over)) = life.pause.as_ref().map(|it| it.slots) else {
+                return false;
+            };
+            let is_over = life.possible_until.is_none_or(|until| until < asked);
+            let last = if is_over { once_over } else { while_held };
+            life.asked <= answered && life.may_have_won() && i128::from(slot) <= last
         })
     }
 

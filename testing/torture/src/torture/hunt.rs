@@ -46,6 +46,9 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
     } else {
         worker_pool.add(WORKERS)?;
     }
+    if wrong.needs_operator() {
+        worker_pool.add_operator()?;
+    }
     let at_most = context.timing().short();
     let (mut processes, mut tally) = (Processes::default(), Tally::default());
     let started = now();

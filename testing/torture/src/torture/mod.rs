@@ -30,6 +30,9 @@ use tally::Tally;
 
 const WORKERS: usize = 6;
 
+/// The number of the operator among the processes, if there is one.
+const OPERATOR: usize = WORKERS;
+
 const NAMES: [&str; 3] = ["hot", "warm", "cold"];
 
 /// The contended locks: some are kept by at-least, some are acquired for slots.
@@ -117,7 +120,8 @@ impl<'a> Run<'a> {
         let mut worker_pool = WorkerPool::without_workers(context, &jobs).await?;
         worker_pool.rest(options.rest);
         let olds = options.old.as_ref().map_or(0, |(_, count)| *count);
-        let workers = WORKERS + olds + options.java;
+        let operators = usize::from(context.capabilities().pause);
+        let workers = WORKERS + operators + olds + options.java;
         let network = Network::before(&mut worker_pool, workers, context).await?;
         let mut tally = Tally {
             harness: context.harness().name().to_owned(),
@@ -156,6 +160,12 @@ impl<'a> Run<'a> {
             tally.not_done.push(lacks.to_owned());
         }
         worker_pool.add(WORKERS)?;
+        if operators > 0 {
+            worker_pool.add_operator()?;
+        } else {
+            let lacks = "no pauses (Capabilities::pause)";
+            tally.not_done.push(lacks.to_owned());
+        }
         if let Some((executable, count)) = &options.old {
             worker_pool.add_old(*count, executable)?;
         }
@@ -278,6 +288,10 @@ impl<'a> Run<'a> {
         ensure!(
             self.options.old.is_none() || self.worker_pool.heard_of_olds.acquisitions > 0,
             "the earlier version took part and acquired nothing: {findings:?}"
+        );
+        ensure!(
+            findings.pauses > 0 || !self.context.capabilities().pause,
+            "the operator took part and paused nothing: {findings:?}"
         );
         ensure!(
             findings.acquisitions > 0 && findings.skips > 0,

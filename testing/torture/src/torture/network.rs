@@ -8,6 +8,7 @@ use shedlock_conformance::proxy::{Fault, Matcher, Proxy, Strike, Trap};
 use shedlock_conformance::wait::now;
 use shedlock_core::Moment;
 
+use super::OPERATOR;
 use super::tally::Tally;
 use crate::Arena;
 use crate::worker_pool::{WorkerPool, patience};
@@ -64,8 +65,8 @@ const LATEST: u64 = 4;
 const SLOW: Duration = Duration::from_millis(30);
 
 impl Network {
-    /// Puts a proxy in front of two out of three of the workers that will be started; in front of
-    /// none if the store cannot be reached through a proxy.
+    /// Puts a proxy in front of two out of three of the workers that will be started, and of the
+    /// operator; in front of none if the store cannot be reached through a proxy.
     pub(super) async fn before(
         worker_pool: &mut WorkerPool,
         workers: usize,
@@ -73,7 +74,7 @@ impl Network {
     ) -> Result<Self, Stop> {
         let mut ways = Vec::new();
         if let Some(store) = context.namespace().store_addr() {
-            for number in (0..workers).filter(|number| number % 3 != 0) {
+            for number in (0..workers).filter(|it| it % 3 != 0 || *it == OPERATOR) {
                 let proxy = Proxy::start(store).await?;
                 if context.tortured().child_spec_via(proxy.addr()).is_none() {
                     break;

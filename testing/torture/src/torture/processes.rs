@@ -23,8 +23,11 @@ impl Processes {
         tally: &mut Tally,
     ) -> Verdict {
         if let Some(number) = worker_pool.kill_a_holder().await? {
-            let theirs = worker_pool.is_shedlock(number);
-            tally.count(if theirs { "kills of ShedLock" } else { "kills" });
+            tally.count(match worker_pool.is_shedlock(number) {
+                true => "kills of ShedLock",
+                false if worker_pool.is_operator(number) => "kills of the operator",
+                false => "kills",
+            });
         }
         Ok(())
     }
@@ -46,8 +49,11 @@ impl Processes {
         let number = *worker_pool.rng.pick(&from);
         worker_pool.stop_process(number)?;
         self.stopped.push((number, now() + at_most + at_most / 2));
-        let theirs = worker_pool.is_shedlock(number);
-        tally.count(if theirs { "stops of ShedLock" } else { "stops" });
+        tally.count(match worker_pool.is_shedlock(number) {
+            true => "stops of ShedLock",
+            false if worker_pool.is_operator(number) => "stops of the operator",
+            false => "stops",
+        });
         Ok(())
     }
 

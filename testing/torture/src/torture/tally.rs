@@ -117,6 +117,13 @@ impl fmt::Display for Tally {
                 theirs.acquisitions, theirs.skips, theirs.unlocks, theirs.unknown, self.old
             )?;
         }
+        if heard.pauses > 0 {
+            write!(
+                f,
+                " {} pauses, of which {} took the lock from a holder and {} were resumed;",
+                heard.pauses, heard.replaced, heard.resumed
+            )?;
+        }
         for (kind, count) in &self.faults {
             write!(f, " {count} {kind},")?;
         }

@@ -1,5 +1,6 @@
 //! A process that acquires and releases locks on its own until it is stopped or killed.
 
+mod operator;
 mod recorded;
 mod spec;
 mod strays;
@@ -62,7 +63,11 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
         Some(wrong) => wrong.switched_in(provider, spec.seed),
         None => (provider, None),
     };
-    let provider: Provider = Arc::new(Recorded::new(provider, journal.clone()));
+    let provider: Provider = Arc::new(Recorded::new(
+        provider,
+        journal.clone(),
+        operator::LONGEST * spec.patience,
+    ));
     let mut executor = Executor::new(Arc::clone(&provider)).store_timeout(spec.patience);
     if let Some(clock) = clock {
         executor = executor.clock(clock);
@@ -106,6 +111,9 @@ struct Worker {
 
 impl Worker {
     async fn work(&mut self) -> Result<(), BoxError> {
+        if self.spec.operates {
+            return self.operate().await;
+        }
         if self.spec.slots.is_empty() {
             loop {
                 self.turn().await?;
@@ -338,6 +346,10 @@ impl Worker {
     /// runtime does.
     async fn answer<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let answer = bounded(self.spec.patience, call).await;
-        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::OutcomeUnknown, "no reply in time")))
+        answer.unwrap_or_else(|| Err(no_reply()))
     }
+}
+
+fn no_reply() -> Error {
+    Error::new(ErrorKind::OutcomeUnknown, "no reply in time")
 }

@@ -3,15 +3,20 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use shedlock_conformance::Provider;
 use shedlock_conformance::wait::now;
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Error, ErrorKind, ExtendRequest, Extension, Lease,
-    LockName, LockProvider, Moment, Owner, SlotEnd, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ErrorKind, ExtendRequest, Extension,
+    Lease, LockName, LockProvider, Moment, Owner, PauseRequest, Paused, ResumeRequest, Resumed,
+    SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 
 use crate::history::{Log, What, nanos};
+
+/// The longest pause.
+const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// The log of this process, shared by all of its tasks.
 #[derive(Clone, Debug)]
@@ -23,7 +28,7 @@ impl Journal {
     }
 
     /// Logs what happens at the current moment.
-    pub(crate) fn write(&self, name: &LockName, owner: &Owner, what: What) -> Result<(), Error> {
+    pub(crate) fn write(&self, name: &LockName, owner: &str, what: What) -> Result<(), Error> {
         self.write_at(now(), name, owner, what)
     }
 
@@ -32,7 +37,7 @@ impl Journal {
         &self,
         moment: Moment,
         name: &LockName,
-        owner: &Owner,
+        owner: &str,
         what: What,
     ) -> Result<(), Error> {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +60,7 @@ fn unwritten(error: std::io::Error) -> Error {
 struct Call<'a> {
     journal: &'a Journal,
     name: &'a LockName,
-    owner: &'a Owner,
+    owner: &'a str,
     /// What is logged if there is no reply; `None` once there is one.
     unanswered: Option<What>,
 }
@@ -79,18 +84,24 @@ impl Drop for Call<'_> {
 pub(crate) struct Recorded {
     inner: Provider,
     journal: Journal,
+    /// How long the caller of an operator's request waits for a reply.
+    longest_call: Duration,
 }
 
 impl Recorded {
-    pub(crate) fn new(inner: Provider, journal: Journal) -> Self {
-        Self { inner, journal }
+    pub(crate) fn new(inner: Provider, journal: Journal, longest_call: Duration) -> Self {
+        Self {
+            inner,
+            journal,
+            longest_call,
+        }
     }
 
     /// Starts a call, with the event to log if it gets no reply.
     fn call<'a>(
         &'a self,
         name: &'a LockName,
-        owner: &'a Owner,
+        owner: &'a str,
         sent: What,
         unanswered: What,
     ) -> Result<Call<'a>, Error> {
@@ -114,7 +125,12 @@ impl LockProvider for Recorded {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let sent = What::asked(request);
-            let call = self.call(request.name(), request.owner(), sent, What::Unknown)?;
+            let call = self.call(
+                request.name(),
+                request.owner().as_str(),
+                sent,
+                What::Unknown,
+            )?;
             let answer = self.inner.attempt(request).await;
             call.answered(match &answer {
                 Ok(Attempt::Acquired(lease)) => What::acquired(lease),
@@ -129,7 +145,7 @@ impl LockProvider for Recorded {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let (name, owner) = (request.name(), request.owner());
+            let (name, owner) = (request.name(), request.owner().as_str());
             if request.slot().is_some() {
                 let unused = true;
                 self.journal
@@ -154,7 +170,7 @@ impl LockProvider for Recorded {
             let sent = What::RenewAsked {
                 at_most: nanos(request.lock_at_most_for()),
             };
-            let call = self.call(lease.name(), lease.owner(), sent, What::CallFailed)?;
+            let call = self.call(lease.name(), lease.owner().as_str(), sent, What::CallFailed)?;
             let answer = self.inner.extend(lease, request).await;
             call.answered(match &answer {
                 Ok(Extension::Extended(lease)) => What::renewed(lease),
@@ -171,7 +187,7 @@ impl LockProvider for Recorded {
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
-            let (name, owner) = (lease.name(), lease.owner());
+            let (name, owner) = (lease.name(), lease.owner().as_str());
             let said = match request.slot_end() {
                 SlotEnd::Done { .. } => Some(What::SlotDone),
                 SlotEnd::NotStarted => Some(What::SlotGivenBack { unused: true }),
@@ -192,5 +208,40 @@ impl LockProvider for Recorded {
         })
     }
 
-    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock);
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(async move {
+            let longest = self.inner.capabilities().longest_lock_at_most_for;
+            let lasts = request.duration(SystemClock.system_time(), longest.min(HUNDRED_YEARS))?;
+            let owner = request.owner();
+            let sent = What::pause_asked(request, lasts, self.longest_call);
+            let call = self.call(request.name(), &owner, sent, What::Unknown)?;
+            let answer = self.inner.pause(request).await;
+            call.answered(match &answer {
+                Ok(paused) => What::paused(paused),
+                Err(error) if error.is_outcome_unknown() => What::Unknown,
+                Err(_) => What::Failed,
+            })?;
+            answer
+        })
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(async move {
+            let call = Owner::generate();
+            let sent = What::ResumeAsked {
+                catches_up: request.is_catching_up(),
+                timeout: nanos(self.longest_call),
+            };
+            let call = self.call(request.name(), call.as_str(), sent, What::Unknown)?;
+            let answer = self.inner.resume(request).await;
+            call.answered(match &answer {
+                Ok(resumed) => What::resumed(resumed),
+                Err(error) if error.is_outcome_unknown() => What::Unknown,
+                Err(_) => What::Failed,
+            })?;
+            answer
+        })
+    }
+
+    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock, pause, resume);
 }

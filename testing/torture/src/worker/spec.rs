@@ -30,6 +30,8 @@ pub(crate) struct WorkerSpec {
     pub(crate) rest: Duration,
     /// How long it waits for a reply. Then it drops the call, as the runtime does.
     pub(crate) patience: Duration,
+    /// Whether it is an operator, who pauses the locks and resumes them.
+    pub(crate) operates: bool,
     /// Whether it extends leases.
     pub(crate) extends: bool,
     /// The mistake that it has to make, to check that the judge detects it.

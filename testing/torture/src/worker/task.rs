@@ -42,7 +42,7 @@ impl Task {
             // The moment of the step, whenever it is written.
             let moment = now();
             self.journal
-                .write_at(moment, lock.name(), lock.owner(), What::Step)?;
+                .write_at(moment, lock.name(), lock.owner().as_str(), What::Step)?;
             if moment >= until {
                 return Ok(());
             }

@@ -24,6 +24,7 @@ impl WorkerPool {
     pub(super) fn worker(&mut self, number: usize) -> Result<Worker, Stop> {
         let mut spec = self.spec.clone();
         spec.log = self.folder.path().join(format!("{}.jsonl", self.started));
+        spec.operates = self.is_operator(number);
         spec.seed = self.rng.next();
         self.started += 1;
         // The log exists before its writer, so that it can be followed from the beginning.

@@ -11,7 +11,7 @@ use crate::history::{Event, What};
 pub(super) struct Tail {
     file: File,
     rest: Vec<u8>,
-    /// Whether its process holds a lock according to the log.
+    /// Whether its process holds a lock according to the log, as a worker or with a pause.
     pub(super) holds: bool,
 }
 
@@ -33,7 +33,13 @@ impl Tail {
             let event: Event = serde_json::from_slice(&line)?;
             self.holds = matches!(
                 event.what,
-                What::Acquired { .. } | What::Renewed { .. } | What::RenewAsked { .. } | What::Step
+                What::Acquired { .. }
+                    | What::Renewed { .. }
+                    | What::RenewAsked { .. }
+                    | What::Step
+                    | What::PauseAsked { .. }
+                    | What::Paused { .. }
+                    | What::ResumeAsked { .. }
             );
             events.push(event);
         }

@@ -67,12 +67,26 @@ pub(crate) enum Wrong {
     LateExtension,
     /// An attempt that finds the lock given back by its own owner acquires it again.
     OwnerReturns,
+    /// An attempt ignores pauses.
+    PauseIgnored,
+    /// An unlock that finds its lease replaced by a pause frees the pause.
+    PauseFreedByUnlock,
+    /// A pause that should wait takes the lock from its holder.
+    PauseTakesTheLock,
+    /// A pause ends after half its time.
+    PauseEndsEarly,
+    /// Slots that fall due during a pause can be run after it.
+    PauseForgetsSlots,
+    /// A forced unlock frees a pause.
+    PauseForced,
+    /// A resumption returns "resumed" and changes nothing.
+    ResumeForgotten,
     /// Processes of real ShedLock share one host, which is their owner.
     ShedlocksOfOneHost,
 }
 
 impl Wrong {
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::OwnerIsHost,
         Self::UnlockWithoutOwner,
         Self::UnlockForgotten,
@@ -96,6 +110,13 @@ impl Wrong {
         Self::LateAttempt,
         Self::LateExtension,
         Self::OwnerReturns,
+        Self::PauseIgnored,
+        Self::PauseFreedByUnlock,
+        Self::PauseTakesTheLock,
+        Self::PauseEndsEarly,
+        Self::PauseForgetsSlots,
+        Self::PauseForced,
+        Self::ResumeForgotten,
         Self::ShedlocksOfOneHost,
     ];
 
@@ -125,6 +146,13 @@ impl Wrong {
             Self::LateAttempt => "late-attempt",
             Self::LateExtension => "late-extension",
             Self::OwnerReturns => "owner-returns",
+            Self::PauseIgnored => "pause-ignored",
+            Self::PauseFreedByUnlock => "pause-freed-by-unlock",
+            Self::PauseTakesTheLock => "pause-takes-the-lock",
+            Self::PauseEndsEarly => "pause-ends-early",
+            Self::PauseForgetsSlots => "pause-forgets-slots",
+            Self::PauseForced => "pause-forced",
+            Self::ResumeForgotten => "resume-forgotten",
             Self::ShedlocksOfOneHost => "shedlocks-of-one-host",
         }
     }
@@ -155,7 +183,28 @@ impl Wrong {
             Self::SlotOfLeaseOnly => &["slot twice", "slot goes back"],
             Self::SlotsAnyOrder => &["slot goes back", "slot twice"],
             Self::SlotGivenBackTwice => &["slot twice"],
+            Self::PauseIgnored | Self::PauseFreedByUnlock | Self::PauseEndsEarly => {
+                &["overlap with a pause", "pause lost"]
+            }
+            Self::PauseTakesTheLock => &["overlap with a pause", "lost ownership"],
+            Self::PauseForgetsSlots => &["slot of a pause"],
+            Self::PauseForced => &["pause forced"],
+            Self::ResumeForgotten => &["owner returns", "taken for too long"],
         }
+    }
+
+    /// Whether it shows only if an operator pauses locks.
+    pub(crate) fn needs_operator(self) -> bool {
+        matches!(
+            self,
+            Self::PauseIgnored
+                | Self::PauseFreedByUnlock
+                | Self::PauseTakesTheLock
+                | Self::PauseEndsEarly
+                | Self::PauseForgetsSlots
+                | Self::PauseForced
+                | Self::ResumeForgotten
+        )
     }
 
     /// Not applicable to a provider that does not declare the feature that the mistake is about.
@@ -164,6 +213,8 @@ impl Wrong {
             return Err(Stop::not_applicable("no client's clock judges"));
         }
         let (is_declared, what) = match self {
+            Self::PauseForgetsSlots if !capabilities.slots => (false, "slots"),
+            _ if self.needs_operator() => (capabilities.pause, "pause"),
             Self::ExtendWithoutOwner | Self::ExtendRevives | Self::LateExtension => {
                 (capabilities.extend, "extend")
             }

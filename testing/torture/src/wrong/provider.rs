@@ -9,8 +9,9 @@ use shedlock_conformance::Provider;
 use shedlock_conformance::wait::{now, sleep};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, Moment, Owner, ResetSlotRequest,
-    SkipReason, SlotEnd, SystemClock, Unlock, UnlockRequest,
+    ForceUnlockRequest, ForcedUnlock, Lease, LockName, LockProvider, LockState, Moment, Owner,
+    PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, SlotEnd,
+    SystemClock, Unlock, UnlockRequest,
 };
 
 use super::clock::WrongClock;
@@ -89,6 +90,16 @@ impl WrongProvider {
             }
             Wrong::SlotsAnyOrder => self.any_other_slot(request).await,
             Wrong::ClockAhead => self.ahead(request).await,
+            Wrong::PauseIgnored => {
+                let answer = self.inner.attempt(request).await?;
+                match &answer {
+                    Attempt::Skipped(skip) if skip.reason == SkipReason::Paused => {
+                        self.end_pause(request.name()).await?;
+                        self.inner.attempt(request).await
+                    }
+                    _ => Ok(answer),
+                }
+            }
             Wrong::LateAttempt if self.one_in(4) => {
                 late::attempt(Arc::clone(&self.inner), request.clone());
                 Err(Error::new(
@@ -257,6 +268,13 @@ impl WrongProvider {
                 }
                 Ok(Unlock::Unlocked)
             }
+            Wrong::PauseFreedByUnlock => {
+                let unlock = self.inner.unlock(lease, &request).await?;
+                if unlock == Unlock::Lost {
+                    self.end_pause(lease.name()).await?;
+                }
+                Ok(unlock)
+            }
             Wrong::AtLeastForgotten => {
                 let request = request.ignoring_at_least();
                 self.inner.unlock(lease, &request).await
@@ -277,6 +295,62 @@ impl WrongProvider {
             }
             _ => self.inner.unlock(&self.stored(lease)?, &request).await,
         }
+    }
+
+    async fn try_pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
+        match self.wrong {
+            Wrong::PauseTakesTheLock => {
+                let taking = request.clone().replacing_holder();
+                self.inner.pause(&taking).await
+            }
+            Wrong::PauseEndsEarly => {
+                let longest = self.inner.capabilities().longest_lock_at_most_for;
+                let lasts = request.duration(SystemClock.system_time(), longest)?;
+                let shorter = request.clone().lasting(lasts / 2);
+                self.inner.pause(&shorter).await
+            }
+            Wrong::PauseForgetsSlots => {
+                let paused = self.inner.pause(request).await?;
+                if let Paused::Done { before, .. } = &paused
+                    && let Some(last) = before.as_ref().and_then(|before| before.last_slot)
+                {
+                    let name = request.name().clone();
+                    let reset = ResetSlotRequest::new(name).with_slot(last);
+                    self.inner.reset_slot(&reset).await?;
+                }
+                Ok(paused)
+            }
+            _ => self.inner.pause(request).await,
+        }
+    }
+
+    async fn try_resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
+        match self.wrong {
+            Wrong::PauseForgetsSlots => self.inner.resume(&request.clone().catching_up()).await,
+            Wrong::ResumeForgotten => {
+                let record = self.inner.inspect(request.name()).await?;
+                Ok(match record {
+                    Some(record) if record.state == LockState::Paused => Resumed::Resumed(record),
+                    record => Resumed::NotPaused(record),
+                })
+            }
+            _ => self.inner.resume(request).await,
+        }
+    }
+
+    async fn try_force(&self, request: &ForceUnlockRequest) -> Result<ForcedUnlock, Error> {
+        match self.inner.force_unlock(request).await? {
+            ForcedUnlock::Paused(record) if self.wrong == Wrong::PauseForced => {
+                self.end_pause(request.name()).await?;
+                Ok(ForcedUnlock::Freed(record))
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    async fn end_pause(&self, name: &LockName) -> Result<(), Error> {
+        let request = ResumeRequest::new(name.clone());
+        self.inner.resume(&request).await.map(drop)
     }
 
     /// Gives back the slot of this lease if it is the last one, in two steps and regardless of its
@@ -332,5 +406,20 @@ impl LockProvider for WrongProvider {
         Box::pin(self.try_unlock(lease, request))
     }
 
-    shedlock_core::delegate!(inner except attempt, extend, unlock);
+    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
+        Box::pin(self.try_pause(request))
+    }
+
+    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
+        Box::pin(self.try_resume(request))
+    }
+
+    fn force_unlock<'a>(
+        &'a self,
+        request: &'a ForceUnlockRequest,
+    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
+        Box::pin(self.try_force(request))
+    }
+
+    shedlock_core::delegate!(inner except attempt, extend, unlock, pause, resume, force_unlock);
 }

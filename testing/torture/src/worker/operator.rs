@@ -1,0 +1,94 @@
+//! An operator, who pauses locks and resumes them at random.
+
+use shedlock_conformance::BoxError;
+use shedlock_conformance::wait::{bounded, sleep};
+use shedlock_core::{
+    Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockName, LockState, PauseRequest, Paused,
+    ResumeRequest,
+};
+
+use super::{PAUSE, Worker, no_reply};
+use crate::history::What;
+
+/// How many times the patience a request may take, which may wait for a task.
+pub(super) const LONGEST: u32 = 2;
+
+impl Worker {
+    /// Operates until the process ends.
+    pub(super) async fn operate(&mut self) -> Result<(), BoxError> {
+        loop {
+            self.look_at_the_wall_clock()?;
+            let job = self.rng.pick(&self.spec.jobs).clone();
+            match self.operate_on(LockName::new(&job.name)?).await {
+                Err(error) if !error.is_retryable() => return Err(error.into()),
+                Err(_) => sleep(PAUSE).await,
+                Ok(()) => {}
+            }
+            let rest = self.spec.rest.max(self.spec.at_most / 3);
+            sleep(self.rng.up_to(rest)).await;
+        }
+    }
+
+    async fn operate_on(&mut self, name: LockName) -> Result<(), Error> {
+        let Some(record) = self.answer(self.provider.inspect(&name)).await? else {
+            // The pause would create the record as an owner that is in no log.
+            return Ok(());
+        };
+        let Some(pause) = record.owner.filter(|_| record.state == LockState::Paused) else {
+            return self.pause(name).await;
+        };
+        match self.rng.next() % 6 {
+            // It may end by itself.
+            0 => Ok(()),
+            1 => self.pause(name).await,
+            2 => self.force(name, &pause).await,
+            _ => self.resume(name).await,
+        }
+    }
+
+    /// Pauses the lock: for a while or until it is resumed, after the running task or instead of it.
+    async fn pause(&mut self, name: LockName) -> Result<(), Error> {
+        let mut request = PauseRequest::new(name, "torturer").with_reason("to see who obeys");
+        if !self.rng.one_in(4) {
+            let at_most = self.spec.at_most;
+            request = request.lasting(at_most / 2 + self.rng.up_to(at_most));
+        }
+        if self.rng.one_in(2) {
+            let wait = self.rng.up_to(self.spec.at_most);
+            let limit = wait + self.spec.patience;
+            let answer = bounded(limit, self.executor.pause(&request, wait)).await;
+            return answer.unwrap_or_else(|| Err(no_reply())).map(drop);
+        }
+        let request = request.replacing_holder();
+        loop {
+            match self.answer(self.provider.pause(&request)).await {
+                Err(error) if error.is_outcome_unknown() && self.rng.one_in(2) => {
+                    sleep(PAUSE).await;
+                }
+                Ok(Paused::Held(found)) => {
+                    let wrong = format!("a pause that replaces the holder was refused: {found:?}");
+                    return Err(Error::new(ErrorKind::Internal, wrong));
+                }
+                answer => return answer.map(drop),
+            }
+        }
+    }
+
+    async fn resume(&mut self, name: LockName) -> Result<(), Error> {
+        let mut request = ResumeRequest::new(name);
+        if self.rng.one_in(3) {
+            request = request.catching_up();
+        }
+        self.answer(self.provider.resume(&request)).await.map(drop)
+    }
+
+    /// A forced unlock must refuse the pause.
+    async fn force(&mut self, name: LockName, pause: &str) -> Result<(), Error> {
+        let request = ForceUnlockRequest::new(name).with_expected_owner(pause);
+        let answer = self.answer(self.provider.force_unlock(&request)).await?;
+        if matches!(answer, ForcedUnlock::Freed(_)) {
+            self.journal.write(request.name(), pause, What::Forced)?;
+        }
+        Ok(())
+    }
+}
