@@ -62,10 +62,7 @@ fn in_the_store(held: &[&Life], findings: &mut Findings) {
             && from < until
         {
             findings.violated(
-                match law_between(before, life) {
-                    "overlap" => "overlap in the store",
-                    law => law,
-                },
+                "overlap in the store",
                 &format!(
                     "{} held {} until {until}, but {} was granted it at {from} (nanoseconds since \
                      1970)",

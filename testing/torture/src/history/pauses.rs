@@ -188,6 +188,7 @@ impl<'a> Operators<'a> {
             .iter()
             .filter(|call| call.name == first.name)
             .collect();
+        in_the_store(lives, &pauses, findings);
         self.lost(&pauses, &calls, findings);
         self.slots(lives, &pauses, &calls, faults, findings);
     }
@@ -260,6 +261,27 @@ impl<'a> Operators<'a> {
         let early = nanos(self.rules.drift + self.rules.skew);
         let shown = self.ahead? + i128::from(ended) - i128::from(early);
         Some(until.min(shown / 1_000))
+    }
+}
+
+/// By the store's clock: what is requested during a pause is not granted before its end.
+fn in_the_store(lives: &[&Life], pauses: &[&Life], findings: &mut Findings) {
+    for pause in pauses.iter().filter(|pause| pause.release_asked.is_none()) {
+        let within = lives.iter().find(|life| {
+            life.store_from < pause.store_until
+                && life.store_from.is_some()
+                && pause.acquired.is_some_and(|at| at < life.asked)
+        });
+        if let Some(life) = within {
+            findings.violated(
+                "overlap with a pause",
+                &format!(
+                    "{} paused {} until {:?}, but {} was granted it at {:?} (nanoseconds since \
+                     1970)",
+                    pause.owner, pause.name, pause.store_until, life.owner, life.store_from
+                ),
+            );
+        }
     }
 }
 

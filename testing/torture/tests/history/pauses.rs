@@ -98,6 +98,21 @@ fn a_grant_within_a_pause_is_convicted_by_the_stores_clock() {
 }
 
 #[test]
+fn a_whole_lease_may_lie_between_the_reading_and_the_writing_of_a_pause() {
+    // A key that was gone when it was read, and is gone again.
+    let what = What::Paused {
+        until: STORE + 11 * MS + AT_MOST,
+        is_new: true,
+        replaced: None,
+    };
+    Forger::default()
+        .pause_asked(10, "p", true)
+        .lease(12, 14, "a", 1)
+        .event(20, "p", what)
+        .must_be_lawful();
+}
+
+#[test]
 fn a_pause_that_waits_does_not_take_the_lock_from_its_holder() {
     let held = || Forger::default().asked(0, "a").acquired(1, "a", 1);
     held()

@@ -31,8 +31,6 @@ impl Life {
         self.acquired = Some(at);
         if let (Some(pause), Some(replaced)) = (&mut self.pause, replaced) {
             pause.replaced = Some(replaced.clone());
-            // When the record was read that the pause replaced.
-            self.store_from = Some(until.saturating_sub(self.at_most));
         }
         self.store_until = Some(until);
         self.ends.push((at, until));
