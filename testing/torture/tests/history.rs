@@ -321,6 +321,31 @@ fn an_extended_lease_that_is_taken_over_is_convicted() {
 }
 
 #[test]
+fn grants_within_the_skew_of_clients_may_be_in_another_order_by_their_clocks() {
+    let granted = |at: u64, token| What::Acquired {
+        token: Some(token),
+        acquired_at: Some(STORE + at * MS),
+        locked_until: Some(STORE + at * MS + AT_MOST),
+    };
+    // The clock of the second holder, which is killed, is slow.
+    let forger = || {
+        Forger::default()
+            .asked(99, "a")
+            .event(100, "a", granted(100, 1))
+            .released(101, "a")
+            .asked(103, "killed")
+            .event(104, "killed", granted(95, 2))
+    };
+    let skew = Duration::from_millis(20);
+    let rules = Rules {
+        skew,
+        ..Forger::rules()
+    };
+    forger().must_be_lawful_by(&rules);
+    forger().must_be_convicted_of("overlap in the store:");
+}
+
+#[test]
 fn a_grant_within_a_long_lease_is_convicted_by_the_stores_clock_though_another_lies_between() {
     // The replies arrive so late that the local clock proves nothing.
     let granted = |at: u64, token| What::Acquired {

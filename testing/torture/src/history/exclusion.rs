@@ -6,7 +6,7 @@ use super::{Findings, Rules, nanos};
 /// Checks the owners that were granted one lock.
 pub(super) fn judge(held: &[&Life], rules: &Rules, findings: &mut Findings) {
     by_our_clock(held, nanos(rules.drift), findings);
-    in_the_store(held, findings);
+    in_the_store(held, nanos(rules.skew), findings);
 }
 
 /// By the local clock: from the reply to the earliest end. A lease whose reply arrived after its
@@ -49,8 +49,8 @@ fn law_between(before: &Life, life: &Life) -> &'static str {
 }
 
 /// By the store's clock, exactly: nothing is granted before the end of a lease that was not
-/// unlocked.
-fn in_the_store(held: &[&Life], findings: &mut Findings) {
+/// unlocked. If the clients' clocks judge, two grants within their skew may have come in any order.
+fn in_the_store(held: &[&Life], skew: u64, findings: &mut Findings) {
     let mut held: Vec<(u64, &Life)> = held
         .iter()
         .filter_map(|life| Some((life.store_from?, *life)))
@@ -60,6 +60,9 @@ fn in_the_store(held: &[&Life], findings: &mut Findings) {
     for (from, life) in held {
         if let Some((until, before)) = longest
             && from < until
+            && before
+                .store_from
+                .is_some_and(|before| from >= before.saturating_add(skew))
         {
             findings.violated(
                 "overlap in the store",

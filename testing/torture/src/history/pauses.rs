@@ -137,6 +137,17 @@ impl<'a> Operators<'a> {
         }
     }
 
+    /// The last moment at which a resumption may have ended this pause.
+    fn resumed_by(&self, pause: &Life) -> Option<u64> {
+        let calls = self.resumptions.iter().filter(|it| it.name == pause.name);
+        let ends = calls.filter(|call| match call.ends {
+            Ends::Pause(owner) => owner == pause.owner,
+            Ends::Unknown => call.by >= pause.asked,
+            _ => false,
+        });
+        ends.map(|call| call.by).max()
+    }
+
     fn resume(&self, pause: &mut Life) {
         for call in &self.resumptions {
             if call.name != pause.name {
@@ -164,11 +175,12 @@ impl<'a> Operators<'a> {
             return;
         };
         let told = life.store_until.map(|until| i128::from(until) / 1_000 + 1);
-        let while_held = told.unwrap_or_else(|| latest(life.lasts_from(by)));
-        let once_over = match life.released {
-            Some((at, _)) => while_held.min(latest(at)),
-            None => while_held,
-        };
+        let until = told.unwrap_or_else(|| latest(life.lasts_from(by)));
+        // A crash may have made it longer. What resumes it makes the slots taken until then.
+        let while_held = self
+            .resumed_by(life)
+            .map_or(until, |resumed| until.max(latest(resumed)));
+        let once_over = life.released.map_or(while_held, |(at, _)| latest(at));
         if let Some(pause) = &mut life.pause {
             pause.slots = (while_held, once_over);
         }

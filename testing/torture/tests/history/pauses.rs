@@ -358,6 +358,20 @@ fn slots_of_a_pause_that_was_resumed_are_taken_up_to_its_end() {
 }
 
 #[test]
+fn a_pause_that_a_crash_made_longer_covers_the_slots_until_it_is_resumed() {
+    Forger::default()
+        .store_clock()
+        .runs(1, "a", slot(0), 1)
+        .paused(10, "p")
+        .event(100, "", What::StoreKilled)
+        .event(200, "", What::StoreStarted)
+        .resumed(450, "r", "p")
+        .asked_for(500, "b", Some(slot(400)))
+        .event(501, "b", super::SLOT_TAKEN)
+        .must_be_lawful();
+}
+
+#[test]
 fn slots_of_a_pause_run_if_a_resumption_catches_up() {
     let caught_up = |answer: What| {
         Forger::default()
