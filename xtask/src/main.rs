@@ -28,6 +28,7 @@ mod interrupt;
 mod java;
 mod oldest_rust;
 mod process;
+mod recipes;
 mod servers;
 mod steps;
 mod table;

@@ -8,6 +8,7 @@ use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
 use crate::oldest_rust;
+use crate::recipes;
 use crate::servers::{self, Kind, Profile, Servers, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::{Context as _, bail};
@@ -98,6 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {
+        recipes::install_readers(args.no_install);
         check_code(&mut steps, &servers, args.no_install);
     }
     if args.java || interop::is_meant(stores, &args.cargo_args) {

@@ -8,9 +8,85 @@ mod readme {}
 #[doc = include_str!("../../../docs/decisions/0012-scheduled.md")]
 mod decision_12 {}
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
 /// The root of the repository.
 #[must_use]
-pub fn root() -> &'static std::path::Path {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+pub fn root() -> &'static Path {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     folder.ancestors().nth(2).unwrap_or(folder)
+}
+
+/// Cargo in the checkout.
+#[must_use]
+pub fn cargo() -> Command {
+    in_checkout(env!("CARGO"))
+}
+
+/// A program in the checkout, without the variables that cargo has set for this test: some build scripts run again
+/// when they change.
+#[must_use]
+pub fn in_checkout(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars() {
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(root());
+    command
+}
+
+/// Runs this command, which must succeed, and returns its output.
+///
+/// # Panics
+/// If it fails.
+pub fn succeed(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The command `shedlock`, built once.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn shedlock() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        succeed(cargo().args(["build", "--quiet", "--package", "shedlock-cli"]));
+        // Tests are in the folder `deps` next to it.
+        let test = std::env::current_exe().unwrap_or_default();
+        let folder = test.ancestors().nth(2).unwrap_or(&test);
+        folder.join("shedlock")
+    })
+}
+
+/// Waits until this is so.
+///
+/// # Panics
+/// If that takes longer than any machine needs.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    const STEP: Duration = Duration::from_millis(50);
+    for _ in 0..6_000 {
+        if is_so() {
+            return;
+        }
+        pause(STEP);
+    }
+    panic!("not within five minutes: {what}");
+}
+
+/// Lets other processes run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "waits for processes, whose clock no test can move"
+)]
+pub fn pause(duration: Duration) {
+    std::thread::sleep(duration);
 }

@@ -11,7 +11,7 @@ use std::thread;
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use rustix::process::{Pid, Signal, kill_process_group};
-use shedlock_documentation::root;
+use shedlock_documentation::{cargo, in_checkout, root, shedlock, succeed};
 
 /// The fenced blocks of README: the language, and the text.
 fn blocks() -> Vec<(String, String)> {
@@ -43,30 +43,6 @@ fn kept(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
-}
-
-fn cargo() -> Command {
-    in_checkout(env!("CARGO"))
-}
-
-/// A program in the checkout, without the variables that cargo has set for this test: some build scripts run again
-/// when they change.
-fn in_checkout(program: &str) -> Command {
-    let mut command = Command::new(program);
-    for (name, _) in std::env::vars() {
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(root());
-    command
-}
-
-fn succeed(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The published crates: their names, and folders with what would be uploaded.
@@ -215,7 +191,7 @@ fn the_command_runs_as_shown_and_the_second_one_is_skipped() {
         shell
     };
     // So that the second one does not wait for cargo until the first one has ended.
-    succeed(cargo().args(["build", "--quiet", "--package", "shedlock-cli"]));
+    shedlock();
     let mut terminals = [(); 2].map(|()| Terminal::start(&mut paste()));
     let (sender, receiver) = mpsc::channel();
     for terminal in &mut terminals {
@@ -247,11 +223,10 @@ fn the_line_of_the_crontab_runs_its_command() {
         .skip(5)
         .collect::<Vec<_>>()
         .join(" ");
-    succeed(cargo().args(["build", "--quiet", "--package", "shedlock-cli"]));
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("locks.db").display());
-    let shedlock = target().join("debug/shedlock");
-    succeed(Command::new(&shedlock).args(["migrate", "--store", &store]));
+    let shedlock = shedlock();
+    succeed(Command::new(shedlock).args(["migrate", "--store", &store]));
     let command = command.replace("/usr/local/bin/shedlock", &shedlock.display().to_string());
     let command = command.replace("/opt/report", "echo reported");
     let mut shell = Command::new("sh");
@@ -259,14 +234,6 @@ fn the_line_of_the_crontab_runs_its_command() {
     assert_eq!(succeed(&mut shell), "reported\n");
     // Its slot is taken.
     assert_eq!(succeed(&mut shell), "");
-}
-
-/// Where cargo puts what it builds for the workspace.
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .unwrap()
-        .to_owned()
 }
 
 #[test]
