@@ -8,6 +8,7 @@ use shedlock::{
 };
 
 use crate::args::ExtendArgs;
+use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
 use crate::output::{self, visible};
 use crate::store::{Store, no_such_lock};
@@ -23,7 +24,11 @@ enum Outcome {
 
 /// Extends the lease, and prints its new and its previous end.
 pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let (name, owner) = target(args, |name| std::env::var(name).ok())?;
+    let Target {
+        name,
+        owner,
+        is_own,
+    } = Target::of(args, |name| std::env::var(name).ok())?;
     let store = Store::open_existing(&args.store, terminal).await?;
     let before = store.provider().inspect(&name).await?;
     let outcome = match &before {
@@ -31,14 +36,24 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
         None => Outcome::Not(no_such_lock(&store, &args.store)),
     };
     let until = match &outcome {
-        Outcome::Extended(Some(until)) => Some(*until),
+        Outcome::Extended(Some(until)) => Ok(Some(*until)),
         // MySQL returns no row from a write.
         Outcome::Extended(None) => {
-            let lock = store.provider().inspect(&name).await?;
-            lock.and_then(|lock| lock.locked_until)
+            let lock = store.provider().inspect(&name).await;
+            lock.map(|lock| lock.and_then(|lock| lock.locked_until))
         }
-        Outcome::Not(_) => None,
+        Outcome::Not(_) => Ok(None),
     };
+    if let (Outcome::Extended(_), Some(before), false) = (&outcome, &before, is_own) {
+        let action = Action {
+            what: "extend",
+            name: &name,
+            detail: detail(before, until.as_ref().ok().copied().flatten()),
+            reason: "",
+        };
+        Trail::of(&store, terminal).record(action).await;
+    }
+    let until = until?;
     let kind = store.provider().store();
     terminal.print(&output::extended(
         kind,
@@ -53,22 +68,45 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lock, and the owner that must hold it.
-fn target(
-    args: &ExtendArgs,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<(LockName, Option<String>), Failure> {
-    let around = variable("SHEDLOCK_NAME");
-    let Some(name) = args.name.clone().or_else(|| around.clone()) else {
-        return Err(Failure::usage(
-            "no lock is named: write its name, like `shedlock extend NAME --for 30m`; without a name \
-             this works only in a command of `shedlock run`, which sets SHEDLOCK_NAME",
-        ));
+/// The lease before, and the new end if it is known.
+fn detail(before: &LockRecord, until: Option<SystemTime>) -> String {
+    let owner = before.owner.as_deref().unwrap_or_default();
+    let text = |end: Option<SystemTime>, word| {
+        end.map_or_else(String::new, |end| {
+            format!("{word} until {}", output::second(end))
+        })
     };
-    let is_around = around.as_ref() == Some(&name);
-    let owner = args.owner.clone();
-    let owner = owner.or_else(|| variable("SHEDLOCK_OWNER").filter(|_| is_around));
-    Ok((LockName::new(&name)?, owner))
+    let (now, was) = (text(until, ""), text(before.locked_until, "; it was"));
+    format!("held by {owner}{now}{was}")
+}
+
+/// The lock that is meant.
+struct Target {
+    name: LockName,
+    /// The owner that must hold it.
+    owner: Option<String>,
+    /// Whether this command is a part of the run that holds it, and no operator's.
+    is_own: bool,
+}
+
+impl Target {
+    fn of(args: &ExtendArgs, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+        let around = variable("SHEDLOCK_NAME");
+        let Some(name) = args.name.clone().or_else(|| around.clone()) else {
+            return Err(Failure::usage(
+                "no lock is named: write its name, like `shedlock extend NAME --for 30m`; without a name \
+                 this works only in a command of `shedlock run`, which sets SHEDLOCK_NAME",
+            ));
+        };
+        let is_around = around.as_ref() == Some(&name);
+        let own = variable("SHEDLOCK_OWNER").filter(|_| is_around);
+        let owner = args.owner.clone().or_else(|| own.clone());
+        Ok(Self {
+            name: LockName::new(&name)?,
+            is_own: owner.is_some() && owner == own,
+            owner,
+        })
+    }
 }
 
 async fn extend_lock(

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock::{
-    Clock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings,
-    JournalWriter, LockName, LockProvider, RunEnd, RunOutcome, RunRecord, RunState, RunsRequest,
-    SystemClock,
+    AuditRecord, AuditRequest, Clock, JobRecord, JobRegistration, JobsRequest, Journal,
+    JournalEntry, JournalSettings, JournalWriter, LockName, LockProvider, RunEnd, RunOutcome,
+    RunRecord, RunState, RunsRequest, SystemClock,
 };
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
@@ -17,7 +17,7 @@ use crate::store::Store;
 use crate::terminal::Terminal;
 
 /// How long a command that has ended waits for the journal.
-const FLUSH: Duration = Duration::from_secs(2);
+pub(crate) const FLUSH: Duration = Duration::from_secs(2);
 
 /// The largest page of runs.
 const PAGE: usize = 1_000;
@@ -82,7 +82,7 @@ pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the runs of a job.
+/// Prints the runs of a job, and what operators did to its lock.
 pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
     let Some(journal) = journal(&store, args.store.option(), terminal).await? else {
@@ -94,6 +94,7 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
         let of_name = RunsRequest::new().with_name(&args.name);
         runs = matching(&*journal, &of_name, args).await?;
     }
+    let actions = actions(&*journal, &runs, args).await?;
     let mut rows = Vec::new();
     for run in runs {
         let state = state(&run, &**store.provider(), &*journal).await?;
@@ -101,8 +102,9 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
     }
     let width = args.width.or_else(|| terminal.width());
     let kind = store.provider().store();
-    terminal.print(&output::history(kind, &rows, width, args.output.format))?;
-    if rows.is_empty() {
+    let text = output::history(kind, &rows, &actions, width, args.output.format);
+    terminal.print(&text)?;
+    if rows.is_empty() && actions.is_empty() {
         let which = if args.failed || args.since.is_some() {
             "matching run"
         } else {
@@ -144,6 +146,26 @@ async fn matching(
     }
     runs.truncate(limit);
     Ok(runs)
+}
+
+/// What operators did to the lock in the time of these runs, the latest first.
+async fn actions(
+    journal: &dyn Journal,
+    runs: &[RunRecord],
+    args: &HistoryArgs,
+) -> Result<Vec<AuditRecord>, Failure> {
+    if args.failed {
+        return Ok(Vec::new());
+    }
+    let limit = usize::try_from(args.limit).unwrap_or(PAGE);
+    let request = AuditRequest::new().with_name(&args.name);
+    let mut actions = journal.audit(&request.with_limit(limit)).await?;
+    // Earlier runs are not shown either.
+    let first_run = runs.last().filter(|_| runs.len() == limit);
+    let first_run = first_run.map(|run| run.started);
+    let since = args.since.map(SystemTime::from).max(first_run);
+    actions.retain(|action| since.is_none_or(|since| action.at >= since));
+    Ok(actions)
 }
 
 /// What is known about a run. A run that is seen to have died is recorded so, because its lock's

@@ -7,6 +7,7 @@ compile_error!(
 );
 
 mod args;
+mod audit;
 mod clock;
 mod config;
 mod doctor;

@@ -9,6 +9,7 @@ use shedlock::{
 };
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
+use crate::audit::{Action, Trail, taken_from};
 use crate::exit::{ABSENT, Failure};
 use crate::list::all_locks;
 use crate::output::{self, PausedLock, visible};
@@ -32,7 +33,9 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
     } else {
         args.wait.unwrap_or(WAIT)
     };
+    let has_end = args.lasts.is_some() || args.until.is_some();
     let mut paused = Vec::new();
+    let mut trail = Trail::of(&store, terminal);
     let found = names.find(&store, |_| true, terminal).await?;
     let mut result = Ok(found.is_complete);
     for name in found.names {
@@ -40,6 +43,16 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
         match executor.pause(&request, wait).await {
             Ok(Paused::Done { before, until, .. }) => {
                 warn_of_shedlock(&store, before.as_ref(), terminal);
+                let until_when = output::pause_end(until, has_end);
+                let details = [Some(until_when), taken_from(before.as_ref())];
+                let details: Vec<_> = details.into_iter().flatten().collect();
+                let action = Action {
+                    what: "pause",
+                    name: &name,
+                    detail: details.join("; "),
+                    reason: &args.reason,
+                };
+                trail.record(action).await;
                 paused.push(PausedLock {
                     name,
                     owner: request.owner(),
@@ -60,7 +73,6 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
         }
     }
     if result.is_ok() || !paused.is_empty() {
-        let has_end = args.lasts.is_some() || args.until.is_some();
         let provider = store.provider();
         let text = output::paused(provider.store(), &paused, has_end, args.output.format);
         terminal.print(&text)?;
@@ -75,6 +87,7 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
     let is_paused = |lock: &LockRecord| lock.state == LockState::Paused;
     let found = names.find(&store, is_paused, terminal).await?;
     let mut resumed = Vec::new();
+    let mut trail = Trail::of(&store, terminal);
     let mut result = Ok(found.is_complete);
     for name in found.names {
         let mut request = ResumeRequest::new(name.clone());
@@ -82,7 +95,19 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
             request = request.catching_up();
         }
         match store.provider().resume(&request).await {
-            Ok(Resumed::Resumed(before)) => resumed.push(before),
+            Ok(Resumed::Resumed(before)) => {
+                let was = before.pause().map(|pause| format!("it was paused {pause}"));
+                let catches_up = args.catch_up.then(|| "--catch-up".to_owned());
+                let details: Vec<_> = [was, catches_up].into_iter().flatten().collect();
+                let action = Action {
+                    what: "resume",
+                    name: &name,
+                    detail: details.join("; "),
+                    reason: "",
+                };
+                trail.record(action).await;
+                resumed.push(before);
+            }
             Ok(Resumed::NotPaused(lock)) => {
                 let why = match lock {
                     Some(lock) => format!("it is not paused but {}", output::state(lock.state)),

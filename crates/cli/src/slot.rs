@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use shedlock::{Clock, LockName, LockRecord, ResetSlotRequest, Slot, SlotReset, SystemClock};
 
 use crate::args::ResetArgs;
+use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
 use crate::output;
 use crate::store::{Store, no_such_lock};
@@ -26,7 +27,18 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     let (lock, now, why_not) = match provider.reset_slot(&request).await? {
         SlotReset::Reset {
             before, last_slot, ..
-        } => (Some(before), Some(last_slot), None),
+        } => {
+            let was = before.last_slot;
+            let was = was.map_or_else(String::new, |was| format!("; it was {was}"));
+            let action = Action {
+                what: "slot-reset",
+                name: &name,
+                detail: format!("the last slot is {last_slot}{was}"),
+                reason: "",
+            };
+            Trail::of(&store, terminal).record(action).await;
+            (Some(before), Some(last_slot), None)
+        }
         SlotReset::NotAhead(lock) => (
             Some(lock),
             None,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use shedlock::{ForceUnlockRequest, ForcedUnlock, LockName, LockState};
 
 use crate::args::UnlockArgs;
+use crate::audit::{Action, Trail, taken_from};
 use crate::exit::{ABSENT, Failure};
 use crate::output;
 use crate::store::{Store, no_such_lock};
@@ -32,7 +33,17 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
         ForcedUnlock::NotHeld
     };
     let (lock, is_freed, why_not) = match answer {
-        ForcedUnlock::Freed(lock) => (Some(lock), true, None),
+        ForcedUnlock::Freed(lock) => {
+            let action = Action {
+                what: "unlock",
+                name: &name,
+                detail: taken_from(Some(&lock))
+                    .unwrap_or_else(|| "it was kept after its last run".to_owned()),
+                reason: "",
+            };
+            Trail::of(&store, terminal).record(action).await;
+            (Some(lock), true, None)
+        }
         ForcedUnlock::OwnerDiffers(lock) => {
             let owner = lock.owner.clone().unwrap_or_default();
             let why = format!("its owner is {owner:?}");

@@ -30,20 +30,25 @@ pub(crate) struct JobsArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Show the past runs of a job, the latest first
+/// Show the past runs of a job and what operators did to its lock, the latest first
 ///
-/// Prints when each run started (in UTC), how it ended, and how long it took. OUTCOME is
-/// `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`, `cancelled` (it was
-/// interrupted), `died` (its process ended without unlocking), `running`, or `end not recorded`.
+/// Prints when each run started (in UTC), how it ended, how long it took, who held the lock (BY), and
+/// its error. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`,
+/// `cancelled` (it was interrupted), `died` (its process ended without unlocking), `running`, or `end
+/// not recorded`.
 ///
-/// The journal keeps 1,000 runs of each job, for 30 days. It is created with
-/// `shedlock migrate --journal`; runs from before are not in it.
+/// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`
+/// (`shedlock unlock --force`), `extended` (not by the running command itself) and `slot reset`. BY is
+/// then the user@host that did it, as that host claims.
+///
+/// The journal keeps 1,000 runs of each job, for 30 days, and actions for a year. It is created with
+/// `shedlock migrate --journal`; what happened before is not in it.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or no run of this job")))]
+#[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or it has nothing about this job")))]
 pub(crate) struct HistoryArgs {
     /// The job, which is the template of its locks' names ('expire-{tenant}'), or the name of a lock
     pub(crate) name: String,
-    /// Show at most this many runs
+    /// Show at most this many runs, and what operators did since the first of them
     #[arg(
         short = 'n',
         long,
@@ -52,7 +57,7 @@ pub(crate) struct HistoryArgs {
         value_parser = clap::value_parser!(u32).range(1..=10_000)
     )]
     pub(crate) limit: u32,
-    /// Show only runs that started at or after this time, like 2026-11-21T03:00:00Z
+    /// Show only what began at or after this time, like 2026-11-21T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) since: Option<Timestamp>,
     /// Show only runs that failed, were lost, panicked or died

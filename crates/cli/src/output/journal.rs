@@ -1,10 +1,11 @@
 //! The jobs and runs of a journal.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use shedlock::{JobRecord, RunOutcome, RunRecord, RunState};
+use shedlock::{AuditRecord, JobRecord, RunOutcome, RunRecord, RunState};
 
 use super::columns::{self, Column};
 use super::{instant, json, visible};
@@ -29,13 +30,14 @@ const JOBS: [Column; 7] = [
     column("SCHEDULE", Some(9), 2),
 ];
 
-const RUNS: [Column; 6] = [
-    column("STARTED", None, 0),
-    column("OUTCOME", None, 0),
+/// Of runs and of actions.
+const HISTORY: [Column; 6] = [
+    column("TIME", None, 0),
+    column("EVENT", None, 0),
     column("TOOK", None, 0),
     column("SLOT", None, 2),
-    column("OWNER", Some(12), 1),
-    column("ERROR", Some(12), 0),
+    column("BY", Some(12), 1),
+    column("DETAIL", Some(12), 0),
 ];
 
 #[derive(Serialize)]
@@ -68,6 +70,19 @@ struct Runs<'a> {
     version: u32,
     store: &'a str,
     runs: Vec<Run<'a>>,
+    actions: Vec<Action<'a>>,
+}
+
+#[derive(Serialize)]
+struct Action<'a> {
+    id: &'a str,
+    at: Option<String>,
+    action: &'a str,
+    name: &'a str,
+    by: &'a str,
+    is_authenticated: bool,
+    detail: Cow<'a, str>,
+    reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
@@ -107,21 +122,25 @@ pub(crate) fn jobs(
     }
 }
 
-/// These runs, with what is known about each.
+/// These runs, with what is known about each, and these actions of operators.
 pub(crate) fn history(
     store: &str,
     runs: &[(RunRecord, RunState)],
+    actions: &[AuditRecord],
     width: Option<usize>,
     format: Format,
 ) -> String {
     match format {
-        Format::Table if runs.is_empty() => String::new(),
+        Format::Table if runs.is_empty() && actions.is_empty() => String::new(),
         Format::Table => {
-            let rows: Vec<_> = runs
+            let runs = runs
                 .iter()
-                .map(|(run, state)| run_row(run, *state))
-                .collect();
-            columns::lines(&RUNS, &rows, width)
+                .map(|(run, state)| (run.started, run_row(run, *state)));
+            let actions = actions.iter().map(|it| (it.at, action_row(it)));
+            let mut rows: Vec<_> = runs.chain(actions).collect();
+            rows.sort_by_key(|(at, _)| Reverse(*at));
+            let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+            columns::lines(&HISTORY, &rows, width)
         }
         Format::Json => json::text(&Runs {
             version: json::VERSION,
@@ -130,6 +149,7 @@ pub(crate) fn history(
                 .iter()
                 .map(|(run, state)| run_object(run, *state))
                 .collect(),
+            actions: actions.iter().map(action_object).collect(),
         }),
     }
 }
@@ -160,6 +180,35 @@ fn run_row(run: &RunRecord, state: RunState) -> [String; 6] {
             .map_or_else(none, |slot| super::second(slot.instant())),
         shown(&run.owner),
         error.map_or_else(none, |error| shown(&redact(error))),
+    ]
+}
+
+fn action_row(action: &AuditRecord) -> [String; 6] {
+    let event = match &*action.action {
+        "extend" => "extended",
+        "pause" => "paused",
+        "prune" => "pruned",
+        "resume" => "resumed",
+        "slot-reset" => "slot reset",
+        "unlock" => "freed",
+        other => other,
+    };
+    let mut detail = redact(&action.detail).into_owned();
+    if let Some(reason) = &action.reason {
+        let gap = if detail.is_empty() { "" } else { " " };
+        detail.push_str(&format!("{gap}({})", redact(reason)));
+    }
+    [
+        super::second(action.at),
+        shown(event),
+        none(),
+        none(),
+        shown(action.actor.user()),
+        if detail.is_empty() {
+            none()
+        } else {
+            shown(&detail)
+        },
     ]
 }
 
@@ -196,6 +245,19 @@ fn run_object(run: &RunRecord, state: RunState) -> Run<'_> {
         fencing_token: run.fencing_token,
         owner: &run.owner,
         error: end.and_then(|end| end.error.as_deref()).map(redact),
+    }
+}
+
+fn action_object(action: &AuditRecord) -> Action<'_> {
+    Action {
+        id: action.id.as_str(),
+        at: instant(action.at),
+        action: &action.action,
+        name: &action.name,
+        by: action.actor.user(),
+        is_authenticated: action.actor.is_authenticated(),
+        detail: redact(&action.detail),
+        reason: action.reason.as_deref().map(redact),
     }
 }
 

@@ -107,6 +107,16 @@ pub(crate) struct PausedLock {
     pub(crate) before: Option<LockRecord>,
 }
 
+/// When a pause ends. `has_end` is whether the user has set that.
+pub(crate) fn pause_end(until: SystemTime, has_end: bool) -> String {
+    let end = second(until);
+    if has_end {
+        format!("until {end}")
+    } else {
+        format!("until it is resumed (at most until {end})")
+    }
+}
+
 /// The locks that were paused. `has_end` is whether the user has set an end.
 pub(crate) fn paused(store: &str, locks: &[PausedLock], has_end: bool, format: Format) -> String {
     match format {

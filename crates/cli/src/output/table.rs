@@ -159,12 +159,7 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
 }
 
 pub(super) fn paused(lock: &PausedLock, has_end: bool) -> String {
-    let end = super::second(lock.until);
-    let until = if has_end {
-        format!("until {end}")
-    } else {
-        format!("until it is resumed (at most until {end})")
-    };
+    let until = super::pause_end(lock.until, has_end);
     let pause = Pause::parse(&lock.owner);
     let by = pause.map(|pause| pause.to_string()).unwrap_or_default();
     let was = lock

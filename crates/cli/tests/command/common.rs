@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
+use sqlx::Connection;
 use tempfile::TempDir;
 
 /// A folder for one test: home, state and store of the commands that it starts.
@@ -124,6 +125,19 @@ impl Sandbox {
             self.read(name).lines().count() >= lines
         });
     }
+}
+
+/// Executes a statement in the sandbox's store.
+pub(crate) fn sql(sandbox: &Sandbox, statement: &'static str) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = sandbox.store();
+        let mut connection = sqlx::SqliteConnection::connect(&store).await.unwrap();
+        sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    });
 }
 
 /// How a command ended.

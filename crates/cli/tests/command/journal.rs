@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::common::{Sandbox, done, end, eventually};
+use super::common::{Done, Sandbox, done, end, eventually, sql};
 
 /// A sandbox whose store has a journal.
 fn journal() -> Sandbox {
@@ -45,10 +45,7 @@ fn runs_and_their_ends_are_kept() {
         .lines()
         .map(|line| line.split_whitespace().collect())
         .collect();
-    assert_eq!(
-        lines[0],
-        ["STARTED", "OUTCOME", "TOOK", "SLOT", "OWNER", "ERROR"]
-    );
+    assert_eq!(lines[0], ["TIME", "EVENT", "TOOK", "SLOT", "BY", "DETAIL"]);
     assert_eq!(lines.len(), 3, "{}", history.stdout);
     assert_eq!(lines[1][1], "failed");
     assert_eq!(lines[1][lines[1].len() - 3..], ["exit", "code", "3"]);
@@ -152,4 +149,174 @@ fn a_store_that_cannot_keep_a_journal_is_named() {
     let sandbox = Sandbox::new();
     let refused = done(&mut sandbox.bare(&["jobs", "--store", "memory:"]));
     assert_ne!(refused.code, 0);
+}
+
+/// A command of this operator.
+fn by(user: &str, sandbox: &Sandbox, arguments: &[&str]) -> Done {
+    done(sandbox.shedlock(arguments).env("USER", user))
+}
+
+/// Who did what to this lock, with which detail and reason, the latest first.
+fn actions(sandbox: &Sandbox, name: &str) -> Vec<[String; 4]> {
+    let shown = json(sandbox, &["history", name]);
+    let actions = shown["actions"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    actions
+        .map(|it| {
+            assert_eq!(it["name"], name, "{it}");
+            assert_eq!(it["is_authenticated"], false, "{it}");
+            let (user, host) = it["by"].as_str().unwrap().split_once('@').unwrap();
+            assert!(!host.is_empty(), "{it}");
+            let (action, detail) = (text(&it["action"]), text(&it["detail"]));
+            [user.to_owned(), action, detail, text(&it["reason"])]
+        })
+        .collect()
+}
+
+#[test]
+fn what_operators_did_to_a_lock_is_shown_between_its_runs() {
+    let sandbox = journal();
+    let yearly = ["--schedule", "0 0 1 1 *"];
+    assert_eq!(
+        done(&mut sandbox.run_with("mail", "30000d", &yearly, "true")).code,
+        0
+    );
+    let script = "echo up > up; until [ -e go ]; do sleep 0.02; done";
+    let run = sandbox.run("mail", "10m", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    let owner = sandbox.lock("mail")["owner"].as_str().unwrap().to_owned();
+
+    let slot = "2020-01-01T00:00:00Z";
+    let reason = "the bank is down, see postgres://app:geheim@db/app";
+    for (user, arguments) in [
+        ("ann", &["extend", "mail", "--for", "1h"][..]),
+        ("bob", &["slot", "reset", "mail", "--to", slot]),
+        (
+            "cid",
+            &["pause", "mail", "--now", "--for", "1h", "--reason", reason],
+        ),
+        ("dan", &["resume", "mail", "--catch-up"]),
+    ] {
+        let answer = by(user, &sandbox, arguments);
+        assert_eq!(
+            (answer.code, answer.stderr.as_str()),
+            (0, ""),
+            "{arguments:?}"
+        );
+    }
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(run).code, 75, "it was paused meanwhile");
+    std::fs::remove_file(sandbox.path("go")).unwrap();
+    let run = sandbox.run("mail", "10m", script).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    eventually("the next run", || sandbox.lock("mail")["state"] == "held");
+    let next = sandbox.lock("mail")["owner"].as_str().unwrap().to_owned();
+    let freed = by("eve", &sandbox, &["unlock", "mail", "--force"]);
+    assert_eq!((freed.code, freed.stderr.as_str()), (0, ""));
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(run).code, 0, "no one has taken the lock since");
+    // Nothing was done, so nothing is recorded.
+    assert_eq!(by("fay", &sandbox, &["unlock", "mail", "--force"]).code, 1);
+    assert_eq!(by("fay", &sandbox, &["resume", "mail"]).code, 1);
+    assert_eq!(
+        by("fay", &sandbox, &["extend", "mail", "--for", "1h"]).code,
+        1
+    );
+    assert_eq!(by("fay", &sandbox, &["slot", "reset", "mail"]).code, 1);
+
+    let actions = actions(&sandbox, "mail");
+    let who: Vec<_> = actions.iter().map(|it| (&*it[0], &*it[1])).collect();
+    let expected = [
+        ("eve", "unlock"),
+        ("dan", "resume"),
+        ("cid", "pause"),
+        ("bob", "slot-reset"),
+        ("ann", "extend"),
+    ];
+    assert_eq!(who, expected);
+    let starts = format!("ended the lease of {next} (until 20");
+    assert!(actions[0][2].starts_with(&starts), "{actions:?}");
+    let starts = "it was paused by cid@";
+    assert!(actions[1][2].starts_with(starts), "{actions:?}");
+    assert!(actions[1][2].ends_with("; --catch-up"), "{actions:?}");
+    let took = format!("; ended the lease of {owner} (until 20");
+    assert!(actions[2][2].starts_with("until 20"), "{actions:?}");
+    assert!(actions[2][2].contains(&took), "{actions:?}");
+    assert_eq!(
+        actions[2][3],
+        "the bank is down, see postgres://app:***@db/app"
+    );
+    let lock = sandbox.lock("mail");
+    let year = &lock["read_at"].as_str().unwrap()[..4];
+    let expected = format!("the last slot is {slot}; it was {year}-01-01T00:00:00Z");
+    assert_eq!(actions[3][2], expected);
+    let starts = format!("held by {owner} until 20");
+    assert!(actions[4][2].starts_with(&starts), "{actions:?}");
+
+    let table = done(&mut sandbox.shedlock(&["history", "mail"]));
+    let events = table.stdout.lines().skip(1);
+    let events: Vec<_> = events
+        .map(|line| line.split_whitespace().nth(1).unwrap())
+        .collect();
+    let expected = [
+        "freed",
+        "succeeded",
+        "resumed",
+        "paused",
+        "slot",
+        "extended",
+        "lost",
+        "succeeded",
+    ];
+    assert_eq!(events, expected, "{}", table.stdout);
+    let paused = table.stdout.lines().nth(4).unwrap();
+    let why = "(the bank is down, see postgres://app:***@db/app)";
+    assert!(paused.contains(why), "{paused}");
+
+    // As far back as the runs.
+    let latest = json(&sandbox, &["history", "mail", "-n", "1"]);
+    assert_eq!(latest["actions"].as_array().unwrap().len(), 1, "{latest}");
+    let failed = json(&sandbox, &["history", "mail", "--failed"]);
+    assert_eq!(failed["actions"].as_array().unwrap().len(), 0, "{failed}");
+    let since = ["history", "mail", "--since", "2100-01-01T00:00:00Z"];
+    assert_eq!(done(&mut sandbox.shedlock(&since)).code, 1);
+}
+
+#[test]
+fn a_lock_that_never_ran_has_a_history_of_actions() {
+    let sandbox = journal();
+    assert_eq!(by("ann", &sandbox, &["pause", "a", "b"]).code, 0);
+    for name in ["a", "b"] {
+        let actions = actions(&sandbox, name);
+        assert_eq!(actions.len(), 1);
+        assert!(
+            actions[0][2].starts_with("until it is resumed"),
+            "{actions:?}"
+        );
+        let shown = done(&mut sandbox.shedlock(&["history", name]));
+        assert_eq!(shown.code, 0, "{}", shown.stderr);
+        assert_eq!(shown.stdout.lines().count(), 2, "{}", shown.stdout);
+    }
+}
+
+#[test]
+fn a_command_that_extends_its_own_lease_is_no_operator() {
+    let sandbox = journal();
+    let script = format!("{} extend --for 1h", env!("CARGO_BIN_EXE_shedlock"));
+    let mut run = sandbox.run_with("a", "10m", &["--pass-store"], &script);
+    assert_eq!(done(&mut run).code, 0);
+    assert_eq!(actions(&sandbox, "a"), [[""; 4]; 0]);
+}
+
+#[test]
+fn an_action_that_cannot_be_recorded_is_done_with_a_warning() {
+    let sandbox = journal();
+    sql(&sandbox, "DROP TABLE shedlock_audit");
+    let paused = by("ann", &sandbox, &["pause", "a", "b"]);
+    assert_eq!(paused.code, 0, "{paused:?}");
+    assert_eq!(paused.stdout.lines().count(), 2, "{paused:?}");
+    let said = "shedlock: a: done, but the journal may not show it: ";
+    assert!(paused.stderr.starts_with(said), "{paused:?}");
+    assert_eq!(paused.stderr.lines().count(), 1, "{paused:?}");
+    assert_eq!(sandbox.lock("b")["state"], "paused");
 }

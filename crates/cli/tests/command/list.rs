@@ -4,9 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use sqlx::Connection;
 
-use super::common::{Done, Sandbox, done, eventually, signal};
+use super::common::{Done, Sandbox, done, eventually, signal, sql};
 use rustix::process::Signal;
 
 /// Four locks: their name, when they are free, when they were acquired, and their token.
@@ -21,18 +20,6 @@ fn filled() -> Sandbox {
             ('never', 0, 0, 'java', NULL)",
     );
     sandbox
-}
-
-fn sql(sandbox: &Sandbox, statement: &'static str) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let store = sandbox.store();
-        let mut connection = sqlx::SqliteConnection::connect(&store).await.unwrap();
-        sqlx::query(statement)
-            .execute(&mut connection)
-            .await
-            .unwrap();
-    });
 }
 
 fn list(sandbox: &Sandbox, arguments: &[&str]) -> Done {

@@ -1,0 +1,92 @@
+//! What operators do to locks, as the journal keeps it.
+
+use std::sync::Arc;
+
+use shedlock::{
+    Actor, AuditRecord, Clock, Error, Journal, JournalEntry, LockName, LockRecord, LockState,
+    SystemClock,
+};
+use shedlock_core::{redact, within};
+
+use crate::journal::FLUSH;
+use crate::output::{self, visible};
+use crate::store::Store;
+use crate::terminal::Terminal;
+use crate::user;
+
+/// Records an operator's actions, if the store has a journal.
+pub(crate) struct Trail {
+    journal: Option<Arc<dyn Journal>>,
+    terminal: Terminal,
+}
+
+/// What was done to a lock.
+pub(crate) struct Action<'a> {
+    /// One word, as journals keep it.
+    pub(crate) what: &'static str,
+    pub(crate) name: &'a LockName,
+    pub(crate) detail: String,
+    /// Empty if none was given.
+    pub(crate) reason: &'a str,
+}
+
+impl Trail {
+    pub(crate) fn of(store: &Store, terminal: Terminal) -> Self {
+        Self {
+            journal: store.provider().journal(),
+            terminal,
+        }
+    }
+
+    /// Records an action that was done. If that fails, it prints a warning and records no more: the
+    /// locks matter more than their history.
+    pub(crate) async fn record(&mut self, action: Action<'_>) {
+        let Some(journal) = self.journal.take() else {
+            return;
+        };
+        let record = action.record();
+        let why = match within(&SystemClock, FLUSH, write(&*journal, record)).await {
+            Some(Ok(true)) => {
+                self.journal = Some(journal);
+                return;
+            }
+            Some(Ok(false)) => return,
+            Some(Err(error)) => error.to_string(),
+            None => format!("no reply within {}", output::duration(FLUSH)),
+        };
+        self.terminal.warning(&format!(
+            "{}: done, but the journal may not show it: {why}",
+            visible(action.name.as_str())
+        ));
+    }
+}
+
+impl Action<'_> {
+    fn record(&self) -> AuditRecord {
+        let (now, random) = (SystemClock.system_time(), SystemClock.random());
+        let actor = Actor::Claimed(user::at_host());
+        let mut record = AuditRecord::new(now, random, actor, self.what, self.name.as_str());
+        record.detail = redact(&self.detail).into_owned();
+        let reason = Some(self.reason).filter(|reason| !reason.is_empty());
+        record.reason = reason.map(|reason| redact(reason).into_owned());
+        record
+    }
+}
+
+/// Returns false if the store has no journal.
+async fn write(journal: &dyn Journal, record: AuditRecord) -> Result<bool, Error> {
+    if journal.version().await?.is_none() {
+        return Ok(false);
+    }
+    journal.record(&[JournalEntry::Audit(record)]).await?;
+    Ok(true)
+}
+
+/// The lease that an action ended, if there was one.
+pub(crate) fn taken_from(before: Option<&LockRecord>) -> Option<String> {
+    let lock = before.filter(|lock| lock.state == LockState::Held)?;
+    let owner = lock.owner.as_deref().unwrap_or("an unnamed owner");
+    let until = lock.locked_until.map(output::second);
+    let until = until.map_or_else(String::new, |until| format!(" (until {until})"));
+    Some(format!("ended the lease of {owner}{until}"))
+}
