@@ -33,18 +33,11 @@ pub(crate) fn writer(provider: &Arc<dyn LockProvider>) -> Option<JournalWriter> 
 /// The job of a `run` with a schedule.
 pub(crate) fn registration(args: &RunArgs) -> Option<JobRegistration> {
     let schedule = args.schedule().ok()??;
-    let text = args.schedule.clone();
-    let text = text.unwrap_or_else(|| schedule.to_string());
     let at_most = args.lock_at_most_for.unwrap_or_default();
     let longest = at_most.max(args.max_run_time.unwrap_or_default());
-    let next = move |after| schedule.next_after(after).map(shedlock::Slot::instant);
-    let mut registration = JobRegistration::new(&args.name, text, next)
-        .lock_at_most_for(at_most)
-        .allowance(longest + super::run::tolerance(args));
-    if args.every.is_none() {
-        registration = registration.zone(args.zone.as_deref().unwrap_or("UTC"));
-    }
-    Some(registration)
+    let registration = schedule.registration(&args.name);
+    let registration = registration.lock_at_most_for(at_most);
+    Some(registration.allowance(longest + super::run::tolerance(args)))
 }
 
 /// Waits until the end of the run is written.

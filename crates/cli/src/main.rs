@@ -19,6 +19,7 @@ mod generate;
 mod inspect;
 mod journal;
 mod list;
+mod metrics;
 mod migrate;
 mod output;
 mod pause;
@@ -101,6 +102,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Show(args) => inspect::show(args, terminal).await,
             Command::Jobs(args) => journal::jobs(args, terminal).await,
             Command::History(args) => journal::history(args, terminal).await,
+            Command::Metrics(args) => metrics::metrics(args, terminal).await,
             Command::Pause(args) => pause::pause(args, terminal).await,
             Command::Resume(args) => pause::resume(args, terminal).await,
             Command::Unlock(args) => unlock::unlock(args, terminal).await,

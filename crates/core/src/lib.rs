@@ -20,6 +20,7 @@ mod finding;
 pub mod fuzz;
 mod held_lock;
 mod identity;
+mod job_metrics;
 mod journal;
 mod lease;
 mod listener;
@@ -69,6 +70,7 @@ pub use executor::Executor;
 pub use finding::{Finding, Level};
 pub use held_lock::HeldLock;
 pub use identity::ProviderIdentity;
+pub use job_metrics::{JobMetrics, JobMetricsText};
 pub use journal::{
     Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
     JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, ErrorKind, Executor, JobRegistration, Slot, SystemClock};
+use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock};
 use tokio::sync::mpsc;
 
 use crate::driver::{Driver, Shared};
@@ -122,10 +122,7 @@ impl Scheduler {
             .iter()
             .filter(|job| job.schedule.delay().is_none())
         {
-            let schedule = job.schedule.clone();
-            let text = schedule.to_string();
-            let next = move |after| schedule.next_after(after).map(Slot::instant);
-            let mut registration = JobRegistration::new(job.config.get_job(), text, next);
+            let mut registration = job.schedule.registration(job.config.get_job());
             let mut longest = job.config.get_max_run_time().unwrap_or_default();
             let request = job.config.resolve(&[&self.executor.provider().defaults()]);
             if let Ok(request) = request {

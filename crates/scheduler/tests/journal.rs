@@ -34,7 +34,7 @@ async fn a_job_that_never_ran_has_a_deadline() {
         .unwrap();
     assert_eq!(writer.flush(Duration::from_secs(5)).await, 0);
     let hourly = journal.job("hourly").await.unwrap().unwrap();
-    assert_eq!(hourly.schedule.as_deref(), Some("every 3600s"));
+    assert_eq!(hourly.schedule.as_deref(), Some("every 1h"));
     assert_eq!(hourly.lock_at_most_for, Some(Duration::from_secs(600)));
     assert_eq!(hourly.next_slot, Slot::at(start + hour).ok());
     assert_eq!(

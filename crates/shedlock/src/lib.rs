@@ -334,6 +334,7 @@
 //! | `macros` | the attribute [`scheduler_lock`]; with `scheduler`, also `scheduled` |
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that records metrics through the crate `metrics`, under ShedLock's meter names; with `scheduler`, an observer that records ticks |
+//! | `http` | the module `http`: an axum router with `/metrics` (the state of all jobs, from the journal) and `/healthz` |
 //! | `stores` | every store whose client needs only a Rust and a C compiler to build (all but etcd); the program `shedlock` is built with it |
 //!
 //! # Versions
@@ -378,6 +379,8 @@ pub mod __private;
 mod connect;
 #[cfg(test)]
 mod fuzz;
+#[cfg(feature = "http")]
+pub mod http;
 mod stores;
 
 /// Data for the project's own tools; not part of the stable API.
@@ -392,17 +395,7 @@ pub use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities, Clock,
     ClockSource, Completion, CurrentLock, Error, ErrorKind, ErrorText, Event, Executor,
     ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock, HeldLock,
-    JobChange, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings,
-    JournalWriter, KeepReason, Lease, Level, ListRequest, Listener, LockConfig, LockDefaults,
-    LockDuration, LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason,
-    ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Moment, Outcome, Owner,
-    Pause, PauseRequest, Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Release,
-    ResetSlotRequest, ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome,
-    RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason, Slot, SlotEnd, SlotReset,
-    SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest,
-    assert_locked, blocking, current_lock, current_provider, delegate, extend_current,
-    parse_duration, set_global_executor, set_global_provider, testing, with_executor,
-    with_executor_blocking, with_provider, with_provider_blocking,
+        JobChange, JobMetrics, JobMetricsText, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, KeepReason, Lease, Level, ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Moment, Outcome, Owner, Pause, PauseRequest, Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Release, ResetSlotRequest, ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest, assert_locked, blocking, current_lock, current_provider, delegate, extend_current, parse_duration, set_global_executor, set_global_provider, testing, with_executor, with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

@@ -35,6 +35,18 @@ pub(super) fn of_doctor() -> String {
     ])
 }
 
+/// The codes of `metrics`, for which a store that fails is a result.
+pub(super) fn of_metrics() -> String {
+    table(&[
+        (
+            "0",
+            Some("success; also if the store failed, which the metrics report"),
+        ),
+        ("2", Some(USAGE)),
+        ("70", Some(INTERNAL)),
+    ])
+}
+
 /// The codes of a command without a store.
 pub(super) fn of_none() -> String {
     table(&[

@@ -7,6 +7,7 @@ mod extend;
 mod hold;
 mod journal;
 mod list;
+mod metrics;
 mod parse;
 mod pause;
 mod prune;
@@ -28,6 +29,7 @@ pub(crate) use extend::ExtendArgs;
 pub(crate) use hold::HoldArgs;
 pub(crate) use journal::{HistoryArgs, JobsArgs};
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
+pub(crate) use metrics::MetricsArgs;
 pub(crate) use parse::{
     AT_LEAST, AT_MOST, Wrong, has_json_results, log_format, matches_of, of_log_format, origin,
     parse,
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     Jobs(JobsArgs),
     History(HistoryArgs),
+    Metrics(MetricsArgs),
     Pause(PauseArgs),
     Resume(ResumeArgs),
     Unlock(UnlockArgs),
@@ -84,6 +87,7 @@ impl Command {
             Self::Show(args) => &mut args.store,
             Self::Jobs(args) => &mut args.store,
             Self::History(args) => &mut args.store,
+            Self::Metrics(args) => &mut args.store,
             Self::Pause(args) => &mut args.store,
             Self::Resume(args) => &mut args.store,
             Self::Unlock(args) => &mut args.store,
@@ -101,7 +105,7 @@ impl Command {
     /// Whether the results were asked for as JSON.
     pub(crate) fn has_json_results(&self) -> bool {
         let output = match self {
-            Self::Run(_) | Self::Completions(_) | Self::Man(_) => return false,
+            Self::Run(_) | Self::Metrics(_) | Self::Completions(_) | Self::Man(_) => return false,
             Self::Hold(args) => args.output,
             Self::Extend(args) => args.output,
             Self::List(args) => args.output,

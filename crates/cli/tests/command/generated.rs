@@ -16,6 +16,7 @@ const PAGES: [&str; 19] = [
     "shedlock-jobs.1",
     "shedlock-list.1",
     "shedlock-man.1",
+    "shedlock-metrics.1",
     "shedlock-migrate.1",
     "shedlock-pause.1",
     "shedlock-prune.1",

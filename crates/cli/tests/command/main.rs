@@ -19,6 +19,7 @@ mod journal;
 mod keep_alive;
 mod list;
 mod messages;
+mod metrics;
 mod migrate;
 mod missing_files;
 mod namespaces;

@@ -54,6 +54,14 @@ impl Cron {
         })
     }
 
+    pub(super) fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    pub(super) fn zone(&self) -> &str {
+        self.zone.name()
+    }
+
     /// Returns the first slot after this instant. Both are in microseconds since 1970.
     pub(super) fn first_after(&self, now: i64) -> Option<i64> {
         let second = now.div_euclid(MICROS);

@@ -3,6 +3,7 @@
 mod cron;
 mod fields;
 mod grid;
+mod registered;
 mod zone;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use shedlock_core::{Clock, Error, ErrorKind, LockDuration, Slot, SystemClock};
 
 use cron::Cron;
 use grid::Grid;
+pub use registered::next_slot;
 
 /// A schedule: when a job is due.
 ///

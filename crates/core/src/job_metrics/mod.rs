@@ -1,0 +1,233 @@
+//! Metrics of jobs: what a store's journal and its locks say about them, for Prometheus.
+
+mod exposition;
+mod paused;
+mod text;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::{
+    Clock, Error, ErrorKind, Executor, JobRecord, JobsRequest, Journal, JournalWriter, ListRequest,
+    LockProvider, LockRecord, SystemClock, within,
+};
+use paused::Pauses;
+pub use text::JobMetricsText;
+
+/// Returns the first slot of a job after an instant, if its schedule is known.
+type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sync;
+
+/// Reads the state of all jobs of a store, as metrics for Prometheus.
+///
+/// Every replica reports the same values, because it reads them from the store: the journal of its
+/// jobs, and its locks. So they are right although each run is made by another replica, and they
+/// stay when all replicas restart. [`MetricsListener`](https://docs.rs/shedlock/latest/shedlock/struct.MetricsListener.html)
+/// counts what happens in one process; export both.
+///
+/// | metric | |
+/// |---|---|
+/// | `shedlock_store_up` | 1 if the store could be read, otherwise 0, and nothing else is reported |
+/// | `shedlock_journal_up` | 1 if the journal could be read, otherwise 0, and no job is reported; absent if there is no journal |
+/// | `shedlock_locks{state}` | locks that cannot be taken now: `held`, `paused` or `at-least` |
+/// | `shedlock_job_deadline_timestamp_seconds{job_name}` | by when a run must have succeeded; only jobs with a schedule have one, from their registration on |
+/// | `shedlock_job_last_start_timestamp_seconds{job_name}` | when the latest run started |
+/// | `shedlock_job_last_success_timestamp_seconds{job_name}` | when the latest successful run ended |
+/// | `shedlock_job_last_failure_timestamp_seconds{job_name}` | when the latest failed run ended |
+/// | `shedlock_job_last_duration_seconds{job_name}` | how long the latest successful run took |
+/// | `shedlock_job_paused{job_name}` | 1 if an operator has paused the job, otherwise 0 |
+/// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
+///
+/// `job_name` is the template of the locks' names
+/// ([`LockConfig::job`](crate::LockConfig::job)), never a name that was computed.
+///
+/// # Pauses
+///
+/// A job is paused if the lock of its name is. A job whose name is a template (`expire-{tenant}`)
+/// is paused if the locks of all names are paused that its latest 100 runs had.
+///
+/// Slots that fall due during a pause do not run. So while a pause lasts, and after it, the deadline
+/// is that of the first slot after its end, if [`schedules`](Self::schedules) can compute it. For a
+/// template this ends with the pause.
+///
+/// ```
+/// use shedlock::{Executor, JobMetrics, JournalWriter, LockConfig, MemoryJournal, MemoryProvider};
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+/// let writer = JournalWriter::new(Arc::new(MemoryJournal::new()));
+/// let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+/// let config = LockConfig::new("payroll").lock_at_most_for("10m");
+/// executor.execute(&config, async {}).await?;
+/// writer.flush(Duration::from_secs(2)).await;
+///
+/// let metrics = JobMetrics::of(&executor).read().await;
+/// let success = "shedlock_job_last_success_timestamp_seconds{job_name=\"payroll\"}";
+/// assert!(metrics.as_str().contains(success));
+/// # Ok::<(), shedlock::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct JobMetrics {
+    provider: Arc<dyn LockProvider>,
+    journal: Option<Arc<dyn Journal>>,
+    writer: Option<JournalWriter>,
+    next: Option<Arc<NextSlot>>,
+    clock: Arc<dyn Clock>,
+    limit: Duration,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+struct Found {
+    /// The locks that cannot be taken now.
+    locks: Vec<LockRecord>,
+    /// The jobs, and whether each is paused; none if there is no journal.
+    jobs: Option<Result<Vec<(JobRecord, bool)>, Error>>,
+}
+
+/// The time limit unless one is set. Prometheus waits for 10 s.
+const LIMIT: Duration = Duration::from_secs(8);
+
+const PAGE: usize = 1_000;
+
+impl JobMetrics {
+    /// Reads the locks of this provider, and the journal that its store keeps beside them, if it
+    /// has one.
+    pub fn new(provider: Arc<dyn LockProvider>) -> Self {
+        Self {
+            journal: provider.journal(),
+            provider,
+            writer: None,
+            next: None,
+            clock: Arc::new(SystemClock),
+            limit: LIMIT,
+        }
+    }
+
+    /// Reads the locks and the journal of this executor.
+    pub fn of(executor: &Executor) -> Self {
+        let metrics = Self::new(executor.provider().clone());
+        match executor.get_journal() {
+            Some(writer) => metrics.writer(writer),
+            None => metrics,
+        }
+    }
+
+    /// Reads this journal instead of the one beside the locks.
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Reads the journal of this writer, and reports how many entries it has dropped.
+    pub fn writer(mut self, writer: &JournalWriter) -> Self {
+        self.writer = Some(writer.clone());
+        self.journal(writer.journal().clone())
+    }
+
+    /// Sets how to compute the slots of a job: `next` returns the first slot after an instant. The
+    /// scheduler has such a function: `shedlock::scheduler::next_slot`.
+    pub fn schedules(
+        mut self,
+        next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sync + 'static,
+    ) -> Self {
+        self.next = Some(Arc::new(next));
+        self
+    }
+
+    /// Sets the clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets how long reading may take; after that the store counts as down. Default: 8 s, because
+    /// Prometheus waits for 10 s.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Reads the metrics. It never fails: a store that cannot be read is what it reports. Cancellation
+    /// safe.
+    pub async fn read(&self) -> JobMetricsText {
+        let found = within(&*self.clock, self.limit, self.find()).await;
+        let late = || Error::new(ErrorKind::Unavailable, "the store did not reply in time");
+        let found = found.unwrap_or_else(|| Err(late()));
+        text::write(found, self.writer.as_ref())
+    }
+
+    async fn find(&self) -> Result<Found, Error> {
+        let mut found = Found {
+            locks: self.taken_locks().await?,
+            jobs: None,
+        };
+        if let Some(journal) = &self.journal {
+            found.jobs = self.jobs(&**journal, &found.locks).await.transpose();
+        }
+        Ok(found)
+    }
+
+    async fn taken_locks(&self) -> Result<Vec<LockRecord>, Error> {
+        let mut locks = Vec::new();
+        let mut request = ListRequest::new().held_only().with_limit(PAGE);
+        loop {
+            let page = self.provider.list(&request).await?;
+            let is_last = page.len() < PAGE;
+            locks.extend(page);
+            match locks.last() {
+                Some(last) if !is_last => request = request.with_after(last.name.clone()),
+                _ => return Ok(locks),
+            }
+        }
+    }
+
+    /// All jobs, with their current deadlines. `None` if there is no journal.
+    async fn jobs(
+        &self,
+        journal: &dyn Journal,
+        locks: &[LockRecord],
+    ) -> Result<Option<Vec<(JobRecord, bool)>>, Error> {
+        if journal.version().await?.is_none() {
+            return Ok(None);
+        }
+        let mut jobs: Vec<JobRecord> = Vec::new();
+        let mut request = JobsRequest::new().with_limit(PAGE);
+        loop {
+            let page = journal.jobs(&request).await?;
+            let is_last = page.len() < PAGE;
+            jobs.extend(page);
+            match jobs.last() {
+                Some(last) if !is_last => request = request.with_after(&last.job),
+                _ => break,
+            }
+        }
+        let pauses = Pauses::of(locks, &jobs);
+        let now = self.clock.system_time();
+        let mut found = Vec::with_capacity(jobs.len());
+        for mut job in jobs {
+            let until = pauses.end(&job.job, journal).await?;
+            if let Some(next) = &self.next {
+                let end = match until {
+                    None if job.is_overdue(now) => {
+                        paused::last_end(&*self.provider, &job.job).await?
+                    }
+                    until => until,
+                };
+                paused::postpone(&mut job, end, &**next);
+            }
+            found.push((job, until.is_some()));
+        }
+        Ok(Some(found))
+    }
+}
+
+impl fmt::Debug for JobMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobMetrics")
+            .field("provider", &self.provider)
+            .field("journal", &self.journal)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,187 @@
+//! The metrics as text.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Found;
+use super::exposition::{Exposition, Kind, Sample};
+use crate::{Error, JobRecord, JournalWriter, LockState};
+
+/// Metrics of jobs in Prometheus's text format.
+#[derive(Debug)]
+#[must_use]
+pub struct JobMetricsText {
+    text: String,
+    is_store_up: bool,
+    has_journal: bool,
+    error: Option<Error>,
+}
+
+impl JobMetricsText {
+    /// The content type of the text.
+    pub const CONTENT_TYPE: &'static str = "text/plain; version=0.0.4; charset=utf-8";
+
+    /// Creates the metrics of a store that cannot be reached, for this reason.
+    pub fn unreachable(error: Error) -> Self {
+        write(Err(error), None)
+    }
+
+    /// Returns the text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    /// Returns whether the store could be read.
+    pub fn is_store_up(&self) -> bool {
+        self.is_store_up
+    }
+
+    /// Returns whether there is a journal, or none could be looked for because the store is down.
+    pub fn has_journal(&self) -> bool {
+        self.has_journal
+    }
+
+    /// Returns why the store or its journal could not be read.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+}
+
+impl fmt::Display for JobMetricsText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The states that a lock which cannot be taken has.
+const STATES: [(&str, LockState); 3] = [
+    ("held", LockState::Held),
+    ("paused", LockState::Paused),
+    ("at-least", LockState::AtLeast),
+];
+
+const NO_JOURNAL: &str = "There is no journal, so no job is reported.";
+
+pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>) -> JobMetricsText {
+    let mut text = Exposition::default();
+    let is_store_up = found.is_ok();
+    text.add(
+        "shedlock_store_up",
+        Kind::Gauge,
+        "Whether the store of the locks could be read.",
+        [(None, f64::from(u8::from(is_store_up)))],
+    );
+    let (mut has_journal, mut error) = (true, None);
+    match found {
+        Err(why) => error = Some(why),
+        Ok(Found { locks, jobs }) => {
+            let count = |state| locks.iter().filter(|lock| lock.state == state).count();
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "there are fewer locks than 2^52"
+            )]
+            let counts = STATES.map(|(word, state)| (Some(("state", word)), count(state) as f64));
+            text.add(
+                "shedlock_locks",
+                Kind::Gauge,
+                "Locks that cannot be taken now, by state.",
+                counts,
+            );
+            match jobs {
+                None => {
+                    has_journal = false;
+                    text.comment(NO_JOURNAL);
+                }
+                Some(jobs) => {
+                    let jobs = jobs.map_err(|why| error = Some(why));
+                    text.add(
+                        "shedlock_journal_up",
+                        Kind::Gauge,
+                        "Whether the journal of jobs and runs could be read.",
+                        [(None, f64::from(u8::from(jobs.is_ok())))],
+                    );
+                    add_jobs(&mut text, &jobs.unwrap_or_default());
+                }
+            }
+        }
+    }
+    if let Some(writer) = writer {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "fewer than 2^52 are ever dropped"
+        )]
+        let dropped = writer.dropped() as f64;
+        text.add(
+            "shedlock_journal_dropped_total",
+            Kind::Counter,
+            "Entries that this process could not write to the journal.",
+            [(None, dropped)],
+        );
+    }
+    JobMetricsText {
+        text: text.into_text(),
+        is_store_up,
+        has_journal,
+        error,
+    }
+}
+
+fn add_jobs(text: &mut Exposition, jobs: &[(JobRecord, bool)]) {
+    type Value = fn(&JobRecord) -> Option<f64>;
+    let metrics: [(&str, &str, Value); 5] = [
+        (
+            "shedlock_job_deadline_timestamp_seconds",
+            "By when a run of the job must have succeeded.",
+            |job| job.deadline.map(seconds),
+        ),
+        (
+            "shedlock_job_last_start_timestamp_seconds",
+            "When the latest run of the job started.",
+            |job| job.last_started.map(seconds),
+        ),
+        (
+            "shedlock_job_last_success_timestamp_seconds",
+            "When the latest successful run of the job ended.",
+            |job| job.last_succeeded.map(seconds),
+        ),
+        (
+            "shedlock_job_last_failure_timestamp_seconds",
+            "When the latest failed run of the job ended.",
+            |job| job.last_failed.map(seconds),
+        ),
+        (
+            "shedlock_job_last_duration_seconds",
+            "How long the latest successful run of the job took.",
+            |job| job.last_duration.map(|took| took.as_secs_f64()),
+        ),
+    ];
+    for (name, help, value) in metrics {
+        let samples = jobs.iter();
+        let samples = samples.filter_map(|(job, _)| Some(sample(job, value(job)?)));
+        text.add(name, Kind::Gauge, help, samples);
+    }
+    text.add(
+        "shedlock_job_paused",
+        Kind::Gauge,
+        "Whether an operator has paused the job.",
+        jobs.iter()
+            .map(|(job, is_paused)| sample(job, f64::from(u8::from(*is_paused)))),
+    );
+}
+
+fn sample(job: &JobRecord, value: f64) -> Sample<'_> {
+    (Some(("job_name", &*job.job)), value)
+}
+
+fn seconds(instant: SystemTime) -> f64 {
+    match instant.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_secs_f64(),
+        Err(before) => -before.duration().as_secs_f64(),
+    }
+}

@@ -1,0 +1,284 @@
+//! Tests what `JobMetrics` reports about jobs and locks.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use common::{config, secs};
+use shedlock_core::{
+    BoxFuture, Clock, Error, ErrorKind, Executor, JobMetrics, JobMetricsText, JobRegistration,
+    JournalSettings, JournalWriter, ListRequest, LockName, LockProvider, LockRecord, ManualClock,
+    MemoryJournal, MemoryProvider, PauseRequest, ResumeRequest, Slot,
+};
+
+struct World {
+    clock: Arc<ManualClock>,
+    provider: Arc<MemoryProvider>,
+    writer: JournalWriter,
+    executor: Executor,
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// The first full hour after an instant.
+fn next_hour(after: SystemTime) -> SystemTime {
+    let since = after.duration_since(UNIX_EPOCH).unwrap();
+    let next = since.as_secs() / HOUR.as_secs() + 1;
+    UNIX_EPOCH + HOUR * u32::try_from(next).unwrap()
+}
+
+impl World {
+    /// A world whose clock shows a full hour.
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::new());
+        let now = clock.system_time();
+        clock.advance(next_hour(now).duration_since(now).unwrap());
+        let provider = Arc::new(MemoryProvider::with_clock(clock.clone()));
+        let journal = Arc::new(MemoryJournal::with_clock(clock.clone()));
+        let settings = JournalSettings::new().clock(clock.clone());
+        let writer = JournalWriter::with_settings(journal, settings);
+        let executor = Executor::new(provider.clone()).clock(clock.clone());
+        let executor = executor.journal(&writer);
+        Self {
+            clock,
+            provider,
+            writer,
+            executor,
+        }
+    }
+
+    async fn register_hourly(&self, job: &str) {
+        let registration = JobRegistration::new(job, "hourly", |after| Some(next_hour(after)));
+        self.writer.register(registration.allowance(secs(600)));
+        self.writer.flush(secs(60)).await;
+    }
+
+    async fn run(&self, name: &str, job: &str, slot: Option<SystemTime>, fails: bool) {
+        let mut config = config(name).job(job);
+        if let Some(slot) = slot {
+            config = config.slot(Slot::at(slot).unwrap());
+        }
+        let task = async {
+            self.clock.advance(secs(2));
+            if fails { Err("no paper") } else { Ok(()) }
+        };
+        let outcome = self.executor.try_execute(&config, task).await.unwrap();
+        assert!(outcome.is_executed(), "{outcome:?}");
+        assert_eq!(self.writer.flush(secs(60)).await, 0);
+    }
+
+    async fn pause(&self, name: &str, lasts: Option<Duration>) {
+        let mut request = PauseRequest::new(LockName::new(name).unwrap(), "alice");
+        if let Some(lasts) = lasts {
+            request = request.lasting(lasts);
+        }
+        self.provider.pause(&request).await.unwrap();
+    }
+
+    async fn resume(&self, name: &str) {
+        let request = ResumeRequest::new(LockName::new(name).unwrap());
+        self.provider.resume(&request).await.unwrap();
+    }
+
+    fn metrics(&self) -> JobMetrics {
+        JobMetrics::of(&self.executor)
+            .clock(self.clock.clone())
+            .schedules(|_, after| Some(next_hour(after)))
+    }
+
+    async fn read(&self) -> BTreeMap<String, f64> {
+        values(&self.metrics().read().await)
+    }
+
+    async fn deadline(&self, job: &str) -> SystemTime {
+        let name = format!("shedlock_job_deadline_timestamp_seconds{{job_name=\"{job}\"}}");
+        UNIX_EPOCH + Duration::from_secs_f64(self.read().await[&name])
+    }
+
+    async fn is_paused(&self, job: &str) -> bool {
+        self.read().await[&format!("shedlock_job_paused{{job_name=\"{job}\"}}")] == 1.0
+    }
+}
+
+/// A store that does not reply.
+#[derive(Debug)]
+struct Silent {
+    inner: Arc<MemoryProvider>,
+}
+
+impl LockProvider for Silent {
+    fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+        Box::pin(std::future::pending())
+    }
+
+    shedlock_core::delegate!(inner except list);
+}
+
+fn values(text: &JobMetricsText) -> BTreeMap<String, f64> {
+    let lines = text.as_str().lines().filter(|line| !line.starts_with('#'));
+    let values = lines.map(|line| line.rsplit_once(' ').expect(line));
+    let values = values.map(|(name, value)| (name.to_owned(), value.parse().expect(value)));
+    values.collect()
+}
+
+fn seconds(instant: SystemTime) -> f64 {
+    instant.duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
+}
+
+#[tokio::test]
+async fn a_job_has_a_deadline_from_its_registration_and_only_a_success_moves_it() {
+    let world = World::new();
+    let start = world.clock.system_time();
+    world.register_hourly("report").await;
+    let metrics = world.read().await;
+    let of = |what: &str| {
+        metrics
+            .get(&format!("shedlock_job_{what}{{job_name=\"report\"}}"))
+            .copied()
+    };
+    assert_eq!(metrics["shedlock_store_up"], 1.0);
+    assert_eq!(metrics["shedlock_journal_up"], 1.0);
+    assert_eq!(metrics["shedlock_journal_dropped_total"], 0.0);
+    let first = seconds(start + HOUR + secs(600));
+    assert_eq!(of("deadline_timestamp_seconds"), Some(first));
+    assert_eq!(of("paused"), Some(0.0));
+    for absent in ["start", "success", "failure"] {
+        assert_eq!(of(&format!("last_{absent}_timestamp_seconds")), None);
+    }
+    assert_eq!(of("last_duration_seconds"), None);
+
+    world.clock.advance(HOUR);
+    world
+        .run("report", "report", Some(start + HOUR), true)
+        .await;
+    assert_eq!(world.deadline("report").await, start + HOUR + secs(600));
+    world.clock.advance(HOUR);
+    world
+        .run("report", "report", Some(start + HOUR * 2), false)
+        .await;
+    let metrics = world.read().await;
+    let of = |what: &str| metrics[&format!("shedlock_job_{what}{{job_name=\"report\"}}")];
+    let deadline = seconds(start + HOUR * 3 + secs(600));
+    assert_eq!(of("deadline_timestamp_seconds"), deadline);
+    assert_eq!(
+        of("last_failure_timestamp_seconds"),
+        seconds(start + HOUR + secs(2))
+    );
+    let started = start + HOUR * 2 + secs(2);
+    assert_eq!(of("last_start_timestamp_seconds"), seconds(started));
+    assert_eq!(
+        of("last_success_timestamp_seconds"),
+        seconds(started + secs(2))
+    );
+    assert_eq!(of("last_duration_seconds"), 2.0);
+}
+
+#[tokio::test]
+async fn names_that_were_computed_are_one_job() {
+    let world = World::new();
+    for tenant in ["a", "b"] {
+        let name = format!("expire-{tenant}");
+        world.run(&name, "expire-{tenant}", None, false).await;
+    }
+    let text = world.metrics().read().await;
+    let text = text.as_str();
+    assert_eq!(text.matches("shedlock_job_paused{").count(), 1, "{text}");
+    assert!(!text.contains("expire-a"), "{text}");
+
+    // It is paused if all of its names are.
+    world.pause("expire-a", None).await;
+    assert!(!world.is_paused("expire-{tenant}").await);
+    world.pause("expire-b", None).await;
+    assert!(world.is_paused("expire-{tenant}").await);
+    let metrics = world.read().await;
+    assert_eq!(metrics["shedlock_locks{state=\"paused\"}"], 2.0);
+    assert_eq!(metrics["shedlock_locks{state=\"held\"}"], 0.0);
+    world.resume("expire-a").await;
+    assert!(!world.is_paused("expire-{tenant}").await);
+}
+
+#[tokio::test]
+async fn during_and_after_a_pause_the_deadline_is_that_of_the_first_slot_after_it() {
+    let world = World::new();
+    let start = world.clock.system_time();
+    let hours = |count: u32| start + HOUR * count;
+    world.register_hourly("report").await;
+    world.clock.advance(HOUR);
+    world.run("report", "report", Some(hours(1)), false).await;
+    assert_eq!(world.deadline("report").await, hours(2) + secs(600));
+
+    // A pause of ten hours that ends after three.
+    world.pause("report", Some(HOUR * 10)).await;
+    assert!(world.is_paused("report").await);
+    assert_eq!(world.deadline("report").await, hours(12) + secs(600));
+    world.clock.advance(HOUR * 3);
+    world.resume("report").await;
+    assert!(!world.is_paused("report").await);
+    assert_eq!(world.deadline("report").await, hours(5) + secs(600));
+
+    // The first run after the pause fails: its deadline stays.
+    world.clock.advance(HOUR);
+    world.run("report", "report", Some(hours(5)), true).await;
+    assert_eq!(world.deadline("report").await, hours(5) + secs(600));
+    world.clock.advance(HOUR);
+    world.run("report", "report", Some(hours(6)), false).await;
+    assert_eq!(world.deadline("report").await, hours(7) + secs(600));
+
+    // Without its schedule, the deadline is the one that the journal has.
+    world.pause("report", None).await;
+    let unscheduled = JobMetrics::of(&world.executor).read().await;
+    let metrics = values(&unscheduled);
+    let deadline = metrics["shedlock_job_deadline_timestamp_seconds{job_name=\"report\"}"];
+    assert_eq!(deadline, seconds(hours(7) + secs(600)));
+    assert_eq!(metrics["shedlock_job_paused{job_name=\"report\"}"], 1.0);
+}
+
+#[tokio::test]
+async fn slots_that_are_caught_up_after_a_pause_keep_their_deadline() {
+    let world = World::new();
+    let start = world.clock.system_time();
+    world.register_hourly("report").await;
+    world.clock.advance(HOUR);
+    world
+        .run("report", "report", Some(start + HOUR), false)
+        .await;
+    world.pause("report", None).await;
+    world.clock.advance(HOUR * 3);
+    let request = ResumeRequest::new(LockName::new("report").unwrap());
+    world.provider.resume(&request.catching_up()).await.unwrap();
+    assert_eq!(world.deadline("report").await, start + HOUR * 2 + secs(600));
+}
+
+#[tokio::test]
+async fn a_store_or_journal_that_cannot_be_read_is_reported() {
+    let world = World::new();
+    world.register_hourly("report").await;
+
+    // Without a journal, only locks.
+    let held = world.executor.lock(&config("held")).await.unwrap();
+    let text = JobMetrics::new(world.provider.clone()).read().await;
+    assert!(text.is_store_up() && !text.has_journal() && text.error().is_none());
+    let metrics = values(&text);
+    assert_eq!(metrics["shedlock_locks{state=\"held\"}"], 1.0);
+    assert_eq!(metrics.len(), 4, "{text}");
+    drop(held);
+
+    // A store that does not reply.
+    let silent = Arc::new(Silent {
+        inner: world.provider.clone(),
+    });
+    let metrics = JobMetrics::new(silent).time_limit(Duration::from_millis(20));
+    let text = metrics.read().await;
+    assert!(!text.is_store_up());
+    assert_eq!(text.error().unwrap().kind(), ErrorKind::Unavailable);
+
+    let text = JobMetricsText::unreachable(Error::new(ErrorKind::Unavailable, "away"));
+    assert!(!text.is_store_up());
+    assert_eq!(
+        values(&text),
+        BTreeMap::from([("shedlock_store_up".to_owned(), 0.0)])
+    );
+    assert_eq!(text.error().unwrap().to_string(), "away");
+}

@@ -1,0 +1,113 @@
+//! Schedules in a journal: how a job is registered, and read back.
+
+use std::time::{Duration, SystemTime};
+
+use shedlock_core::{JobRecord, JobRegistration, Slot, format_duration, parse_duration};
+
+use super::{Kind, Schedule};
+
+/// The text of a grid.
+const EVERY: &str = "every ";
+
+impl Schedule {
+    /// Registers a job that has this schedule, for a journal.
+    ///
+    /// ```
+    /// use shedlock::scheduler::Schedule;
+    /// use std::time::Duration;
+    /// let schedule = Schedule::cron_in("30 2 * * *", "Europe/Berlin")?;
+    /// // A run may start 5 minutes late, and take 10 minutes.
+    /// let registration = schedule.registration("report").allowance(Duration::from_secs(15 * 60));
+    /// # let _ = registration;
+    /// # Ok::<(), shedlock::Error>(())
+    /// ```
+    pub fn registration(&self, job: impl Into<String>) -> JobRegistration {
+        let schedule = self.clone();
+        let next = move |after| schedule.next_after(after).map(Slot::instant);
+        match &self.0 {
+            Kind::Cron(cron) => {
+                JobRegistration::new(job, cron.expression(), next).zone(cron.zone())
+            }
+            Kind::Grid(grid) => {
+                let text = format!("{EVERY}{}", format_duration(grid.period()));
+                JobRegistration::new(job, text, next)
+            }
+            Kind::FixedDelay(_) => JobRegistration::new(job, self.to_string(), next),
+        }
+    }
+}
+
+/// Returns the first slot of a job after an instant, by the schedule that its journal keeps. Returns
+/// `None` if there is none, or if the schedule was not registered by this scheduler or the command.
+/// For [`JobMetrics::schedules`](shedlock_core::JobMetrics::schedules).
+///
+/// ```
+/// use shedlock::{JobMetrics, MemoryProvider, scheduler};
+/// use std::sync::Arc;
+/// let provider = Arc::new(MemoryProvider::new());
+/// let metrics = JobMetrics::new(provider).schedules(scheduler::next_slot);
+/// # let _ = metrics;
+/// ```
+pub fn next_slot(job: &JobRecord, after: SystemTime) -> Option<SystemTime> {
+    let text = job.schedule.as_deref()?;
+    if let Some(zone) = &job.zone {
+        let schedule = Schedule::cron_in(text, zone).ok()?;
+        return schedule.next_after(after).map(Slot::instant);
+    }
+    let period = parse_duration(text.strip_prefix(EVERY)?).ok()?;
+    // Any of its slots shows where its grid is anchored.
+    let anchor = job.next_slot?.instant();
+    on_grid(period, anchor, after)
+}
+
+fn on_grid(period: Duration, anchor: SystemTime, after: SystemTime) -> Option<SystemTime> {
+    let schedule = Schedule::every(period).ok()?.anchored_at(anchor);
+    schedule.next_after(after).map(Slot::instant)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::UNIX_EPOCH;
+
+    use shedlock_core::{Clock, Journal as _, JournalWriter, ManualClock, MemoryJournal};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_registered_schedule_is_read_back() {
+        let clock = Arc::new(ManualClock::new());
+        let now = clock.system_time();
+        let odd = UNIX_EPOCH + Duration::from_secs(7);
+        for schedule in [
+            Schedule::cron_in("30 2 * * *", "Europe/Berlin"),
+            Schedule::cron("*/10 * * * * *"),
+            Schedule::every("1h 30m"),
+            Schedule::every("10m").map(|it| it.anchored_at(odd)),
+        ] {
+            let schedule = schedule.unwrap();
+            let journal = Arc::new(MemoryJournal::with_clock(clock.clone()));
+            let writer = JournalWriter::new(journal.clone());
+            writer.register(schedule.registration("job"));
+            writer.flush(Duration::from_secs(60)).await;
+            let job = journal.job("job").await.unwrap().unwrap();
+            let later = now + Duration::from_secs(100_000);
+            for after in [later, job.next_slot.unwrap().instant()] {
+                let expected = schedule.next_after(after).map(Slot::instant);
+                assert_eq!(next_slot(&job, after), expected, "{schedule}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_schedules_are_not_guessed() {
+        let mut job = JobRecord::new("job", UNIX_EPOCH);
+        assert_eq!(next_slot(&job, UNIX_EPOCH), None);
+        job.next_slot = Slot::at(UNIX_EPOCH).ok();
+        for (schedule, zone) in [("every day", None), ("x", None), ("x", Some("UTC"))] {
+            job.schedule = Some(schedule.to_owned());
+            job.zone = zone.map(str::to_owned);
+            assert_eq!(next_slot(&job, UNIX_EPOCH), None, "{schedule}");
+        }
+    }
+}
