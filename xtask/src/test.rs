@@ -96,6 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let servers = Servers::start(stores, &profile)?;
     servers::check_protoc()?;
+    servers::check_prometheus()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {

@@ -19,6 +19,7 @@ mod port;
 mod postgres;
 mod probe;
 mod profile;
+mod prometheus;
 mod protoc;
 mod redis;
 pub(crate) mod run_dir;
@@ -29,6 +30,7 @@ mod zookeeper;
 pub(crate) use instance::Instance;
 pub(crate) use kind::{Kind, Store};
 pub(crate) use profile::{Durability, Profile};
+pub(crate) use prometheus::check as check_prometheus;
 pub(crate) use protoc::check as check_protoc;
 pub(crate) use run_dir::RunDir;
 

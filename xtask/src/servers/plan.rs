@@ -4,7 +4,7 @@ use super::instance::Server;
 use super::kind::{Kind, Source, Step, Store};
 use super::pgbouncer::{self, PgBouncer};
 use super::profile::Profile;
-use super::{debian, nats, protoc, sid};
+use super::{debian, nats, prometheus, protoc, sid};
 use crate::host;
 use anyhow::{Context as _, bail};
 use std::env;
@@ -78,6 +78,9 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     let mut builds = Vec::new();
     if profile.build_tools && !protoc::works() {
         packages.extend(protoc::PACKAGES);
+    }
+    if profile.build_tools && !prometheus::is_there() {
+        packages.extend(prometheus::PACKAGES);
     }
     let mut steps = Vec::new();
     for kind in kinds {
