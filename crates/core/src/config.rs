@@ -35,6 +35,7 @@ pub struct LockConfig {
     keep_alive: bool,
     max_run_time: Option<Duration>,
     lock_wait: Duration,
+    expect_every: Option<Duration>,
     unreadable: Option<UnreadableDuration>,
 }
 
@@ -54,6 +55,7 @@ impl LockConfig {
             keep_alive: false,
             max_run_time: None,
             lock_wait: Duration::ZERO,
+            expect_every: None,
             unreadable: None,
         }
     }
@@ -128,6 +130,27 @@ impl LockConfig {
         self
     }
 
+    /// Expects a successful run at least this often, for a task that a scheduler other than
+    /// `shedlock::scheduler` starts. The [journal](crate::Executor::journal) of the executor, if it
+    /// has one, then keeps a deadline for its job: this long after the start of the latest success
+    /// or, before that, after the first attempt, plus the longest run (`lock_at_most_for` or
+    /// `max_run_time`). Without a journal it has no effect.
+    ///
+    /// The job is registered when it first runs or is skipped in this process, so a task that no
+    /// scheduler has ever started has no deadline.
+    ///
+    /// ```
+    /// use shedlock::LockConfig;
+    /// // Another scheduler starts it every hour.
+    /// let config = LockConfig::new("report").lock_at_most_for("10m").expect_every("1h");
+    /// # config.validate()?;
+    /// # Ok::<(), shedlock::Error>(())
+    /// ```
+    pub fn expect_every(mut self, period: impl Into<LockDuration>) -> Self {
+        self.expect_every = period.into().or_note(&mut self.unreadable);
+        self
+    }
+
     /// Waits up to this long for a lock that another owner holds, retrying until then, instead of
     /// skipping at once. Zero, the default, does not wait.
     ///
@@ -193,6 +216,11 @@ impl LockConfig {
         self.max_run_time
     }
 
+    /// Returns the value set with [`expect_every`](Self::expect_every).
+    pub fn get_expect_every(&self) -> Option<Duration> {
+        self.expect_every
+    }
+
     /// Returns the value set with [`lock_wait`](Self::lock_wait), or zero.
     pub fn get_lock_wait(&self) -> Duration {
         self.lock_wait
@@ -256,6 +284,10 @@ impl LockConfig {
         check_durations(at_most, at_least)?;
         if self.max_run_time == Some(Duration::ZERO) {
             let zero = "max_run_time is zero: the task could never run";
+            return Err(Error::new(ErrorKind::InvalidInput, zero));
+        }
+        if self.expect_every == Some(Duration::ZERO) {
+            let zero = "expect_every is zero: no task can run that often; set its period";
             return Err(Error::new(ErrorKind::InvalidInput, zero));
         }
         self.completion.validate()?;

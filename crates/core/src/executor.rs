@@ -17,8 +17,9 @@ use crate::runtime::{
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
-    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, JournalWriter, Listener, LockConfig,
-    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused, Release,
+    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, JobRegistration, JournalWriter, Listener,
+    LockConfig, LockDefaults, LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused,
+    Release,
 };
 
 /// Runs tasks under locks of one provider.
@@ -125,6 +126,18 @@ impl Executor {
     /// time to run, so such a lock is refused.
     pub fn deadline_margin(mut self, margin: Duration) -> Self {
         self.change().deadline_margin = Some(margin);
+        self
+    }
+
+    /// Sets which share of its time limit a run may take before it counts as slow; 0.75 by default.
+    /// The end of a slow run logs a warning and emits [`Event::SlowRun`](crate::Event::SlowRun). With
+    /// 1 no run counts as slow.
+    ///
+    /// The limit is `lock_at_most_for` or, if that is less or the lease is kept alive,
+    /// [`max_run_time`](LockConfig::max_run_time). A run that is kept alive without it is never slow,
+    /// nor is one whose lease was extended.
+    pub fn slow_run(mut self, share: f64) -> Self {
+        self.change().slow_run = share;
         self
     }
 
@@ -423,7 +436,26 @@ impl Executor {
 
     pub(crate) async fn acquire(&self, config: &LockConfig) -> Result<Attempt<Arc<Held>>, Error> {
         let wait = config.get_lock_wait();
-        acquire(&self.0, wait, || self.request(config)).await
+        let request = || {
+            let request = self.request(config)?;
+            self.expect(config, &request);
+            Ok(request)
+        };
+        acquire(&self.0, wait, request).await
+    }
+
+    /// Registers the job of a foreign scheduler in the journal, unless it is registered.
+    fn expect(&self, config: &LockConfig, request: &AttemptRequest) {
+        let (Some(period), Some(journal)) = (config.get_expect_every(), self.get_journal()) else {
+            return;
+        };
+        journal.register_once(request.job(), || {
+            let at_most = request.lock_at_most_for();
+            let longest = at_most.max(config.get_max_run_time().unwrap_or_default());
+            JobRegistration::expected_every(request.job(), period)
+                .lock_at_most_for(at_most)
+                .allowance(longest)
+        });
     }
 
     fn request(&self, config: &LockConfig) -> Result<AttemptRequest, Error> {
@@ -481,6 +513,12 @@ pub(crate) fn look_after(
 ) -> Result<Option<KeepAlive>, Error> {
     if let Some(max_run_time) = config.get_max_run_time() {
         held.bound_run(max_run_time);
+    }
+    let lease = (!config.get_keep_alive()).then(|| held.lease().lock_at_most_for());
+    let limit = lease.into_iter().chain(config.get_max_run_time()).min();
+    let share = held.context().slow_run;
+    if let Some(limit) = limit.filter(|_| (0.0..1.0).contains(&share)) {
+        held.set_slow_after(limit.mul_f64(share), lease == Some(limit));
     }
     if config.get_keep_alive() {
         KeepAlive::start(held).map(Some)

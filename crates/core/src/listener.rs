@@ -98,6 +98,16 @@ pub enum Event<'a> {
         /// task: then [`Lost`](Self::Lost) follows.
         end: TaskEnd<'a>,
     },
+    /// A run took more of its time limit than it should have
+    /// ([`Executor::slow_run`](crate::Executor::slow_run)). It follows
+    /// [`TaskFinished`](Self::TaskFinished).
+    #[non_exhaustive]
+    SlowRun {
+        /// The lease.
+        lease: &'a Lease,
+        /// How long the task ran.
+        ran_for: Duration,
+    },
     /// A lease was extended.
     #[non_exhaustive]
     Extended {
@@ -141,6 +151,7 @@ impl Event<'_> {
             | Self::Extended { lease }
             | Self::TaskStarted { lease, .. }
             | Self::TaskFinished { lease, .. }
+            | Self::SlowRun { lease, .. }
             | Self::Lost { lease, .. }
             | Self::Unlocked { lease } => lease.name(),
             Self::SlotGivenUp { name, .. } | Self::StoreError { name, .. } => name,
@@ -158,6 +169,7 @@ impl Event<'_> {
             | Self::Extended { lease }
             | Self::TaskStarted { lease, .. }
             | Self::TaskFinished { lease, .. }
+            | Self::SlowRun { lease, .. }
             | Self::Lost { lease, .. }
             | Self::Unlocked { lease } => lease.job(),
             Self::SlotGivenUp { job, .. } | Self::StoreError { job, .. } => job,

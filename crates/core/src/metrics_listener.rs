@@ -17,6 +17,7 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.lock.not.acquired` | counter | skips, for whatever reason, and attempts that are followed by another (`lock_wait`) |
 /// | `shedlock.execution.duration` | histogram, seconds | run time of each task that ended, for whatever reason |
 /// | `shedlock.execution.ended` | counter | tasks that ended, by `outcome`: `succeeded`, `failed`, `lost`, `panicked` or `cancelled` |
+/// | `shedlock.execution.slow` | counter | runs that took more of their time limit than they should have ([`Executor::slow_run`](crate::Executor::slow_run)) |
 /// | `shedlock.execution.active` | gauge | tasks that are running |
 /// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |
 /// | `shedlock.slot.given.up` | counter | slots that must not be lost whose last attempt failed here, and skips because all attempts at the slot were made |
@@ -65,6 +66,10 @@ impl MetricsListener {
             (
                 "shedlock.execution.ended",
                 "Tasks under a lock that ended, by outcome",
+            ),
+            (
+                "shedlock.execution.slow",
+                "Runs that came close to their time limit",
             ),
             ("shedlock.store.errors", "Calls to the store that failed"),
             (
@@ -132,6 +137,7 @@ impl Listener for MetricsListener {
                 counter!("shedlock.execution.ended", "lock.name" => job.to_owned(), "outcome" => end)
                     .increment(1);
             }
+            Event::SlowRun { .. } => count("shedlock.execution.slow"),
             Event::Lost { .. } => count("shedlock.lock.lost"),
             Event::StoreError { .. } => count("shedlock.store.errors"),
             Event::Extended { .. } | Event::Unlocked { .. } => {}

@@ -2,11 +2,12 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::current::CurrentLock;
 use crate::runtime::{Context, Ended, Held, SlotWord};
 use crate::task_end::panic_text;
-use crate::{Event, Moment, TaskEnd};
+use crate::{Event, Lease, Moment, TaskEnd, text};
 
 /// Notifies the listeners of the start and the end of a task. If it is dropped before
 /// [`ended`](Self::ended), the task was cancelled.
@@ -14,7 +15,7 @@ pub(crate) struct Running {
     context: Arc<Context>,
     held: Arc<Held>,
     is_reentrant: bool,
-    /// `None` without a listener, and once the end was reported.
+    /// `None` once the end was reported.
     started: Option<Moment>,
 }
 
@@ -42,8 +43,8 @@ impl Running {
                 lease: &lease,
                 is_reentrant,
             });
-            running.started = Some(running.context.clock.now());
         }
+        running.started = Some(running.context.clock.now());
         running
     }
 
@@ -92,12 +93,33 @@ impl Running {
             return;
         };
         let lease = self.held.lease();
+        let ran_for = self.context.clock.now().saturating_since(started);
         self.context.emit(|| Event::TaskFinished {
             lease: &lease,
             is_reentrant: self.is_reentrant,
-            ran_for: self.context.clock.now().saturating_since(started),
+            ran_for,
             end,
         });
+        // A lost run is reported anyway.
+        if self.is_reentrant || matches!(end, TaskEnd::Lost { .. }) {
+            return;
+        }
+        let limit = self.held.slow_after();
+        if let Some(limit) = limit.filter(|limit| ran_for >= *limit) {
+            self.warn_of_slow_run(&lease, ran_for, limit);
+        }
+    }
+
+    fn warn_of_slow_run(&self, lease: &Lease, ran_for: Duration, limit: Duration) {
+        tracing::warn!(
+            target: "shedlock_core::slow_run",
+            lock = lease.name().as_str(),
+            ran_for = text::duration(ran_for),
+            slow_from = text::duration(limit),
+            "the run was slow: it came close to its time limit, at which it is stopped; raise \
+             lock_at_most_for (or max_run_time), or turn keep-alive on"
+        );
+        self.context.emit(|| Event::SlowRun { lease, ran_for });
     }
 }
 

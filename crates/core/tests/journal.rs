@@ -398,3 +398,49 @@ async fn only_a_success_moves_the_deadline() {
     assert_eq!(job().await.deadline, Some(minute(23, 20)));
     assert_eq!(job().await.schedule.as_deref(), Some("0 * * * * *"));
 }
+
+#[tokio::test]
+async fn a_job_of_another_scheduler_has_a_deadline_from_its_first_run_on() {
+    let clock = Arc::new(ManualClock::starting_at(minute(10, 0)));
+    let journal = Arc::new(MemoryJournal::with_clock(clock.clone()));
+    let provider = Arc::new(MemoryProvider::with_clock(clock.clone()));
+    let settings = JournalSettings::new().clock(clock.clone());
+    let writer = JournalWriter::with_settings(journal.clone(), settings);
+    let executor = Executor::new(provider).clock(clock.clone());
+    let executor = executor.journal(&writer);
+    let job = async || {
+        writer.flush(FLUSH).await;
+        journal.job("expire-{tenant}").await.unwrap().unwrap()
+    };
+    let config = |name: &str| {
+        let config = LockConfig::new(name).job("expire-{tenant}");
+        config.lock_at_most_for("2m").expect_every("1h")
+    };
+
+    // The first run fails.
+    let failing = async { Err::<(), _>("no mail") };
+    let failed = executor.try_execute(&config("expire-a"), failing).await;
+    assert!(failed.unwrap().is_executed());
+    let registered = job().await;
+    assert_eq!(registered.schedule.as_deref(), Some("expected every 1h"));
+    assert_eq!(registered.lock_at_most_for, Some(secs(120)));
+    assert_eq!(registered.deadline, Some(minute(72, 0)));
+    clock.advance(secs(3_600));
+    let run = executor.execute(&config("expire-b"), async {}).await;
+    assert!(run.unwrap().is_executed());
+    assert_eq!(job().await.deadline, Some(minute(132, 0)));
+
+    let zero = config("expire-a").expect_every("0s");
+    let refused = executor.execute(&zero, async {}).await.unwrap_err();
+    assert_eq!(refused.kind(), shedlock_core::ErrorKind::InvalidInput);
+
+    // A job with a schedule keeps it.
+    writer.register(minutely("every 1m"));
+    let scheduled = LockConfig::new("a").lock_at_most_for("2m");
+    let scheduled = scheduled.expect_every("1h");
+    let run = executor.execute(&scheduled, async {}).await;
+    assert!(run.unwrap().is_executed());
+    writer.flush(FLUSH).await;
+    let kept = journal.job("a").await.unwrap().unwrap();
+    assert_eq!(kept.schedule.as_deref(), Some("every 1m"));
+}

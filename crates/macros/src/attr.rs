@@ -13,7 +13,7 @@ use crate::duration;
 use crate::name::Name;
 
 const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `keep_alive`, \
-                    `max_run_time`, `lock_wait`, `provider` and `crate`";
+                    `max_run_time`, `lock_wait`, `expect_every`, `provider` and `crate`";
 /// Keys that need no value. The second one belongs to the other attribute, and gets an error that
 /// says so.
 const FLAGS: &[&str] = &["keep_alive", "must_not_be_lost"];
@@ -29,6 +29,7 @@ pub(crate) struct Arguments {
     pub(crate) lock_at_least_for: Option<Period>,
     pub(crate) keep_alive: Option<Expr>,
     pub(crate) max_run_time: Option<Period>,
+    pub(crate) expect_every: Option<Period>,
     pub(crate) lock_wait: Option<Period>,
     pub(crate) provider: Option<Expr>,
     pub(crate) facade: Option<Path>,
@@ -118,6 +119,7 @@ impl Arguments {
             &self.lock_at_least_for,
             &self.max_run_time,
             &self.lock_wait,
+            &self.expect_every,
         ];
         let periods = periods.into_iter().filter_map(|period| match period {
             Some(Period::Computed(period)) => Some(&**period),
@@ -145,6 +147,7 @@ impl Arguments {
             "keep_alive" => self.keep_alive = Some(value),
             "max_run_time" => self.max_run_time = errors.keep(period(value)),
             "lock_wait" => self.lock_wait = errors.keep(period(value)),
+            "expect_every" => self.expect_every = errors.keep(period(value)),
             "provider" => self.provider = Some(value),
             "must_not_be_lost" | "max_attempts" | "backoff" | "max_backoff" => errors.add(
                 key.span(),
@@ -159,6 +162,10 @@ impl Arguments {
         if let Some(Period::Known(Duration::ZERO, span)) = self.max_run_time {
             errors.add(span, "max_run_time is zero: the task could never run");
             self.max_run_time = None;
+        }
+        if let Some(Period::Known(Duration::ZERO, span)) = self.expect_every {
+            errors.add(span, "expect_every is zero: no task can run that often");
+            self.expect_every = None;
         }
         let Some(Period::Known(at_most, at_most_span)) = self.lock_at_most_for else {
             return;

@@ -102,6 +102,7 @@ pub(crate) fn lock_config(arguments: &Arguments, private: &TokenStream) -> Token
         ("lock_at_least_for", &arguments.lock_at_least_for),
         ("max_run_time", &arguments.max_run_time),
         ("lock_wait", &arguments.lock_wait),
+        ("expect_every", &arguments.expect_every),
     ];
     let durations = durations.iter().filter_map(|(setter, value)| {
         let value = value.as_ref()?.to_tokens(private);

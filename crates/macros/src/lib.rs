@@ -44,6 +44,7 @@ mod taken;
 /// | `keep_alive` | the lease is extended while the function runs, each time a third of it has passed; `lock_at_most_for` then only determines how long the lock outlives a process that dies. Alone, or with a `bool` |
 /// | `max_run_time` | the function is stopped after this run time. It limits a function that hangs under `keep_alive` |
 /// | `lock_wait` | how long to wait for a lock that another owner holds, instead of skipping at once |
+/// | `expect_every` | for a function that another scheduler calls: how often it must succeed. The journal of the executor, if it has one, then keeps a deadline for it, from its first call on |
 /// | `provider` | where the lock is: an `Arc` of a provider, or an `Executor` with its own defaults and listener, or a reference to one of them. Without it, the one of [`with_provider`] or `with_executor`, otherwise the one of [`set_global_provider`] or `set_global_executor` |
 /// | `crate` | the path of the crate `shedlock`, if it has another name |
 ///

@@ -272,8 +272,10 @@
 //!
 //! # Logs and metrics
 //!
-//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot. Problems are
-//! logged as events. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
+//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot, and with OpenTelemetry's
+//! attributes that are nearest to jobs: `job.system`, `faas.trigger`, `faas.time` and `faas.cron`. Problems are
+//! logged as events. [`JobMetrics`] reads the state of all jobs from the journal, for alerts about jobs that did not
+//! run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
 //! leases, store errors and durations under ShedLock's meter names, through the crate `metrics`.
 //! `scheduler::MetricsObserver` records how ticks end and how late they start. The example
 //! `examples/prometheus` serves both to Prometheus. For anything else, implement a [`Listener`].

@@ -31,13 +31,15 @@ pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool) {
         (false, _) => Targets::new().with_default(LevelFilter::TRACE),
     };
     // What this program prints itself: why a lock is waited for or skipped, that its lease cannot be
-    // extended or is lost, that it cannot be released, and that an attempt at a slot has failed.
+    // extended or is lost, that it cannot be released, and that an attempt at a slot has failed. And what
+    // is for the authors of programs: that a run was slow.
     const WAIT: &str = "shedlock_core::runtime::wait";
     const LOST: &str = "shedlock_core::runtime::lost";
     const RELEASE: &str = "shedlock_core::runtime::release";
     const KEEP_ALIVE: &str = "shedlock_core::runtime::keep_alive";
     const ATTEMPTS: &str = "shedlock_core::runtime::attempts";
-    const OURS: [&str; 5] = [WAIT, LOST, RELEASE, KEEP_ALIVE, ATTEMPTS];
+    const SLOW: &str = "shedlock_core::slow_run";
+    const OURS: [&str; 6] = [WAIT, LOST, RELEASE, KEEP_ALIVE, ATTEMPTS, SLOW];
     let levels = match verbosity {
         0 => levels.with_targets(OURS.map(|it| (it, LevelFilter::OFF))),
         1 => levels.with_target(WAIT, LevelFilter::OFF),

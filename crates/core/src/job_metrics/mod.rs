@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::journal::expected_period;
 use crate::{
     Clock, Error, ErrorKind, Executor, JobRecord, JobsRequest, Journal, JournalWriter, ListRequest,
     LockProvider, LockRecord, SystemClock, within,
@@ -169,6 +170,13 @@ impl JobMetrics {
         Ok(found)
     }
 
+    fn next_slot(&self, job: &JobRecord, after: SystemTime) -> Option<SystemTime> {
+        match expected_period(job) {
+            Some(period) => after.checked_add(period),
+            None => (self.next.as_ref()?)(job, after),
+        }
+    }
+
     async fn taken_locks(&self) -> Result<Vec<LockRecord>, Error> {
         let mut locks = Vec::new();
         let mut request = ListRequest::new().held_only().with_limit(PAGE);
@@ -208,15 +216,11 @@ impl JobMetrics {
         let mut found = Vec::with_capacity(jobs.len());
         for mut job in jobs {
             let until = pauses.end(&job.job, journal).await?;
-            if let Some(next) = &self.next {
-                let end = match until {
-                    None if job.is_overdue(now) => {
-                        paused::last_end(&*self.provider, &job.job).await?
-                    }
-                    until => until,
-                };
-                paused::postpone(&mut job, end, &**next);
-            }
+            let end = match until {
+                None if job.is_overdue(now) => paused::last_end(&*self.provider, &job.job).await?,
+                until => until,
+            };
+            paused::postpone(&mut job, end, |job, after| self.next_slot(job, after));
             found.push((job, until.is_some()));
         }
         Ok(Some(found))

@@ -67,7 +67,7 @@ pub(super) async fn last_end(
 pub(super) fn postpone(
     job: &mut JobRecord,
     end: Option<SystemTime>,
-    next: &dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
+    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
 ) {
     let (Some(end), Some(slot), Some(deadline)) = (end, job.next_slot, job.deadline) else {
         return;

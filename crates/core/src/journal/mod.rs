@@ -21,6 +21,7 @@ pub use job::JobRecord;
 pub use memory::MemoryJournal;
 pub use query::{AuditRequest, JobsRequest, RunsRequest};
 pub use registration::JobRegistration;
+pub(crate) use registration::expected_period;
 pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
 pub use settings::{ErrorText, JournalSettings, Retention};
 pub use writer::JournalWriter;

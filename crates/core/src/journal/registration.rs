@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::{JobChange, JobRecord};
-use crate::Slot;
+use crate::{Slot, parse_duration, text};
 
 /// Returns the first slot after an instant; none if the schedule has ended.
 type NextSlot = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
+
+/// The schedule of a job that a foreign scheduler starts.
+const EXPECTED: &str = "expected every ";
 
 /// A job with a schedule, for a journal: when it must have succeeded next.
 ///
@@ -53,6 +56,13 @@ impl JobRegistration {
             done: None,
             next: Arc::new(next),
         }
+    }
+
+    /// Registers a job that a foreign scheduler starts: it must succeed again within this period
+    /// after the start of its latest success.
+    pub fn expected_every(job: impl Into<String>, period: Duration) -> Self {
+        let schedule = format!("{EXPECTED}{}", text::duration(period));
+        Self::new(job, schedule, move |after| after.checked_add(period))
     }
 
     /// Sets the time zone of the schedule, for display.
@@ -104,6 +114,13 @@ impl JobRegistration {
             ..JobChange::new(&self.job)
         }
     }
+}
+
+/// Returns the period of a job that was registered with
+/// [`expected_every`](JobRegistration::expected_every).
+pub(crate) fn expected_period(job: &JobRecord) -> Option<Duration> {
+    let schedule = job.schedule.as_deref()?;
+    parse_duration(schedule.strip_prefix(EXPECTED)?).ok()
 }
 
 impl fmt::Debug for JobRegistration {

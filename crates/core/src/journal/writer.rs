@@ -121,6 +121,13 @@ impl JournalWriter {
         self.0.wake(state);
     }
 
+    /// Registers a job unless this writer has registered it before.
+    pub(crate) fn register_once(&self, job: &str, registration: impl FnOnce() -> JobRegistration) {
+        if !self.0.state().jobs.contains_key(job) {
+            self.register(registration());
+        }
+    }
+
     /// Records what an operator did.
     pub fn audit(&self, record: AuditRecord) {
         self.0.push(JournalEntry::Audit(record));

@@ -21,6 +21,7 @@ pub(crate) struct Context {
     pub(crate) defaults: LockDefaults,
     pub(crate) lost_policy: LostPolicy,
     pub(crate) deadline_margin: Option<Duration>,
+    pub(crate) slow_run: f64,
     pub(crate) store_timeout: Duration,
     pub(crate) withdrawals: Arc<Withdrawals>,
 }
@@ -35,6 +36,7 @@ impl Context {
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
             deadline_margin: None,
+            slow_run: 0.75,
             store_timeout: AttemptRequest::DEFAULT_TIMEOUT,
             withdrawals: Arc::new(Withdrawals::new()),
         }

@@ -35,6 +35,9 @@ pub(crate) struct Held {
     started: AtomicBool,
     /// What the task itself has reported about its slot: a [`SlotWord`].
     slot_word: AtomicU8,
+    /// The run time from which on a run counts as slow, and whether the lease sets it.
+    slow_after: OnceLock<(Duration, bool)>,
+    was_extended: AtomicBool,
     /// Why the task failed, if it said so.
     failure: OnceLock<Box<str>>,
     /// Allows one request about this lease at a time, so that an extension never crosses the
@@ -81,6 +84,8 @@ impl Held {
             completion,
             started: AtomicBool::new(false),
             slot_word: AtomicU8::new(SlotWord::Nothing as u8),
+            slow_after: OnceLock::new(),
+            was_extended: AtomicBool::new(false),
             failure: OnceLock::new(),
             asking: tokio::sync::Mutex::new(()),
         }
@@ -245,7 +250,9 @@ impl Held {
         self.state.of_lease(Lease::locked_until)
     }
 
-    /// Returns the span that a task runs in.
+    /// Returns the span that a task runs in. It also has the attributes of OpenTelemetry that are
+    /// nearest to scheduled jobs. The scheduler adds the cron expression, and the trigger of jobs
+    /// without slots.
     pub(crate) fn span(&self) -> tracing::Span {
         tracing::info_span!(
             "shedlock",
@@ -253,7 +260,23 @@ impl Held {
             owner = self.owner.as_str(),
             token = self.fencing_token,
             slot = self.slot.map(tracing::field::display),
+            job.system = "shedlock",
+            faas.trigger = self.slot.map(|_| "timer"),
+            faas.time = self.slot.map(tracing::field::display),
+            faas.cron = tracing::field::Empty,
         )
+    }
+
+    /// Sets the run time from which on a run counts as slow. If it is a share of the lease, it ends
+    /// with the first extension.
+    pub(crate) fn set_slow_after(&self, limit: Duration, is_of_lease: bool) {
+        let _ = self.slow_after.set((limit, is_of_lease));
+    }
+
+    pub(crate) fn slow_after(&self) -> Option<Duration> {
+        let (limit, is_of_lease) = *self.slow_after.get()?;
+        let was_extended = self.was_extended.load(Ordering::Acquire);
+        (!is_of_lease || !was_extended).then_some(limit)
     }
 
     /// Limits the run time, counted from now.
@@ -375,6 +398,7 @@ impl Held {
         match bounded(&*self.context.clock, limit, call).await {
             Ok(Extension::Extended(lease)) => {
                 self.state.extend(lease, deadline);
+                self.was_extended.store(true, Ordering::Release);
                 self.emit(|lease| Event::Extended { lease });
                 Ok(())
             }

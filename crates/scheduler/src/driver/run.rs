@@ -370,6 +370,7 @@ fn blocking_body(
 }
 
 fn job_run(job: &Job, due: &Due, started_at: SystemTime) -> JobRun {
+    describe(job, due);
     let lock = current_lock();
     JobRun {
         job: job.name().to_owned(),
@@ -379,6 +380,18 @@ fn job_run(job: &Job, due: &Due, started_at: SystemTime) -> JobRun {
         trigger: due.trigger,
         fencing_token: lock.as_ref().and_then(CurrentLock::fencing_token),
         slot_attempt: lock.as_ref().and_then(CurrentLock::slot_attempt),
+    }
+}
+
+/// Adds what the scheduler knows to the span of the run, under OpenTelemetry's names.
+fn describe(job: &Job, due: &Due) {
+    if due.is_asked_for() {
+        return;
+    }
+    let span = tracing::Span::current();
+    span.record("faas.trigger", "timer");
+    if let Some(expression) = job.schedule.cron_expression() {
+        span.record("faas.cron", expression);
     }
 }
 

@@ -37,6 +37,16 @@ impl Schedule {
     }
 }
 
+impl Schedule {
+    /// Returns the cron expression, if it is one.
+    pub(crate) fn cron_expression(&self) -> Option<&str> {
+        match &self.0 {
+            Kind::Cron(cron) => Some(cron.expression()),
+            Kind::Grid(_) | Kind::FixedDelay(_) => None,
+        }
+    }
+}
+
 /// Returns the first slot of a job after an instant, by the schedule that its journal keeps. Returns
 /// `None` if there is none, or if the schedule was not registered by this scheduler or the command.
 /// For [`JobMetrics::schedules`](shedlock_core::JobMetrics::schedules).

@@ -66,6 +66,9 @@ async fn perhaps_kept_alive(long: bool) {}
 #[scheduler_lock(name = "a", lock_at_most_for = "1m", lock_wait = "30s")]
 async fn waits() {}
 
+#[scheduler_lock(name = "a", lock_at_most_for = "1m", expect_every = "1h")]
+async fn is_expected() {}
+
 #[scheduler_lock(name = "a", lock_at_most_for = "1m", lock_wait = AT_MOST / 10)]
 fn waits_blocking() {}
 
