@@ -1,14 +1,18 @@
-//! `shedlock metrics`: the state of all jobs, for Prometheus.
+//! The state of all jobs, for Prometheus: `shedlock metrics`, and `run --metrics-listen`.
 
 use std::fs;
+use std::future::IntoFuture as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use shedlock::{Error, ErrorKind, JobMetrics, JobMetricsText, LockProvider, scheduler};
+use shedlock::http::Endpoints;
+use shedlock::{Error, ErrorKind, Executor, JobMetrics, JobMetricsText, LockProvider, scheduler};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
 
-use crate::args::MetricsArgs;
+use crate::args::{MetricsArgs, RunArgs};
 use crate::exit::{Failure, INTERNAL, STORE};
 use crate::store::Store;
 use crate::terminal::Terminal;
@@ -45,8 +49,44 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
 }
 
 /// What reads the metrics of this store.
-pub(crate) fn of(provider: &Arc<dyn LockProvider>) -> JobMetrics {
+fn of(provider: &Arc<dyn LockProvider>) -> JobMetrics {
     JobMetrics::new(provider.clone()).schedules(scheduler::next_slot)
+}
+
+/// Serves `/metrics` and `/healthz` until it is dropped.
+pub(crate) struct Serving(Option<AbortHandle>);
+
+impl Serving {
+    /// Listens at the address of `--metrics-listen`, if it is set. If that is not possible, the
+    /// command runs without: its metrics must not keep a job from running.
+    pub(crate) async fn start(args: &RunArgs, executor: &Executor, terminal: Terminal) -> Self {
+        let Some(address) = args.metrics_listen else {
+            return Self(None);
+        };
+        match TcpListener::bind(address).await {
+            Ok(listener) => {
+                let router = Endpoints::of(executor).router();
+                let serve = axum::serve(listener, router).into_future();
+                Self(Some(tokio::spawn(serve).abort_handle()))
+            }
+            Err(error) => {
+                terminal.error(&format!(
+                    "{}: no metrics are served: cannot listen at {address}: {error}; choose another \
+                     address with --metrics-listen",
+                    args.name
+                ));
+                Self(None)
+            }
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(serving) = &self.0 {
+            serving.abort();
+        }
+    }
 }
 
 fn why_no_jobs(store: &Store, option: &str) -> String {

@@ -1,6 +1,7 @@
 //! The command line of `run`.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -203,6 +204,13 @@ pub(crate) struct RunArgs {
     /// At most ten minutes, or this value if that is longer. The lock stays taken during the pause.
     #[arg(long, value_name = "DURATION", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) retry_backoff: Option<Duration>,
+    /// While the command runs, serve metrics for Prometheus at this address, like 127.0.0.1:9464
+    ///
+    /// For a command that runs for long. GET /metrics returns what `shedlock metrics` prints, and GET
+    /// /healthz returns 200. If the address is in use, a line on stderr says so, and the command runs
+    /// without. Everyone who can reach the address can read the names of jobs.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// The exit code when the command is skipped, for callers that must distinguish it [default: 0]
     #[arg(
         long,

@@ -17,6 +17,7 @@ use super::{LOSS, cause, code_of, explain, program, slot};
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::journal;
+use crate::metrics::Serving;
 use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, StopReason};
@@ -123,6 +124,7 @@ impl<'a> Runner<'a> {
             let lease = held.lease();
             (lease.lock_at_least_for(), lease.lock_at_most_for())
         };
+        let _serving = Serving::start(self.args, &executor, self.terminal).await;
         let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
         let ended = job.run(&held, &**executor.provider()).await;
         let asked = job.asked_to_end();

@@ -10,6 +10,7 @@ const OF_ONE_CALL: &[&str] = &[
     "schedule",
     "every",
     "must-not-be-lost",
+    "metrics-listen",
     "force",
     "owner",
     "to",

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use super::common::{Done, Sandbox, calendar, done};
+use super::common::{Done, Sandbox, calendar, done, end, eventually};
 
 fn metrics(sandbox: &Sandbox, arguments: &[&str]) -> Done {
     let arguments = [&["metrics"], arguments].concat();
@@ -114,4 +116,51 @@ fn a_store_that_is_down_replaces_the_old_values() {
     );
     let usage = metrics(&sandbox, &["--store", "nosuch://x"]);
     assert_eq!((usage.code, usage.stdout.as_str()), (2, ""));
+}
+
+/// The answer to a request, or nothing if no one listens.
+fn get(port: u16, path: &str) -> String {
+    let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+        return String::new();
+    };
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    let mut answer = String::new();
+    let asked = stream.write_all(request.as_bytes());
+    let _ = asked.and_then(|()| stream.read_to_string(&mut answer));
+    answer
+}
+
+#[test]
+fn a_run_serves_metrics_while_its_command_runs() {
+    let sandbox = Sandbox::migrated();
+    done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    // A port that is taken: the command runs without metrics.
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let options = ["--every", "1h", "--metrics-listen", &address];
+    let ran = done(&mut sandbox.run_with("long", "1m", &options, "echo ran"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "ran\n"));
+    let said = format!("shedlock: long: no metrics are served: cannot listen at {address}: ");
+    assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
+
+    drop(taken);
+    let options = ["--metrics-listen", &address];
+    let script = "echo x > up; until [ -e stop ]; do sleep 0.1; done";
+    let running = sandbox.run_with("other", "1m", &options, script).spawn();
+    sandbox.await_lines("up", 1);
+    let started = "shedlock_job_last_start_timestamp_seconds{job_name=\"other\"}";
+    eventually("metrics", || get(port, "/metrics").contains(started));
+    let text = get(port, "/metrics");
+    assert!(
+        text.contains("shedlock_locks{state=\"held\"} 1\n"),
+        "{text}"
+    );
+    let deadline = "shedlock_job_deadline_timestamp_seconds{job_name=\"long\"}";
+    assert!(text.contains(deadline), "{text}");
+    assert!(get(port, "/healthz").ends_with("\r\n\r\nok\n"));
+    fs::write(sandbox.path("stop"), "").unwrap();
+    let ended = end(running.unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert_eq!(get(port, "/metrics"), "");
 }
