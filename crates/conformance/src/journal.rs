@@ -66,6 +66,53 @@ pub async fn contended(journals: &[Arc<dyn Journal>]) {
     assert_eq!(job.schedule.as_deref(), Some("every 1s"));
 }
 
+/// Checks that a journal does not grow without bounds: many runs leave at most those that are kept, in all that can be
+/// read. It has 3,000 runs, and 100,000 in a full run (`SHEDLOCK_TEST_FULL`).
+///
+/// # Panics
+/// If more is left, or something that should have been kept is missing.
+pub async fn retained(journal: Arc<dyn Journal>) {
+    const KEPT: usize = 50;
+    const BATCH: usize = 64;
+    let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
+    let count: u64 = if is_full { 100_000 } else { 3_000 };
+    let journal = &*journal;
+    let _ = journal.migrate().await.expect("this user may create it");
+    let mut retention = Retention::default();
+    retention.runs_per_job = KEPT;
+    retention.max_age = SECOND * 1_000_000_000;
+    let name = |number: u64| format!("kit-{}", number % 3);
+    let runs: Vec<_> = (0..count)
+        .map(|number| {
+            let owner = format!("host/3/{number:016x}");
+            let run = RunRecord::new("kit-{n}", name(number), owner, at(number));
+            // Some never end.
+            match number % 10 {
+                0 => run,
+                _ => ended(&run, 1, RunOutcome::Succeeded, None),
+            }
+        })
+        .collect();
+    for batch in runs.chunks(BATCH) {
+        record(journal, &batch.iter().map(entry).collect::<Vec<_>>()).await;
+        let pruned = journal.prune("kit-{n}", &retention).await;
+        pruned.expect("the journal is there");
+    }
+    let latest: Vec<_> = runs.iter().rev().take(KEPT).cloned().collect();
+    let all = |request: RunsRequest| request.with_limit(10_000);
+    let of_job = RunsRequest::new().with_job("kit-{n}");
+    assert_eq!(list(journal, &all(of_job)).await, latest);
+    assert_eq!(list(journal, &all(RunsRequest::new())).await, latest);
+    let open = list(journal, &all(RunsRequest::new().open_only())).await;
+    assert_eq!(open.len(), KEPT / 10);
+    for number in 0..3 {
+        let of_name = RunsRequest::new().with_name(name(number));
+        let expected = latest.iter().filter(|run| run.name == name(number));
+        let found = list(journal, &all(of_name)).await;
+        assert_eq!(found, expected.cloned().collect::<Vec<_>>());
+    }
+}
+
 async fn record(journal: &dyn Journal, entries: &[JournalEntry]) {
     journal.record(entries).await.expect("the journal is there");
 }

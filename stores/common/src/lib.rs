@@ -6,6 +6,7 @@ mod connection;
 mod construct;
 mod diagnose;
 mod errors;
+mod journal;
 mod limits;
 mod list;
 mod operator;

@@ -15,6 +15,7 @@ use shedlock_core::{
 };
 
 use crate::diagnose;
+use crate::journal::OfProvider;
 use crate::operator;
 use crate::store::{End, Ended, Store};
 
@@ -216,7 +217,8 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     }
 
     fn journal(&self) -> Option<Arc<dyn Journal>> {
-        Arc::clone(&self.store).journal()
+        let (journal, provider) = (Arc::clone(&self.store).journal()?, self.clone());
+        Some(Arc::new(OfProvider { provider, journal }))
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {

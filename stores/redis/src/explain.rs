@@ -75,7 +75,7 @@ const PASSING: &[(&str, &str)] = &[
 
 const LOGIN: &str = "login refused; check user, password and database";
 
-const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
+pub(crate) const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
     get, set, del, append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
     \"shedlock-rs:*\"; with sentinels also role, in a cluster also cluster|slots";
 

@@ -11,6 +11,7 @@ use shedlock_core::{AttemptRequest, ErrorKind, LockName, LockState, Owner};
 use shedlock_store::check_name_length;
 
 use crate::codec::{self, Found};
+use crate::journal::rows;
 use crate::key::{Keys, LONGEST_NAME};
 use crate::store::taken;
 
@@ -69,5 +70,24 @@ pub fn key(data: &[u8]) {
     promises::keys(data, Keys::new, of, Keys::name_of, fits);
 }
 
+/// The values of a journal.
+pub fn journal(data: &[u8]) {
+    let refused = |error| is_refusal(&error, &[ErrorKind::Conflict]);
+    if let Err(error) = rows::job("job", data) {
+        refused(error);
+    }
+    if let Err(error) = rows::audit("id", data) {
+        refused(error);
+    }
+    match rows::run("id", data) {
+        Ok(run) => {
+            let text = rows::run_text(&run);
+            let again = rows::run("id", text.as_bytes()).expect("it was written by us");
+            assert_eq!(rows::run_text(&again), text);
+        }
+        Err(error) => refused(error),
+    }
+}
+
 #[cfg(test)]
-shedlock_fuzz::tests!(url, value, answer, key);
+shedlock_fuzz::tests!(url, value, answer, key, journal);

@@ -35,6 +35,14 @@ impl Keys {
         Pair { lock, companion }
     }
 
+    /// The start of the keys of the journal, which are all in one hash slot of a cluster. No companion is named like
+    /// this, and no lock.
+    pub(crate) fn journal(&self) -> String {
+        let tag = self.start.strip_suffix(':').unwrap_or(&self.start);
+        let tag = tag.replace('%', "%25").replace('}', "%7D");
+        [COMPANION, "journal:{", &tag, "}"].concat()
+    }
+
     /// A `SCAN` pattern that matches all our keys, and some others.
     pub(crate) fn pattern(&self) -> String {
         let mut pattern = String::from("*");
@@ -137,6 +145,19 @@ mod tests {
             "shedlock-rs:{22608}job-lock:default:{}"
         );
         assert_eq!(pair("a{b").companion, "shedlock-rs:{job-lock:default:a{b}");
+    }
+
+    #[test]
+    fn the_journals_keys_are_in_one_slot_and_are_no_locks() {
+        let keys = Keys::new("job-lock", "default").unwrap();
+        assert_eq!(keys.journal(), "shedlock-rs:journal:{job-lock:default}");
+        let braces = Keys::new("}", "a}b%{").unwrap();
+        assert_eq!(braces.journal(), "shedlock-rs:journal:{%7D:a%7Db%25{}");
+        for keys in [keys, braces] {
+            let key = |suffix: &str| format!("{}:{suffix}", keys.journal());
+            assert_eq!(Slot::for_key(key("runs")), Slot::for_key(key("jobs")));
+            assert_eq!(keys.name_of(&key("runs")), None);
+        }
     }
 
     #[test]

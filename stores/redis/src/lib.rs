@@ -8,6 +8,7 @@ mod explain;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod journal;
 mod key;
 mod scripts;
 mod servers;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, ErrorKind, ServerErrorKind, cmd};
+use redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use shedlock_store::Result;
 
 use crate::codec::Found;
@@ -41,6 +41,12 @@ script!(REMOVE, true, "remove");
 script!(RESET, true, "reset");
 script!(UNDO, true, "common", "undo");
 
+script!(RECORD, true, "journal/common", "less", "journal/record");
+script!(JOBS, false, "journal/common", "journal/jobs");
+script!(PAGE, false, "journal/common", "journal/page");
+script!(PRUNE, true, "journal/common", "journal/prune");
+script!(FORGET, true, "journal/common", "journal/forget");
+
 impl Script {
     /// Runs the script on the keys of one lock, by its hash. If the server does not have the script, it is sent as a
     /// whole, once. Then waits for the required replicas, even if the script has changed nothing.
@@ -51,8 +57,9 @@ impl Script {
         arguments: &[impl AsRef<[u8]>],
         wanted: Option<Confirmation>,
     ) -> Result<(Found, Option<Shortfall>)> {
+        let keys = [&*pair.lock, &*pair.companion];
         let send = async |command, script| {
-            let call = call(command, script, pair, arguments);
+            let call = call(command, script, &keys, arguments);
             let Some(wanted) = wanted else {
                 return Ok((connections.send(&call, None).await?, None));
             };
@@ -67,11 +74,37 @@ impl Script {
         let (reply, shortfall) = answer.map_err(|failure| explain(failure, self.writes))?;
         Ok((Found::parse(reply)?, shortfall))
     }
+
+    /// Runs the script on these keys, which are in one hash slot.
+    pub(crate) async fn run_on(
+        &self,
+        connections: &Connections,
+        keys: &[String],
+        arguments: &[impl AsRef<[u8]>],
+    ) -> Result<Value> {
+        let send = async |command, script| {
+            let call = call(command, script, keys, arguments);
+            connections.send(&call, None).await
+        };
+        let answer = match send("EVALSHA", &self.hash).await {
+            Err(failure) if is_unknown_script(&failure) => send("EVAL", self.text).await,
+            answer => answer,
+        };
+        answer.map_err(|failure| explain(failure, self.writes))
+    }
 }
 
-fn call(command: &str, script: &str, pair: &Pair, arguments: &[impl AsRef<[u8]>]) -> Cmd {
+fn call(
+    command: &str,
+    script: &str,
+    keys: &[impl AsRef<str>],
+    arguments: &[impl AsRef<[u8]>],
+) -> Cmd {
     let mut call = cmd(command);
-    call.arg(script).arg(2).arg(&pair.lock).arg(&pair.companion);
+    call.arg(script).arg(keys.len());
+    for key in keys {
+        call.arg(key.as_ref());
+    }
     for argument in arguments {
         call.arg(argument.as_ref());
     }

@@ -1,6 +1,7 @@
 //! The calls of the store's contract, one script each.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,8 +9,8 @@ use futures_util::future::ready;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
-    ExtendRequest, Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName,
-    LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within, listed,
+    ExtendRequest, Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults,
+    LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within, listed,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Result, Seen, Store,
@@ -21,6 +22,7 @@ use crate::clocks::Clocks;
 use crate::codec::Found;
 use crate::confirm::{Confirmation, Shortfall};
 use crate::connections::Connections;
+use crate::journal::RedisJournal;
 use crate::key::{Keys, LONGEST_NAME};
 use crate::scripts::{self, Script};
 
@@ -30,7 +32,7 @@ const READ: usize = 100;
 #[derive(Debug)]
 pub struct RedisStore {
     pub(crate) connections: Connections,
-    keys: Keys,
+    pub(crate) keys: Keys,
     pub(crate) confirmation: Option<Confirmation>,
     server_skew: Duration,
     pub(crate) clocks: Clocks,
@@ -398,6 +400,10 @@ impl Store for RedisStore {
 
     async fn diagnose(&self) -> Result<Vec<Finding>> {
         self.diagnose_servers().await
+    }
+
+    fn journal(self: Arc<Self>) -> Option<Arc<dyn Journal>> {
+        Some(Arc::new(RedisJournal::new(self)))
     }
 
     async fn server_time(&self) -> Result<Option<SystemTime>> {

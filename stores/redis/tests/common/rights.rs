@@ -8,6 +8,10 @@ use super::connection;
 const RIGHTS: &str = "~job-lock:* ~shedlock-rs:* +evalsha +eval +time +get +set +del \
                       +append +pttl +pexpireat +scan +ping +info";
 
+/// What the journal needs in addition: the line from the crate's README.
+pub(crate) const JOURNAL: &str = "+hget +hset +hsetnx +hdel +zadd +zrem +zlexcount +zrangebylex \
+                                  +zrevrangebylex";
+
 /// Creates the user `locks` with the password `pw`.
 pub(crate) async fn allow(client: &Client, more: &str) {
     let mut admin = connection(client).await.unwrap();

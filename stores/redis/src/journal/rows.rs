@@ -1,0 +1,346 @@
+//! The values of the journal's hashes. Each is a line of words, with `-` for missing ones, and lines of texts.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use shedlock_core::{
+    Actor, AuditRecord, Error, JobChange, JobRecord, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+};
+use shedlock_store::{Result, conflict};
+
+use crate::codec::instant;
+use crate::key::LONGEST_NAME;
+
+/// The most bytes of a schedule, an owner, a line of an error or a text of an audit record.
+const LONGEST_TEXT: usize = 1_024;
+
+/// As much of a job's or lock's name as is kept.
+pub(super) fn fit(name: &str) -> &str {
+    cut(name, LONGEST_NAME)
+}
+
+fn cut(text: &str, longest: usize) -> &str {
+    &text[..text.floor_char_boundary(longest)]
+}
+
+/// A text as one line.
+pub(super) fn line(text: &str) -> Cow<'_, str> {
+    match text.contains(['\\', '\n']) {
+        true => Cow::Owned(text.replace('\\', "\\\\").replace('\n', "\\n")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// The text of a line.
+fn text(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut escaped = false;
+    for c in line.chars() {
+        match (escaped, c) {
+            (false, '\\') => escaped = true,
+            (true, 'n') => {
+                text.push('\n');
+                escaped = false;
+            }
+            (_, c) => {
+                text.push(c);
+                escaped = false;
+            }
+        }
+    }
+    text
+}
+
+fn line_of(text: Option<&str>) -> Cow<'_, str> {
+    line(cut(text.unwrap_or_default(), LONGEST_TEXT))
+}
+
+pub(super) fn micros(duration: Duration) -> String {
+    duration.as_micros().to_string()
+}
+
+/// An instant in microseconds since 1970. What was before that is 1970.
+pub(super) fn at(instant: SystemTime) -> String {
+    micros(instant.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn word<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// The words of a next slot and a deadline.
+fn next(next: Option<(Slot, SystemTime)>) -> [String; 2] {
+    [
+        word(next.map(|(slot, _)| slot.as_micros())),
+        word(next.map(|(_, deadline)| at(deadline))),
+    ]
+}
+
+/// The member of a sorted set for a run of this job or lock.
+pub(super) fn member(of: &str, id: &str) -> String {
+    format!("{}\n{id}", line(fit(of)))
+}
+
+/// The arguments of `record.job`, after its kind.
+pub(super) fn job_arguments(change: &JobChange) -> [String; 6] {
+    let [slot, deadline] = next(change.next);
+    [
+        fit(&change.job).to_owned(),
+        word(change.lock_at_most_for.map(micros)),
+        line_of(change.schedule.as_deref()).into_owned(),
+        line_of(change.zone.as_deref()).into_owned(),
+        slot,
+        deadline,
+    ]
+}
+
+/// The arguments of `record.run`, after its kind.
+pub(super) fn run_arguments(
+    run: &RunRecord,
+    next_slot: Option<(Slot, SystemTime)>,
+) -> [String; 12] {
+    let id = run.id.as_str();
+    let end = run.end.as_ref();
+    let error = end.and_then(|end| end.error.as_deref());
+    let first_line = error.and_then(|error| error.lines().next());
+    let [slot, deadline] = next(next_slot);
+    let of_name = if run.name == run.job {
+        String::new()
+    } else {
+        member(&run.name, id)
+    };
+    [
+        id.to_owned(),
+        run_text(run),
+        fit(&run.job).to_owned(),
+        member(&run.job, id),
+        of_name,
+        word(end.map(|end| end.outcome)),
+        at(run.started),
+        word(end.map(|end| at(run.started + end.ran_for))),
+        word(end.map(|end| micros(end.ran_for))),
+        line_of(first_line).into_owned(),
+        slot,
+        deadline,
+    ]
+}
+
+/// The value of a run: `{outcome} {started} {ran_for} {slot} {attempt} {token}`, the job, the lock's name unless it is
+/// the same, the owner, and the error.
+pub(crate) fn run_text(run: &RunRecord) -> String {
+    let end = run.end.as_ref();
+    let error = end.and_then(|end| end.error.as_deref()).unwrap_or_default();
+    let name = Some(&*run.name).filter(|name| *name != run.job);
+    format!(
+        "{} {} {} {} {} {}\n{}\n{}\n{}\n{}",
+        word(end.map(|end| end.outcome)),
+        at(run.started),
+        word(end.map(|end| micros(end.ran_for))),
+        word(run.slot.map(Slot::as_micros)),
+        word(run.attempt),
+        word(run.fencing_token),
+        line(fit(&run.job)),
+        line(fit(name.unwrap_or_default())),
+        line_of(Some(&run.owner)),
+        cut(error, RunEnd::LONGEST_ERROR),
+    )
+}
+
+/// The value of an audit record: `{at} {claimed|authenticated} {action}`, the user, the lock's name, the detail and the
+/// reason.
+pub(super) fn audit_text(record: &AuditRecord) -> String {
+    let vouched = match record.actor.is_authenticated() {
+        true => "authenticated",
+        false => "claimed",
+    };
+    let action = record.action.split_whitespace().next().unwrap_or("-");
+    format!(
+        "{} {vouched} {}\n{}\n{}\n{}\n{}",
+        at(record.at),
+        cut(action, LONGEST_TEXT),
+        line_of(Some(record.actor.user())),
+        line(fit(&record.name)),
+        line_of(Some(&record.detail)),
+        line_of(record.reason.as_deref()),
+    )
+}
+
+/// The lines of a value: its words, and its texts. Later versions may append words.
+struct Lines<'a> {
+    words: std::str::Split<'a, char>,
+    texts: std::str::SplitN<'a, char>,
+}
+
+impl<'a> Lines<'a> {
+    /// `texts` is their number; the last one may contain line feeds.
+    fn of(value: &'a [u8], texts: usize) -> Result<Self> {
+        let value = std::str::from_utf8(value).map_err(|error| foreign().with_source(error))?;
+        let (words, texts_) = value.split_once('\n').ok_or_else(foreign)?;
+        Ok(Self {
+            words: words.split(' '),
+            texts: texts_.splitn(texts, '\n'),
+        })
+    }
+
+    fn word(&mut self) -> Result<Option<&'a str>> {
+        let word = self.words.next().ok_or_else(foreign)?;
+        Ok(Some(word).filter(|word| *word != "-"))
+    }
+
+    fn number<T: FromStr>(&mut self) -> Result<Option<T>> {
+        let number = self.word()?.map(str::parse).transpose();
+        number.map_err(|_| foreign())
+    }
+
+    fn duration(&mut self) -> Result<Option<Duration>> {
+        Ok(self.number()?.map(Duration::from_micros))
+    }
+
+    fn instant(&mut self) -> Result<Option<SystemTime>> {
+        let micros: Option<u64> = self.number()?;
+        // More would be past the end of the platform's calendar.
+        if micros.is_some_and(|micros| i64::try_from(micros).is_err()) {
+            return Err(foreign());
+        }
+        Ok(micros.map(instant))
+    }
+
+    fn slot(&mut self) -> Result<Option<Slot>> {
+        let slot = self.number()?.map(Slot::from_micros).transpose();
+        slot.map_err(|error| foreign().with_source(error))
+    }
+
+    /// An outcome that only later releases have is none.
+    fn outcome(&mut self) -> Result<Option<RunOutcome>> {
+        Ok(self.word()?.and_then(RunOutcome::parse))
+    }
+
+    fn raw(&mut self) -> Result<&'a str> {
+        self.texts.next().ok_or_else(foreign)
+    }
+
+    fn text(&mut self) -> Result<String> {
+        self.raw().map(text)
+    }
+
+    fn some_text(&mut self) -> Result<Option<String>> {
+        Ok(Some(self.text()?).filter(|text| !text.is_empty()))
+    }
+}
+
+pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
+    let mut lines = Lines::of(value, 3)?;
+    let registered = lines.instant()?.ok_or_else(foreign)?;
+    let mut job = JobRecord::new(name, registered);
+    job.lock_at_most_for = lines.duration()?;
+    job.last_started = lines.instant()?;
+    job.last_succeeded = lines.instant()?;
+    job.last_failed = lines.instant()?;
+    job.last_outcome = lines.outcome()?;
+    job.last_duration = lines.duration()?;
+    job.next_slot = lines.slot()?;
+    job.deadline = lines.instant()?;
+    job.schedule = lines.some_text()?;
+    job.zone = lines.some_text()?;
+    job.last_error = lines.some_text()?;
+    Ok(job)
+}
+
+pub(crate) fn run(id: &str, value: &[u8]) -> Result<RunRecord> {
+    let mut lines = Lines::of(value, 4)?;
+    let outcome = lines.outcome()?;
+    let started = lines.instant()?.ok_or_else(foreign)?;
+    let ran_for = lines.duration()?.unwrap_or_default();
+    let (slot, attempt, token) = (lines.slot()?, lines.number()?, lines.number()?);
+    let job = lines.text()?;
+    let name = lines.some_text()?.unwrap_or_else(|| job.clone());
+    let mut run = RunRecord::new(job, name, lines.text()?, started);
+    (run.id, run.slot) = (RunId::from_text(id), slot);
+    (run.attempt, run.fencing_token) = (attempt, token);
+    let error = lines.raw()?;
+    let error = Some(error.to_owned()).filter(|error| !error.is_empty());
+    run.end = outcome.map(|outcome| RunEnd::new(ran_for, outcome, error));
+    Ok(run)
+}
+
+pub(crate) fn audit(id: &str, value: &[u8]) -> Result<AuditRecord> {
+    let mut lines = Lines::of(value, 4)?;
+    let at = lines.instant()?.ok_or_else(foreign)?;
+    let is_authenticated = lines.word()? == Some("authenticated");
+    let action = lines.word()?.unwrap_or_default();
+    let actor = Actor::from_stored(lines.text()?, is_authenticated);
+    let mut record = AuditRecord::new(at, 0, actor, action, lines.text()?);
+    record.id = RunId::from_text(id);
+    record.detail = lines.text()?;
+    record.reason = lines.some_text()?;
+    Ok(record)
+}
+
+pub(super) fn foreign() -> Error {
+    conflict(
+        "a key of the journal (it begins with \"shedlock-rs:journal:\") holds a value that shedlock \
+         never writes; check what wrote it",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_is_one_line_and_comes_back() {
+        for it in ["", "plain", "a\nb", r"a\nb", "\\\n\\", "ä\u{2028}"] {
+            assert!(!line(it).contains('\n'), "{it:?}");
+            assert_eq!(text(&line(it)), it);
+        }
+    }
+
+    /// The wire format: it must not change.
+    #[test]
+    fn values_are_as_documented() {
+        let started = UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_123);
+        let mut run = RunRecord::new("mail", "mail", "web-3/1/ab", started);
+        let open = "- 1700000000000123 - - - -\nmail\n\nweb-3/1/ab\n";
+        assert_eq!(run_text(&run), open);
+        run.name = "mail-1".to_owned();
+        run.slot = Slot::from_micros(1_700_000_000_000_000).ok();
+        (run.attempt, run.fencing_token) = (Some(2), Some(7));
+        let error = Some("no route\nat all".to_owned());
+        run.end = Some(RunEnd::new(
+            Duration::from_millis(5),
+            RunOutcome::Failed,
+            error,
+        ));
+        let ended = "failed 1700000000000123 5000 1700000000000000 2 7\nmail\nmail-1\nweb-3/1/ab\n\
+                     no route\nat all";
+        assert_eq!(run_text(&run), ended);
+        let more = ended.replace(" 7\n", " 7 and more\n");
+        for text in [ended, &more] {
+            let mut read = super::run("id", text.as_bytes()).unwrap();
+            assert_eq!(read.id.as_str(), "id");
+            read.id = run.id.clone();
+            assert_eq!(read, run);
+        }
+        let actor = Actor::Claimed("root".to_owned());
+        let mut record = AuditRecord::new(started, 1, actor, "pause", "mail");
+        record.detail = "until\nresumed".to_owned();
+        let text = "1700000000000123 claimed pause\nroot\nmail\nuntil\\nresumed\n";
+        assert_eq!(audit_text(&record), text);
+        assert_eq!(audit(record.id.as_str(), text.as_bytes()).unwrap(), record);
+        let text = "1 60000000 2 3 4 failed 5 6 7\n0 4 * * *\nUTC\nno route";
+        let job = job("mail", text.as_bytes()).unwrap();
+        let at = |micros| Some(instant(micros));
+        assert_eq!(job.registered, instant(1));
+        assert_eq!(job.lock_at_most_for, Some(Duration::from_secs(60)));
+        assert_eq!((job.last_started, job.last_succeeded), (at(2), at(3)));
+        assert_eq!(job.last_failed, at(4));
+        assert_eq!(job.last_outcome, Some(RunOutcome::Failed));
+        assert_eq!(job.last_duration, Some(Duration::from_micros(5)));
+        assert_eq!(job.next_slot, Slot::from_micros(6).ok());
+        assert_eq!(job.deadline, at(7));
+        assert_eq!(job.schedule.as_deref(), Some("0 4 * * *"));
+        assert_eq!(job.zone.as_deref(), Some("UTC"));
+        assert_eq!(job.last_error.as_deref(), Some("no route"));
+    }
+}
