@@ -204,6 +204,22 @@ async fn errors_are_recorded_without_passwords_and_cut() {
         let (error, expected) = (end.error.unwrap_or_default(), expected.unwrap_or_default());
         assert!(error.starts_with(expected), "{errors:?}: {error}");
         assert!(error.len() <= RunEnd::LONGEST_ERROR && !error.contains("geheim"));
+        // What the journal keeps for longer than the run.
+        let job = journal.job("a").await.unwrap().unwrap();
+        assert_eq!(job.last_error.is_some(), !error.is_empty(), "{errors:?}");
+        let (executor, text) = (executor.clone(), long.clone());
+        let panicking = async move {
+            let task = async { assert!(text.is_empty(), "{text}") };
+            executor.execute(&self::config(), task).await
+        };
+        let panicked = tokio::spawn(panicking).await;
+        assert!(panicked.is_err_and(|error| error.is_panic()));
+        writer.flush(FLUSH).await;
+        let end = runs(&*journal).await.remove(0).end.unwrap();
+        assert_eq!(end.outcome, RunOutcome::Panicked);
+        let kept = format!("{:?}", (&*journal, &job, end));
+        assert!(!kept.contains("geheim"), "{errors:?}: {kept}");
+        assert_eq!(kept.contains("ää"), errors == ErrorText::Full, "{errors:?}");
     }
 }
 

@@ -80,7 +80,7 @@ fn date(document: &Document, field: &str) -> Result<Option<SystemTime>> {
 }
 
 /// An integer; the shell may have written it as a double.
-fn number<N: TryFrom<i64>>(document: &Document, field: &str) -> Result<Option<N>> {
+pub(crate) fn number<N: TryFrom<i64>>(document: &Document, field: &str) -> Result<Option<N>> {
     let number = match document.get(field) {
         None | Some(Bson::Null) => return Ok(None),
         Some(Bson::Int64(number)) => Some(*number),

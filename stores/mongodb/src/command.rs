@@ -149,6 +149,6 @@ impl MongoStore {
     }
 }
 
-fn primary() -> SelectionCriteria {
+pub(crate) fn primary() -> SelectionCriteria {
     SelectionCriteria::ReadPreference(ReadPreference::Primary)
 }

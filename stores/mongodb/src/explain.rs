@@ -68,18 +68,18 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
     }
 }
 
+pub(crate) const PERMISSION: &str = "permission denied; the user needs find, insert and update on \
+    the collection (role readWrite); check user, password and authSource";
+
 /// The meaning of a server's error code.
-fn refused(code: i32) -> Option<Error> {
+pub(crate) fn refused(code: i32) -> Option<Error> {
     Some(match code {
         11_000 => conflict(
             "another document conflicts; the collection's collation treats both names as equal, or \
              the collection has another unique index; rename one of the locks, or use a collection \
              without them",
         ),
-        13 | 18 | 8_000 => configuration(
-            "permission denied; the user needs find, insert and update on the collection (role \
-             readWrite); check user, password and authSource",
-        ),
+        13 | 18 | 8_000 => configuration(PERMISSION),
         10_107 | 13_435 | 10_058 | 13_436 => unavailable(
             "the server is not the primary and refuses writes; nothing was written; retry after \
              the election, or list the whole replica set in the URL",

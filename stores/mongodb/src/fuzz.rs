@@ -11,6 +11,7 @@ use promises::is_refusal;
 use shedlock_core::{ErrorKind, LockName, LockState, Owner};
 
 use crate::codec::{Look, record};
+use crate::journal::rows;
 use crate::url::Address;
 
 /// URLs that can be parsed without a server: hosts of `mongodb+srv` would be looked up.
@@ -45,6 +46,28 @@ pub fn document(data: &[u8]) {
     }
 }
 
+/// A document of the journal: content that is never written there is a conflict.
+pub fn journal(data: &[u8]) {
+    let Some(document) = read(data) else {
+        return;
+    };
+    let refused = |error| is_refusal(&error, &[ErrorKind::Conflict]);
+    if let Err(error) = rows::job(&document) {
+        refused(error);
+    }
+    if let Err(error) = rows::audit(&document) {
+        refused(error);
+    }
+    match rows::run(&document) {
+        Ok(run) => {
+            let written = rows::run_document(&run);
+            let again = rows::run(&written).expect("it was written by us");
+            assert_eq!(rows::run_document(&again), written);
+        }
+        Err(error) => refused(error),
+    }
+}
+
 /// BSON, or one line per field: name, type and value.
 fn read(data: &[u8]) -> Option<Document> {
     if let Ok(document) = Document::from_reader(data) {
@@ -71,4 +94,4 @@ fn read(data: &[u8]) -> Option<Document> {
 }
 
 #[cfg(test)]
-shedlock_fuzz::tests!(url, document);
+shedlock_fuzz::tests!(url, document, journal);

@@ -7,6 +7,7 @@ mod explain;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
+mod journal;
 mod store;
 mod update;
 mod url;

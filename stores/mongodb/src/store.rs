@@ -12,8 +12,8 @@ use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Failover, Finding, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord, Schema, Slot,
-    StoreClock, SystemClock,
+    Failover, Finding, Journal, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord,
+    Schema, Slot, StoreClock, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
@@ -22,6 +22,7 @@ use shedlock_store::{
 
 use crate::MongoProvider;
 use crate::codec::{self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SLOT, UNTIL, instant};
+use crate::journal::MongoJournal;
 use crate::update::{Now, acquired, ended, extension, freed, set};
 
 pub(crate) const NAME: &str = "mongodb";
@@ -31,7 +32,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const COLLECTION: &str = "shedLock";
 
 /// The longest name in bytes. MongoDB's documents could have longer ones.
-const LONGEST_NAME: usize = 16 * 1_024;
+pub(crate) const LONGEST_NAME: usize = 16 * 1_024;
 
 /// The documents of one collection.
 #[derive(Debug)]
@@ -400,6 +401,10 @@ impl Store for MongoStore {
             ),
             self.privileges().await,
         ])
+    }
+
+    fn journal(self: Arc<Self>) -> Option<Arc<dyn Journal>> {
+        Some(Arc::new(MongoJournal::new(self)))
     }
 
     async fn server_time(&self) -> Result<Option<SystemTime>> {

@@ -245,7 +245,7 @@ impl Now {
         doc! { "$toLong": self.date() }
     }
 
-    fn micros(self) -> Document {
+    pub(crate) fn micros(self) -> Document {
         doc! { "$multiply": [self.millis(), 1_000_i64] }
     }
 
@@ -266,7 +266,7 @@ fn value(field: &str) -> Bson {
 }
 
 /// A text that is never treated as an expression, whatever its first character.
-fn literal(text: &str) -> Document {
+pub(crate) fn literal(text: &str) -> Document {
     doc! { "$literal": text }
 }
 

@@ -289,8 +289,9 @@ pub(crate) struct ResetArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_migrate())]
 pub(crate) struct MigrateArgs {
-    /// Also create the journal: tables of jobs, runs and operators' actions beside the lock table
+    /// Also create the journal: a record of jobs, runs and operators' actions beside the locks
     ///
+    /// PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey and MongoDB can keep one.
     /// `shedlock run` and the library then record their runs, and `shedlock jobs` and
     /// `shedlock history` show them. Locks work without it.
     #[arg(long)]

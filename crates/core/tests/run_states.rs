@@ -1,0 +1,95 @@
+//! What is known about a run whose end is not in the journal: its lock's record decides.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Bench, bench, config, secs};
+use shedlock_core::Journal as _;
+use shedlock_core::{
+    Attempt, AttemptRequest, Clock, JournalEntry, JournalWriter, Lease, LockName, LockProvider,
+    MemoryJournal, Owner, RunOutcome, RunRecord, RunState, RunsRequest, UnlockRequest,
+};
+
+const FLUSH: Duration = secs(5);
+
+/// A lease of 10 s whose run is recorded, as a process records it that is killed afterwards.
+async fn started(bench: &Bench, journal: &MemoryJournal) -> Lease {
+    let name = LockName::new("a").expect("it is a name");
+    let request = AttemptRequest::new(name, Owner::generate(), secs(10));
+    let attempt = bench
+        .faulty
+        .attempt(&request)
+        .await
+        .expect("memory replies");
+    let Attempt::Acquired(lease) = attempt else {
+        panic!("the lock should be free: {attempt:?}");
+    };
+    let run = RunRecord::started(&lease, bench.clock.system_time());
+    let entries = [JournalEntry::run(run, None)];
+    journal.record(&entries).await.expect("memory replies");
+    lease
+}
+
+/// The state of the latest run.
+async fn state(bench: &Bench, journal: &MemoryJournal) -> RunState {
+    let runs = journal.runs(&RunsRequest::new()).await;
+    let run = runs.expect("memory replies").remove(0);
+    let name = LockName::new(&run.name).expect("it is a name");
+    let record = bench.faulty.inspect(&name).await.expect("memory replies");
+    run.state(record.as_ref())
+}
+
+#[tokio::test]
+async fn a_run_whose_process_was_killed_has_died_once_its_lease_has_ended() {
+    let (bench, journal) = (bench(), MemoryJournal::new());
+    let lease = started(&bench, &journal).await;
+    assert_eq!(state(&bench, &journal).await, RunState::Running);
+    bench.pass(secs(11)).await;
+    assert_eq!(state(&bench, &journal).await, RunState::Died);
+    // The record shows it only until the lock is taken again.
+    let dead = RunRecord::started(&lease, bench.clock.system_time());
+    let _ = started(&bench, &journal).await;
+    let record = bench.faulty.inspect(lease.name()).await;
+    let record = record.expect("memory replies");
+    assert_eq!(dead.state(record.as_ref()), RunState::EndNotRecorded);
+    assert_eq!(state(&bench, &journal).await, RunState::Running);
+}
+
+#[tokio::test]
+async fn a_run_whose_end_was_dropped_has_an_end_that_is_not_recorded() {
+    let (bench, journal) = (bench(), MemoryJournal::new());
+    let lease = started(&bench, &journal).await;
+    let unlocked = bench.faulty.unlock(&lease, &UnlockRequest::new()).await;
+    let _ = unlocked.expect("memory replies");
+    assert_eq!(state(&bench, &journal).await, RunState::EndNotRecorded);
+    // It stays so: an unlocked lease does not expire.
+    bench.pass(secs(11)).await;
+    assert_eq!(state(&bench, &journal).await, RunState::EndNotRecorded);
+}
+
+#[tokio::test]
+async fn a_run_under_keep_alive_is_running_for_longer_than_its_first_lease() {
+    let bench = bench();
+    let journal = MemoryJournal::new();
+    let writer = JournalWriter::new(Arc::new(journal.clone()));
+    let executor = bench.executor.clone().journal(&writer);
+    let clock = bench.clock.clone();
+    let task = tokio::spawn(async move {
+        let config = config("a").lock_at_most_for("9s").keep_alive();
+        let task = clock.sleep_until(clock.now() + secs(60));
+        executor.execute(&config, task).await
+    });
+    bench.settle().await;
+    for _ in 0..5 {
+        assert_eq!(state(&bench, &journal).await, RunState::Running);
+        bench.pass(secs(10)).await;
+    }
+    bench.pass(secs(20)).await;
+    let outcome = task.await.expect("it does not panic");
+    assert!(outcome.expect("memory replies").is_executed());
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let succeeded = RunState::Ended(RunOutcome::Succeeded);
+    assert_eq!(state(&bench, &journal).await, succeeded);
+}

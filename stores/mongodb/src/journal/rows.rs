@@ -1,0 +1,272 @@
+//! The journal's documents, and the updates that write them.
+//!
+//! All times are microseconds since 1970 in 64-bit integers: dates of MongoDB have only milliseconds.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mongodb::bson::{Bson, Document, doc};
+use shedlock_core::{
+    Actor, AuditRecord, Error, JobChange, JobRecord, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+};
+use shedlock_store::{Result, conflict};
+
+use crate::codec::number;
+use crate::store::LONGEST_NAME;
+use crate::update::{Now, literal, set};
+
+/// The most bytes of a schedule, an owner, a line of an error or a text of an audit record.
+const LONGEST_TEXT: usize = 1_024;
+
+/// As much of a job's or lock's name as is kept.
+pub(super) fn fit(name: &str) -> &str {
+    cut(name, LONGEST_NAME)
+}
+
+fn cut(text: &str, longest: usize) -> &str {
+    &text[..text.floor_char_boundary(longest)]
+}
+
+fn text_of(text: Option<&str>) -> Option<&str> {
+    Some(cut(text?, LONGEST_TEXT)).filter(|text| !text.is_empty())
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// An instant. What was before 1970 is 1970.
+pub(super) fn at(instant: SystemTime) -> i64 {
+    micros(instant.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn field(name: &str) -> Bson {
+    format!("${name}").into()
+}
+
+fn or(name: &str, value: impl Into<Bson>) -> Document {
+    doc! { "$ifNull": [field(name), value.into()] }
+}
+
+/// The value of a field; null if it is missing.
+fn kept(name: &str) -> Document {
+    or(name, Bson::Null)
+}
+
+/// Sets the later one of two instants.
+fn later(name: &str, instant: i64) -> Document {
+    doc! { "$max": [field(name), instant] }
+}
+
+/// The update of a job with its schedule.
+pub(super) fn change(change: &JobChange, now: Now) -> Document {
+    let (schedule, zone) = (
+        text_of(change.schedule.as_deref()),
+        text_of(change.zone.as_deref()),
+    );
+    let (slot, deadline) = change.next.map_or((None, None), |(slot, deadline)| {
+        (Some(slot.as_micros()), Some(at(deadline)))
+    });
+    let is_same = |name: &str, value: Option<&str>| {
+        doc! { "$eq": [or(name, ""), literal(value.unwrap_or_default())] }
+    };
+    let same = doc! { "$and": [is_same("schedule", schedule), is_same("zone", zone)] };
+    let stays = doc! { "$and": [
+        same.clone(),
+        { "$gte": [or("deadlineUs", -1_i64), deadline.unwrap_or(-1)] },
+    ] };
+    let text = |text: Option<&str>| text.map(literal);
+    let fields = doc! {
+        "registeredUs": { "$cond": [same, or("registeredUs", now.micros()), now.micros()] },
+        "nextSlotUs": { "$cond": [stays.clone(), kept("nextSlotUs"), slot] },
+        "deadlineUs": { "$cond": [stays, kept("deadlineUs"), deadline] },
+        "lockAtMostUs": change.lock_at_most_for.map(micros),
+        "schedule": text(schedule),
+        "zone": text(zone),
+    };
+    doc! { "q": { "_id": fit(&change.job) }, "u": set(fields), "upsert": true }
+}
+
+/// The update of the job of a run.
+pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now) -> Document {
+    let mut fields = doc! {
+        "registeredUs": or("registeredUs", now.micros()),
+        "lastStartedUs": later("lastStartedUs", at(run.started)),
+    };
+    if let Some(end) = &run.end {
+        let ended = at(run.started + end.ran_for);
+        let latest = doc! { "$max": [or("lastSucceededUs", -1_i64), or("lastFailedUs", -1_i64)] };
+        let is_latest = doc! { "$gte": [ended, latest] };
+        let if_latest = |name: &str, value: Bson| {
+            doc! { "$cond": [is_latest.clone(), value, kept(name)] }
+        };
+        let outcome = literal(end.outcome.as_str()).into();
+        fields.insert("lastOutcome", if_latest("lastOutcome", outcome));
+        if end.outcome == RunOutcome::Succeeded {
+            fields.insert("lastSucceededUs", later("lastSucceededUs", ended));
+            let took = micros(end.ran_for).into();
+            fields.insert("lastDurationUs", if_latest("lastDurationUs", took));
+            if let Some((slot, deadline)) = next {
+                let moves = doc! { "$gt": [at(deadline), or("deadlineUs", -1_i64)] };
+                fields.extend(doc! {
+                    "nextSlotUs": { "$cond": [moves.clone(), slot.as_micros(), kept("nextSlotUs")] },
+                    "deadlineUs": { "$cond": [moves, at(deadline), kept("deadlineUs")] },
+                });
+            }
+        }
+        if end.outcome.is_failure() {
+            fields.insert("lastFailedUs", later("lastFailedUs", ended));
+            let line = end.error.as_deref().and_then(|error| error.lines().next());
+            let line = text_of(line).map_or(Bson::Null, |line| literal(line).into());
+            fields.insert("lastError", if_latest("lastError", line));
+        }
+    }
+    doc! { "q": { "_id": fit(&run.job) }, "u": set(fields), "upsert": true }
+}
+
+/// The update of a run: an end never makes way, except for a loss.
+pub(super) fn run_update(run: &RunRecord) -> Document {
+    let mut document = run_document(run);
+    let update: Bson = match run.end.as_ref().map(|end| end.outcome) {
+        None => {
+            // The query sets it.
+            document.remove("_id");
+            doc! { "$setOnInsert": document }.into()
+        }
+        Some(RunOutcome::Lost) => document.into(),
+        Some(_) => {
+            let has_ended = doc! { "$gt": [or("outcome", ""), ""] };
+            let document = doc! { "$literal": document };
+            vec![doc! { "$replaceWith": { "$cond": [has_ended, "$$ROOT", document] } }].into()
+        }
+    };
+    doc! { "q": { "_id": run.id.as_str() }, "u": update, "upsert": true }
+}
+
+/// The document of a run. Fields without a value are left out.
+pub(crate) fn run_document(run: &RunRecord) -> Document {
+    let end = run.end.as_ref();
+    let error = end.and_then(|end| end.error.as_deref());
+    let error = error.map(|error| cut(error, RunEnd::LONGEST_ERROR));
+    let token = run.fencing_token.and_then(|it| i64::try_from(it).ok());
+    let mut document = doc! {
+        "_id": run.id.as_str(),
+        "job": fit(&run.job),
+        "name": fit(&run.name),
+        "owner": cut(&run.owner, LONGEST_TEXT),
+        "startedUs": at(run.started),
+    };
+    let more = [
+        ("slotUs", run.slot.map(|slot| slot.as_micros().into())),
+        (
+            "attempt",
+            run.attempt.map(|attempt| i64::from(attempt).into()),
+        ),
+        ("fencingToken", token.map(Bson::from)),
+        ("ranForUs", end.map(|end| micros(end.ran_for).into())),
+        ("outcome", end.map(|end| end.outcome.as_str().into())),
+        ("error", error.filter(|it| !it.is_empty()).map(Bson::from)),
+    ];
+    for (name, value) in more {
+        document.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    document
+}
+
+/// The update that adds an audit record.
+pub(super) fn audit_update(record: &AuditRecord) -> Document {
+    let document = doc! {
+        "atUs": at(record.at),
+        "actor": cut(record.actor.user(), LONGEST_TEXT),
+        "isAuthenticated": record.actor.is_authenticated(),
+        "action": cut(&record.action, LONGEST_TEXT),
+        "name": fit(&record.name),
+        "detail": cut(&record.detail, LONGEST_TEXT),
+        "reason": text_of(record.reason.as_deref()),
+    };
+    let query = doc! { "_id": record.id.as_str() };
+    doc! { "q": query, "u": { "$setOnInsert": document }, "upsert": true }
+}
+
+fn text(document: &Document, name: &str) -> Result<Option<String>> {
+    match document.get(name) {
+        None | Some(Bson::Null) => Ok(None),
+        Some(Bson::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(foreign()),
+    }
+}
+
+fn some_text(document: &Document, name: &str) -> Result<String> {
+    text(document, name)?.ok_or_else(foreign)
+}
+
+fn integer<N: TryFrom<i64>>(document: &Document, name: &str) -> Result<Option<N>> {
+    number(document, name).map_err(|_| foreign())
+}
+
+fn duration(document: &Document, name: &str) -> Result<Option<Duration>> {
+    Ok(integer(document, name)?.map(Duration::from_micros))
+}
+
+fn instant(document: &Document, name: &str) -> Result<Option<SystemTime>> {
+    Ok(duration(document, name)?.map(|since| UNIX_EPOCH + since))
+}
+
+fn slot(document: &Document, name: &str) -> Result<Option<Slot>> {
+    let slot = integer(document, name)?.map(Slot::from_micros).transpose();
+    slot.map_err(|error| foreign().with_source(error))
+}
+
+/// An outcome that only later releases have is none.
+fn outcome(document: &Document, name: &str) -> Result<Option<RunOutcome>> {
+    Ok(text(document, name)?.and_then(|word| RunOutcome::parse(&word)))
+}
+
+pub(crate) fn job(document: &Document) -> Result<JobRecord> {
+    let registered = instant(document, "registeredUs")?.ok_or_else(foreign)?;
+    let mut job = JobRecord::new(some_text(document, "_id")?, registered);
+    job.schedule = text(document, "schedule")?;
+    job.zone = text(document, "zone")?;
+    job.lock_at_most_for = duration(document, "lockAtMostUs")?;
+    job.last_started = instant(document, "lastStartedUs")?;
+    job.last_succeeded = instant(document, "lastSucceededUs")?;
+    job.last_failed = instant(document, "lastFailedUs")?;
+    job.last_error = text(document, "lastError")?;
+    job.last_outcome = outcome(document, "lastOutcome")?;
+    job.last_duration = duration(document, "lastDurationUs")?;
+    job.next_slot = slot(document, "nextSlotUs")?;
+    job.deadline = instant(document, "deadlineUs")?;
+    Ok(job)
+}
+
+pub(crate) fn run(document: &Document) -> Result<RunRecord> {
+    let of = |name| some_text(document, name);
+    let started = instant(document, "startedUs")?.ok_or_else(foreign)?;
+    let mut run = RunRecord::new(of("job")?, of("name")?, of("owner")?, started);
+    run.id = RunId::from_text(of("_id")?);
+    run.slot = slot(document, "slotUs")?;
+    run.attempt = integer(document, "attempt")?;
+    run.fencing_token = integer(document, "fencingToken")?;
+    let (ran_for, error) = (duration(document, "ranForUs")?, text(document, "error")?);
+    let end = |outcome| RunEnd::new(ran_for.unwrap_or_default(), outcome, error);
+    run.end = outcome(document, "outcome")?.map(end);
+    Ok(run)
+}
+
+pub(crate) fn audit(document: &Document) -> Result<AuditRecord> {
+    let of = |name| some_text(document, name);
+    let at = instant(document, "atUs")?.ok_or_else(foreign)?;
+    let is_authenticated = document.get_bool("isAuthenticated").unwrap_or(false);
+    let actor = Actor::from_stored(of("actor")?, is_authenticated);
+    let mut record = AuditRecord::new(at, 0, actor, of("action")?, of("name")?);
+    record.id = RunId::from_text(of("_id")?);
+    record.detail = of("detail")?;
+    record.reason = text(document, "reason")?;
+    Ok(record)
+}
+
+pub(super) fn foreign() -> Error {
+    conflict(
+        "a document of the journal holds a value that shedlock never writes; check what wrote it, \
+         then fix or delete it",
+    )
+}
