@@ -1,5 +1,7 @@
 //! Tests what `JobMetrics` reports about jobs and locks.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Tests that runs which come close to their time limit are reported.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 mod common;
 
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,7 @@
 //! Tests which attributes the span of a run has.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,7 @@
 //! The module `http`, over a real socket.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

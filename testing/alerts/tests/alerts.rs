@@ -3,6 +3,8 @@
 //!
 //! Nothing here depends on how fast the machine is: each step waits for what Prometheus reports.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 mod prometheus;
 
 use std::fs;
