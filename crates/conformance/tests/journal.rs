@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use shedlock_conformance::journal;
 use shedlock_core::MemoryJournal;
 
 #[tokio::test]
 async fn the_journal_in_memory() {
-    shedlock_conformance::journal::check(Arc::new(MemoryJournal::new())).await;
+    journal::check(Arc::new(MemoryJournal::new())).await;
+    journal::retained(Arc::new(MemoryJournal::new())).await;
 }

@@ -34,7 +34,7 @@ async fn keeps_a_journal(server: &str) {
     let first = provider(server).await;
     journal::check(first.journal().unwrap()).await;
     assert_eq!(first.list(&ListRequest::new()).await.unwrap(), []);
-    journal::retained(provider(server).await.journal().unwrap()).await;
+    nothing_else_is_left(server).await;
     let url = format!("{server}?environment={}", unique("shared"));
     let mut journals = Vec::new();
     for _ in 0..4 {
@@ -42,6 +42,32 @@ async fn keeps_a_journal(server: &str) {
         journals.push(provider.journal().unwrap());
     }
     journal::contended(&journals).await;
+}
+
+/// Pruning leaves nothing behind in any key.
+async fn nothing_else_is_left(server: &str) {
+    let environment = unique("kept");
+    let url = format!("{server}?environment={environment}");
+    let provider = RedisProvider::connect(&url).await.unwrap();
+    journal::retained(provider.journal().unwrap()).await;
+    let client = Client::open(server).unwrap();
+    let mut admin = common::connection(&client).await.unwrap();
+    let mut size = async |command: &str, key: &str| -> usize {
+        let mut size = cmd(command);
+        size.arg(format!(
+            "shedlock-rs:journal:{{job-lock:{environment}}}:{key}"
+        ));
+        size.query_async(&mut admin).await.unwrap()
+    };
+    assert_eq!(
+        (size("ZCARD", "jobs").await, size("HLEN", "job").await),
+        (1, 1)
+    );
+    for key in ["runs", "runs-of-job", "runs-of-name"] {
+        assert_eq!(size("ZCARD", key).await, 50, "{key}");
+    }
+    assert_eq!(size("HLEN", "run").await, 50);
+    assert_eq!(size("ZCARD", "open").await, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,6 +220,20 @@ async fn a_user_without_rights_keeps_its_locks_and_learns_what_to_grant() {
         .await
         .unwrap();
     journal::check(journal).await;
+}
+
+#[tokio::test]
+async fn an_error_says_where_the_journal_is() {
+    let server = own(&[]).await;
+    let provider = RedisProvider::connect(&server.url()).await.unwrap();
+    let journal = provider.journal().unwrap();
+    server.stop().unwrap();
+    // The first error may be that of the connection that ended.
+    let _ = journal.version().await;
+    let error = journal.version().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let address = format!("127.0.0.1:{}", server.port());
+    assert!(error.to_string().contains(&address), "{error}");
 }
 
 /// A server that takes no writes loses no entries: the error is one after which the writer tries again.

@@ -41,6 +41,19 @@ use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
 /// println!("{} by {}: {:?}", runs[0].name, runs[0].owner, runs[0].end);
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
+///
+/// The journal need not be in the store of the locks. If theirs cannot keep one, or should not, take
+/// it from a provider over another store, which need not have any locks:
+///
+/// ```
+/// use shedlock::{Executor, JournalWriter, LockProvider};
+/// use std::sync::Arc;
+///
+/// fn executor(locks: Arc<dyn LockProvider>, database: &dyn LockProvider) -> Option<Executor> {
+///     let writer = JournalWriter::new(database.journal()?);
+///     Some(Executor::new(locks).journal(&writer))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct JournalWriter(Arc<Shared>);
 

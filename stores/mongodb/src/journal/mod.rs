@@ -12,7 +12,7 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
-    JobsRequest, Journal, JournalEntry, Migration, Retention, RunRecord, RunsRequest,
+    JobsRequest, Journal, JournalEntry, Migration, Retention, RunOutcome, RunRecord, RunsRequest,
 };
 use shedlock_store::{Result, configuration, unavailable};
 
@@ -202,7 +202,7 @@ impl MongoJournal {
         let texts = [
             ("job", request.job().map(fit)),
             ("name", request.name().map(fit)),
-            ("outcome", request.outcome().map(|outcome| outcome.as_str())),
+            ("outcome", request.outcome().map(RunOutcome::as_str)),
         ];
         for (field, text) in texts {
             query.extend(text.map(|text| (field.to_owned(), text.into())));

@@ -10,6 +10,8 @@ pub(crate) async fn the_journal(server: &str) {
     let room = Room::migrated(server).await;
     journal::check(room.provider().await.journal().unwrap()).await;
     let room = Room::migrated(server).await;
+    journal::retained(room.provider().await.journal().unwrap()).await;
+    let room = Room::migrated(server).await;
     let url = with_option(&room.url, "prepared", "false");
     let provider = shedlock_sql::MySqlProvider::connect(&url).await.unwrap();
     journal::check(provider.journal().unwrap()).await;

@@ -46,6 +46,12 @@ async fn the_journal_behind_pgbouncer() {
     journal::contended(&[provider.journal().unwrap()]).await;
 }
 
+#[tokio::test]
+async fn a_journal_keeps_as_many_runs_as_it_should() {
+    let room = Room::migrated().await;
+    journal::retained(room.provider().await.journal().unwrap()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_share_a_journal() {
     let room = Room::migrated().await;
