@@ -36,7 +36,7 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
     let has_end = args.lasts.is_some() || args.until.is_some();
     let mut paused = Vec::new();
     let mut trail = Trail::of(&store, terminal);
-    let found = names.find(&store, |_| true, terminal).await?;
+    let found = names.find(&store, ("lock", |_| true), terminal).await?;
     let mut result = Ok(found.is_complete);
     for name in found.names {
         let request = request(args, name.clone());
@@ -85,7 +85,9 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
     let names = Names::read(&args.names)?;
     let store = Store::open_existing(&args.store, terminal).await?;
     let is_paused = |lock: &LockRecord| lock.state == LockState::Paused;
-    let found = names.find(&store, is_paused, terminal).await?;
+    let found = names
+        .find(&store, ("paused lock", is_paused), terminal)
+        .await?;
     let mut resumed = Vec::new();
     let mut trail = Trail::of(&store, terminal);
     let mut result = Ok(found.is_complete);
@@ -218,7 +220,7 @@ impl Names {
     async fn find(
         &self,
         store: &Store,
-        is_wanted: impl Fn(&LockRecord) -> bool,
+        (kind, is_wanted): (&str, impl Fn(&LockRecord) -> bool),
         terminal: Terminal,
     ) -> Result<Found, Failure> {
         let has_pattern = self
@@ -252,11 +254,17 @@ impl Names {
                         .extend(matching.iter().map(|lock| lock.name.clone()));
                     if found.names.len() == before {
                         found.is_complete = false;
-                        terminal.error(&format!(
-                            "no lock in {} matches {:?}",
-                            store.place(),
-                            pattern.as_str()
-                        ));
+                        let which = match pattern.as_str() {
+                            "*" => String::new(),
+                            pattern => format!(" matches {pattern:?}"),
+                        };
+                        let place = store.place();
+                        let verb = if which.is_empty() {
+                            "there is no"
+                        } else {
+                            "no"
+                        };
+                        terminal.error(&format!("{verb} {kind} in {place}{which}"));
                     }
                 }
             }

@@ -8,7 +8,7 @@ use shedlock::{Clock, LockName, LockRecord, ResetSlotRequest, Slot, SlotReset, S
 use crate::args::ResetArgs;
 use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
-use crate::output;
+use crate::output::{self, visible};
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
 
@@ -56,8 +56,8 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     terminal.print(&text)?;
     if let Some(why) = why_not {
         terminal.error(&format!(
-            "the last slot of {:?} was not changed: {why}",
-            name.as_str()
+            "{}: the last slot was not changed: {why}",
+            visible(name.as_str())
         ));
         return Ok(ExitCode::from(ABSENT));
     }
@@ -78,9 +78,9 @@ fn refuse_far_ahead(
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "the last slot of {:?} was not changed: {} is more than a day ahead of the store's clock, \
-         and no slot before it would run; check the time, or confirm it with --force",
-        args.name,
+        "{}: the last slot was not changed: {} is more than a day ahead of the store's clock, and \
+         no slot before it would run; check the time, or confirm it with --force",
+        visible(&args.name),
         output::second(to),
     )))
 }

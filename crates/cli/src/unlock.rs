@@ -7,7 +7,7 @@ use shedlock::{ForceUnlockRequest, ForcedUnlock, LockName, LockState};
 use crate::args::UnlockArgs;
 use crate::audit::{Action, Trail, taken_from};
 use crate::exit::{ABSENT, Failure};
-use crate::output;
+use crate::output::{self, visible};
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
 use crate::user;
@@ -68,7 +68,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
     );
     terminal.print(&text)?;
     if let Some(why) = why_not {
-        terminal.error(&format!("{:?} was not freed: {why}", name.as_str()));
+        terminal.error(&format!("{}: not freed: {why}", visible(name.as_str())));
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// or the host has died and the lease has not ended yet), `paused` while `shedlock pause` keeps the
 /// lock, `at-least` while --lock-at-least-for or the pause after a failed slot keeps it after its run,
 /// and `free` otherwise; a free lock shows its last owner. AGE is the time since the lock was last
-/// acquired, LEFT the time until it becomes free, both by the store's clock. LAST SLOT is in UTC.
+/// acquired, LEFT the time until it becomes free, both by the store's clock; a pause without an end is
+/// `open-ended`. LAST SLOT is in UTC.
 ///
 /// On a terminal, long values are cut, and TOKEN and then LAST SLOT are left out if they do not fit.
 /// In a pipe everything is printed (values up to 255 characters). `shedlock show NAME` prints

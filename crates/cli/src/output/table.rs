@@ -44,7 +44,7 @@ pub(super) fn locks(locks: &[LockRecord], width: Option<usize>) -> String {
                 super::state(lock.state).to_owned(),
                 or_none(owner(lock)),
                 or_none(super::age(lock).map(super::about)),
-                or_none(super::left(lock).map(super::about)),
+                or_none(left(lock)),
                 or_none(lock.fencing_token.map(|token| token.to_string())),
                 or_none(slot(lock)),
             ]
@@ -136,12 +136,7 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
     let (Some(lock), Some(freed_by)) = (lock, freed_by) else {
         return String::new();
     };
-    // The host cannot contain an '@'.
-    let freed_by = match freed_by.rsplit_once('@') {
-        Some((user, host)) => format!("{user} on host {host}"),
-        None => freed_by.to_owned(),
-    };
-    let freed_by = super::visible(&freed_by);
+    let freed_by = super::visible(freed_by);
     let was = match lock.state {
         LockState::AtLeast => "kept after its last run by",
         _ => "held by",
@@ -259,6 +254,18 @@ fn owner(lock: &LockRecord) -> Option<String> {
         return Some(format!("paused {pause}"));
     }
     Some(super::visible(owner).into_owned())
+}
+
+/// How long the lock stays taken.
+fn left(lock: &LockRecord) -> Option<String> {
+    let left = super::left(lock)?;
+    let is_open = lock.state == LockState::Paused
+        && super::open_end(lock.locked_until?, lock.read_at).is_some();
+    Some(if is_open {
+        "open-ended".to_owned()
+    } else {
+        super::about(left)
+    })
 }
 
 /// The last slot, whether it is ahead of the store's clock, and whether it is still open.
@@ -470,14 +477,14 @@ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  free      -                                - 
     fn a_freed_lock_is_printed_with_its_previous_state() {
         let mut lock = held();
         assert_eq!(
-            unlock(Some(&lock), Some("uid 0@vm")),
-            "payroll: freed by uid 0 on host vm; it was held by web-3/1/ff (until \
+            unlock(Some(&lock), Some("uid-0@vm")),
+            "payroll: freed by uid-0@vm; it was held by web-3/1/ff (until \
              2027-01-15T08:10:00Z); its task may still be running\n"
         );
         lock.state = LockState::AtLeast;
         assert_eq!(
             unlock(Some(&lock), Some("bob@vm")),
-            "payroll: freed by bob on host vm; it was kept after its last run by web-3/1/ff (until \
+            "payroll: freed by bob@vm; it was kept after its last run by web-3/1/ff (until \
              2027-01-15T08:10:00Z)\n"
         );
     }

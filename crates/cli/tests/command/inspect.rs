@@ -153,7 +153,7 @@ fn unlock_frees_by_force_and_prints_the_former_holder() {
     let freed = unlock(&["--force", "--owner", &owner]);
     assert_eq!(freed.code, 0, "{}", freed.stderr);
     assert!(
-        freed.stdout.starts_with("a: freed by op on host "),
+        freed.stdout.starts_with("a: freed by op@"),
         "{}",
         freed.stdout
     );

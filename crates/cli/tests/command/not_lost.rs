@@ -245,8 +245,8 @@ fn a_mistyped_reset_does_not_silence_a_job_for_years() {
     let before = sandbox.lock("a")["last_slot"].clone();
     let refused = reset(&[far]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-    let said = "shedlock: the last slot of \"a\" was not changed: 9999-01-01T00:00:00Z is more than a \
-                day ahead of the store's clock, and no slot before it would run; check the time, or \
+    let said = "shedlock: a: the last slot was not changed: 9999-01-01T00:00:00Z is more than a day \
+                ahead of the store's clock, and no slot before it would run; check the time, or \
                 confirm it with --force\n";
     assert_eq!(refused.stderr, said);
     assert_eq!(sandbox.lock("a")["last_slot"], before);

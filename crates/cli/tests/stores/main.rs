@@ -1,0 +1,54 @@
+//! The command on every store that processes can share, with real servers.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
+)]
+
+#[path = "../command/common.rs"]
+mod common;
+
+mod audit;
+mod differences;
+mod fenced;
+mod json;
+mod places;
+mod screen;
+mod story;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    // The command of a run is this program too.
+    if fenced::writes() {
+        return fenced::write();
+    }
+    let mut arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for place in places::all() {
+        for columns in [80, 140] {
+            let name = format!("story_{}_{columns}", place.name);
+            trials.push(Trial::test(name, move || {
+                Ok(story::story(&place, columns)?)
+            }));
+        }
+        trials.push(Trial::test(format!("json_{}", place.name), move || {
+            Ok(json::json_has_the_documented_fields(&place)?)
+        }));
+        if place.name == "postgres" {
+            trials.push(Trial::test("audit_postgres", move || {
+                Ok(audit::a_journal_that_fails_does_not_fail_an_operator(
+                    &place,
+                )?)
+            }));
+        }
+        if ["postgres", "sqlite"].contains(&place.name) {
+            trials.push(Trial::test(format!("fenced_{}", place.name), move || {
+                Ok(fenced::a_holder_that_lost_its_lock_writes_no_more(&place)?)
+            }));
+        }
+    }
+    // They wait more than they work.
+    arguments.test_threads.get_or_insert(8);
+    libtest_mimic::run(&arguments, trials).exit();
+}
