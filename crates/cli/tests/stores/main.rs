@@ -10,6 +10,7 @@ mod common;
 
 mod audit;
 mod differences;
+mod faults;
 mod fenced;
 mod json;
 mod places;
@@ -34,6 +35,9 @@ fn main() {
         }
         trials.push(Trial::test(format!("json_{}", place.name), move || {
             Ok(json::json_has_the_documented_fields(&place)?)
+        }));
+        trials.push(Trial::test(format!("faults_{}", place.name), move || {
+            Ok(faults::no_fault_in_a_record_is_missed(&place)?)
         }));
         if place.name == "postgres" {
             trials.push(Trial::test("audit_postgres", move || {
