@@ -1,9 +1,11 @@
 //! PostgreSQL.
 
-use shedlock_conformance::support::{OwnServer, server_if_any, unique};
+use std::process::{Command, Stdio};
+
+use shedlock_conformance::support::{OwnServer, program, server_if_any, unique};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use super::common::{Sandbox, done};
+use super::common::{Sandbox, done, eventually};
 use super::doctor;
 
 /// A schema with a lock table, and a user of its own, whose rights and settings the test may change.
@@ -145,4 +147,47 @@ async fn no_fault_in_a_setting_of_the_server_is_missed() {
     let server = OwnServer::start("postgres", &["-c", "fsync=off"]).unwrap();
     let room = Room::in_server(server.url()).await;
     doctor(&room.url).has_only("durability", "warning", "fsync=on");
+}
+
+/// A server that follows another one, and one that another one follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_standby_is_missed() {
+    if server_if_any("SHEDLOCK_TEST_POSTGRES").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let settings = ["-c", "wal_level=replica", "-c", "max_wal_senders=4"];
+    let server = OwnServer::start("postgres", &settings).unwrap();
+    let mut room = Room::in_server(server.url()).await;
+    doctor(&room.url).is_healthy();
+
+    let rest = server.url().split("://").nth(1).unwrap();
+    let (user, address) = rest.split('/').next().unwrap().split_once('@').unwrap();
+    let (host, port) = address.split_once(':').unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let receiver = program("pg_receivewal").or_else(|| {
+        let mut versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+        let folder = versions.next()?.ok()?.path();
+        Some(folder.join("bin/pg_receivewal"))
+    });
+    let mut follower = Command::new(receiver.expect("it comes with the server"))
+        .args(["-h", host, "-p", port, "-U", user, "-D"])
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("a follower", || {
+        doctor(&room.url).faults() == [("replicas", "warning")]
+    });
+    doctor(&room.url).has_only("replicas", "warning", "synchronous_standby_names");
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    eventually("no follower", || doctor(&room.url).faults().is_empty());
+
+    let query = sqlx::query_scalar("SHOW data_directory");
+    let folder: String = query.fetch_one(&mut room.connection).await.unwrap();
+    server.kill().unwrap();
+    std::fs::write(format!("{folder}/standby.signal"), "").unwrap();
+    server.start_again().unwrap();
+    doctor(&room.url).has_only("privileges", "error", "primary");
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-use shedlock_conformance::support::{OwnServer, server_if_any};
+use shedlock_conformance::support::{OwnServer, free_port, server_if_any};
 
 use super::common::{Sandbox, done};
 use super::doctor;
@@ -78,12 +78,7 @@ fn no_fault_in_a_setting_or_a_key_is_missed() {
         doctor(server.url()).is_healthy();
     }
     let replica = OwnServer::start("redis", &[]).unwrap();
-    let port = server
-        .url()
-        .rsplit(':')
-        .next()
-        .unwrap()
-        .trim_end_matches('/');
+    let port = port_of(server.url());
     send(replica.url(), &format!("REPLICAOF 127.0.0.1 {port}"));
     super::common::eventually("a connected replica", || {
         done(&mut Sandbox::new().bare(&["doctor", "--store", server.url()]))
@@ -92,4 +87,48 @@ fn no_fault_in_a_setting_or_a_key_is_missed() {
     });
     doctor(server.url()).has_only("replicas", "warning", "wait_replicas=1");
     doctor(replica.url()).has_only("setup", "error", "connect to the primary");
+}
+
+/// Three nodes, and a URL of one of them alone.
+#[test]
+fn a_cluster_is_healthy_and_a_url_that_does_not_name_it_is_an_error() {
+    if server_if_any("SHEDLOCK_TEST_REDIS").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let (nodes, buses): (Vec<_>, Vec<_>) = (0..3).map(|_| node()).unzip();
+    let ports: Vec<_> = nodes.iter().map(|node| port_of(node.url())).collect();
+    for (node, slots) in nodes.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
+        send(node.url(), &format!("CLUSTER ADDSLOTSRANGE {slots}"));
+    }
+    for (port, bus) in ports.iter().zip(&buses).skip(1) {
+        send(
+            nodes[0].url(),
+            &format!("CLUSTER MEET 127.0.0.1 {port} {bus}"),
+        );
+    }
+    let hosts: Vec<_> = ports
+        .iter()
+        .map(|port| format!("127.0.0.1:{port}"))
+        .collect();
+    let cluster = format!("redis-cluster://{}", hosts.join(","));
+    super::common::eventually("a cluster that is complete", || {
+        done(&mut Sandbox::new().bare(&["doctor", "--strict", "--store", &cluster])).code == 0
+    });
+    doctor(&cluster).is_healthy();
+    doctor(nodes[0].url()).has_only("setup", "error", "redis-cluster://");
+    send(nodes[2].url(), "CONFIG SET appendfsync everysec");
+    doctor(&cluster).has_only("durability", "warning", "appendfsync=always");
+}
+
+fn port_of(url: &str) -> &str {
+    let port = url.rsplit(':').next().unwrap();
+    port.trim_end_matches('/')
+}
+
+/// A node of a cluster, and the port on which it meets others: the usual one may be too high.
+fn node() -> (OwnServer, String) {
+    let bus = free_port().unwrap().to_string();
+    let mut settings = vec!["--appendonly", "yes", "--appendfsync", "always"];
+    settings.extend(["--cluster-enabled", "yes", "--cluster-port", &bus]);
+    (OwnServer::start("redis", &settings).unwrap(), bus)
 }
