@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{Error, ErrorKind, LockName, LockRecord, LockState};
+use crate::{Error, ErrorKind, LockName, LockRecord, LockState, Slot};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -155,7 +155,7 @@ impl LockRecord {
 }
 
 fn last_used(record: &LockRecord) -> Option<SystemTime> {
-    let slots = [record.last_slot, record.last_slot_done].map(|slot| slot.map(|it| it.instant()));
+    let slots = [record.last_slot, record.last_slot_done].map(|slot| slot.map(Slot::instant));
     // The record of an attempt that was withdrawn ends in the first second of 1970.
     let ends = record
         .locked_until
@@ -170,7 +170,6 @@ fn last_used(record: &LockRecord) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Slot;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 

@@ -274,6 +274,11 @@ pub(crate) fn age(lock: &LockRecord) -> Option<Duration> {
     Some(age.unwrap_or_default())
 }
 
+/// The time since the lock was last used, by the store's own clock.
+fn idle(lock: &LockRecord) -> Option<Duration> {
+    lock.read_at?.duration_since(lock.last_used()?).ok()
+}
+
 /// How long the lock stays taken, by the store's own clock. `None` if it is free.
 pub(crate) fn left(lock: &LockRecord) -> Option<Duration> {
     if lock.state == LockState::Free {

@@ -184,19 +184,12 @@ pub(super) fn resumed(lock: &LockRecord, by: &str) -> String {
 }
 
 pub(super) fn pruned(lock: &LockRecord, is_removed: bool) -> String {
-    let what = if is_removed {
-        "removed"
-    } else {
-        "would be removed"
-    };
-    let used = lock.last_used().map(super::second);
-    let idle = lock.last_used().zip(lock.read_at);
-    let idle = idle.and_then(|(used, now)| now.duration_since(used).ok());
+    let would_be = if is_removed { "" } else { "would be " };
     format!(
-        "{}: {what}; idle for {} (since {}), last owner {}\n",
+        "{}: {would_be}removed; idle for {} (since {}), last owner {}\n",
         name(lock),
-        or_none(idle.map(super::about)),
-        or_none(used),
+        or_none(super::idle(lock).map(super::about)),
+        or_none(lock.last_used().map(super::second)),
         or_none(owner(lock)),
     )
 }

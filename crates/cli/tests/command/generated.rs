@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::common::{Sandbox, done};
 
-const PAGES: [&str; 19] = [
+const PAGES: &[&str] = &[
     "shedlock.1",
     "shedlock-completions.1",
     "shedlock-config.1",
