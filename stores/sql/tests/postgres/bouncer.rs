@@ -192,7 +192,7 @@ async fn a_pool_that_prepares_behind_pgbouncer_is_told_how_to_do_without() {
         let pool: PgPool = pool.connect_with(options(&url)).await.unwrap();
         pool
     };
-    // sqlx sends `extra_float_digits` unless it is told otherwise.
+    // sqlx sends `extra_float_digits` unless an option prevents it.
     let default = PgPoolOptions::new().connect_lazy(&url).unwrap();
     let default = PostgresProvider::builder(default).build().unwrap();
     let error = default.attempt(&request("job")).await.unwrap_err();
@@ -207,7 +207,7 @@ async fn a_pool_that_prepares_behind_pgbouncer_is_told_how_to_do_without() {
     assert!(error.to_string().contains("`.prepared(false)`"), "{error}");
     let third = PostgresProvider::builder(pool().await).prepared(false);
     serves(&third.build().unwrap(), "job").await;
-    // Who insists on prepared statements is told so too.
+    // If prepared statements are required by option, the error says so too.
     let url = with_option(&url, "prepared", "true");
     let insists = PostgresProvider::connect(&url).await.unwrap();
     let error = insists.attempt(&request("job")).await.unwrap_err();
