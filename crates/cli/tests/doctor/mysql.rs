@@ -1,9 +1,9 @@
 //! MariaDB and MySQL.
 
-use shedlock_conformance::support::{OwnServer, server_if_any, unique};
+use shedlock_conformance::support::{OwnServer, free_port, server_if_any, unique};
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
-use super::common::{Sandbox, done};
+use super::common::{Sandbox, done, eventually};
 use super::doctor;
 
 /// A database with a lock table, and a user of its own.
@@ -166,4 +166,70 @@ async fn no_fault_in_a_setting_of_the_server_is_missed() {
         room.run(&format!("SET GLOBAL {repair}")).await;
         doctor(&room.url).is_healthy();
     }
+}
+
+/// A primary whose replica commits do not wait for, and the replica itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_replica_is_missed() {
+    if server_if_any("SHEDLOCK_TEST_MARIADB").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let binlog = ["--log-bin", "--sync-binlog=1", "--server-id=1"];
+    let primary = OwnServer::start("mariadb", &binlog).unwrap();
+    let replica = OwnServer::start("mariadb", &["--server-id=2", "--read-only"]).unwrap();
+    let mut room = Room::in_server(primary.url()).await;
+    // Otherwise it sees only sessions of its own.
+    room.run("GRANT PROCESS ON *.* TO {user}").await;
+    doctor(&room.url).is_healthy();
+
+    let mut follower = MySqlConnection::connect(replica.url()).await.unwrap();
+    let port = url::Url::parse(primary.url()).unwrap().port().unwrap();
+    let source = format!(
+        "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = 'root'"
+    );
+    for statement in [source.as_str(), "START SLAVE"] {
+        let text = AssertSqlSafe(statement.to_owned());
+        let ran = sqlx::raw_sql(text).execute(&mut follower).await;
+        ran.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    let faults = |url: &str| format!("{:?}", doctor(url).faults());
+    eventually("a replica", || faults(&room.url).contains("replicas"));
+    doctor(&room.url).has_only("replicas", "warning", "semisynchronous");
+    let here = url::Url::parse(replica.url()).unwrap().port().unwrap();
+    let copy = room.url.replace(&format!(":{port}/"), &format!(":{here}/"));
+    eventually("the replicated table", || {
+        faults(&copy).contains("privileges")
+    });
+    doctor(&copy).has_only("privileges", "error", "primary");
+}
+
+/// A cluster of one node, which others may join.
+#[tokio::test(flavor = "multi_thread")]
+async fn several_clocks_are_not_missed() {
+    let library = "/usr/lib/galera/libgalera_smm.so";
+    if server_if_any("SHEDLOCK_TEST_MARIADB").is_none()
+        || !OwnServer::can_start()
+        || !std::path::Path::new(library).exists()
+    {
+        return;
+    }
+    let provider = format!("--wsrep-provider={library}");
+    let [port, other] = [free_port().unwrap(), free_port().unwrap()];
+    let options = format!(
+        "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};\
+         ist.recv_addr=127.0.0.1:{other};gcache.size=8M"
+    );
+    let arguments = [
+        "--wsrep-on=ON",
+        &provider,
+        &options,
+        "--wsrep-cluster-address=gcomm://",
+        "--wsrep-node-address=127.0.0.1",
+        "--binlog-format=ROW",
+        "--innodb-autoinc-lock-mode=2",
+    ];
+    let node = OwnServer::start("mariadb", &arguments).unwrap();
+    let room = Room::in_server(node.url()).await;
+    doctor(&room.url).has_only("cluster", "warning", "server_skew");
+    doctor(&format!("{}?server_skew=1s", room.url)).is_healthy();
 }
