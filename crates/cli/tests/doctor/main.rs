@@ -8,6 +8,7 @@
 #[path = "../command/common.rs"]
 mod common;
 
+mod mongodb;
 mod mysql;
 mod postgres;
 mod redis;

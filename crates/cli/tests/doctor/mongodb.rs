@@ -1,0 +1,37 @@
+//! MongoDB, as its emulator implements users and their roles.
+
+use shedlock::mongodb::mongodb::Client;
+use shedlock::mongodb::mongodb::bson::{Document, doc};
+use shedlock_conformance::support::{OwnServer, server_if_any};
+
+use super::common::{Sandbox, done};
+use super::doctor;
+
+/// Users exist before the server asks for them, so it is started twice over the same data.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lack_of_a_privilege_is_missed() {
+    if server_if_any("SHEDLOCK_TEST_MONGODB").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data").display().to_string();
+    // It is killed when it is dropped.
+    let open = ["--storage-path", &data, "--sync-on-commit"];
+    let open = OwnServer::start("mongodb", &open).unwrap();
+    let client = Client::with_uri_str(open.url()).await.unwrap();
+    let database = client.database("admin");
+    for (user, role) in [("operator", "readWrite"), ("reader", "read")] {
+        let created: Document = doc! { "createUser": user, "pwd": "x", "roles": [{ "role": role, "db": "shedlock_test" }] };
+        database.run_command(created).await.unwrap();
+    }
+    drop(open);
+    let server = OwnServer::start("mongodb", &["--storage-path", &data, "--auth"]).unwrap();
+    let of = |user: &str| {
+        let url = server.url().replacen("://", &format!("://{user}:x@"), 1);
+        format!("{url}?authSource=admin")
+    };
+    let migrated = done(&mut Sandbox::new().bare(&["migrate", "--store", &of("operator")]));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    doctor(&of("operator")).is_healthy();
+    doctor(&of("reader")).has_only("privileges", "error", "readWrite");
+}
