@@ -254,17 +254,11 @@ impl Names {
                         .extend(matching.iter().map(|lock| lock.name.clone()));
                     if found.names.len() == before {
                         found.is_complete = false;
-                        let which = match pattern.as_str() {
-                            "*" => String::new(),
-                            pattern => format!(" matches {pattern:?}"),
-                        };
                         let place = store.place();
-                        let verb = if which.is_empty() {
-                            "there is no"
-                        } else {
-                            "no"
-                        };
-                        terminal.error(&format!("{verb} {kind} in {place}{which}"));
+                        terminal.error(&match pattern.as_str() {
+                            "*" => format!("there is no {kind} in {place}"),
+                            pattern => format!("no {kind} in {place} matches {pattern:?}"),
+                        });
                     }
                 }
             }
