@@ -182,7 +182,7 @@ async fn providers_behind_one_small_pool_never_run_each_others_statements() {
 
 /// Nothing can be changed about the user's sessions, so the error names what the user can set.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_that_prepares_behind_pgbouncer_is_told_how_to_do_without() {
+async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
     let Some(bouncer) = Bouncer::with(&[("default_pool_size", "1")]).await else {
         return;
     };
