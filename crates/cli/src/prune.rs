@@ -11,6 +11,7 @@ use shedlock::{
 };
 
 use crate::args::PruneArgs;
+use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
 use crate::journal;
 use crate::output::{self, PrunedLocks, visible};
@@ -28,6 +29,7 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
         args,
         store: &store,
         journal: journal::if_any(&store).await?,
+        trail: Trail::of(&store, terminal),
         terminal,
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,
@@ -57,6 +59,7 @@ struct Removal<'a> {
     args: &'a PruneArgs,
     store: &'a Store,
     journal: Option<Arc<dyn Journal>>,
+    trail: Trail,
     terminal: Terminal,
     locks: PrunedLocks<'a>,
     /// How many records were looked at.
@@ -152,7 +155,10 @@ impl Removal<'_> {
         }
         let removed = if self.args.yes {
             match self.store.provider().prune(&request).await? {
-                Pruned::Removed(record) => record,
+                Pruned::Removed(record) => {
+                    self.record(&record).await;
+                    record
+                }
                 Pruned::Kept { record, reason, .. } => {
                     return Ok(Some((record, Why::Rule(reason))));
                 }
@@ -164,6 +170,18 @@ impl Removal<'_> {
         };
         self.terminal.print(&self.locks.next(&removed))?;
         Ok(None)
+    }
+
+    /// Records a removal in the journal.
+    async fn record(&mut self, lock: &LockRecord) {
+        let used = lock.last_used().map(output::second);
+        let action = Action {
+            what: "prune",
+            name: &lock.name,
+            detail: used.map_or_else(String::new, |used| format!("not used since {used}")),
+            reason: "",
+        };
+        self.trail.record(action).await;
     }
 
     /// The next slot of the lock's job, if the journal has its schedule and that slot is not due yet. A

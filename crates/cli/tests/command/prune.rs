@@ -298,3 +298,21 @@ fn a_wrong_idle_time_is_refused() {
     assert!(missing.stderr.contains("--idle-for"), "{missing:?}");
     assert_eq!(names(&sandbox).len(), 3);
 }
+
+#[test]
+fn a_removal_is_recorded_in_the_journal() {
+    let sandbox = with_old_records();
+    let journal = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    assert_eq!(journal.code, 0, "{journal:?}");
+    // What is only shown is not recorded.
+    for yes in [&[][..], &["--yes"]] {
+        assert_eq!(pruned(&sandbox, yes).code, 0);
+    }
+    let shown = done(&mut sandbox.shedlock(&["history", "expire-acme", "-o", "json"]));
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let actions = shown["actions"].as_array().unwrap();
+    assert_eq!(actions.len(), 1, "{shown}");
+    assert_eq!(actions[0]["action"], "prune");
+    let detail = actions[0]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("not used since 20"), "{detail}");
+}
