@@ -148,8 +148,14 @@ async fn list(journal: &dyn Journal, request: &RunsRequest) -> Vec<RunRecord> {
 async fn created(journal: &dyn Journal) {
     let found = journal.version().await;
     let found = found.expect("a missing journal is no error");
+    let plan = journal.plan_migration().await.expect("it changes nothing");
+    let still = journal.version().await.expect("it changes nothing");
+    assert_eq!(still, found, "a plan changes nothing");
     let migration = journal.migrate().await.expect("this user may create it");
     assert_eq!(found.is_none(), !migration.changes.is_empty());
+    assert_eq!(plan.is_empty(), migration.changes.is_empty(), "{plan:?}");
+    let plan = journal.plan_migration().await.expect("it exists");
+    assert_eq!(plan, []);
     let again = journal.migrate().await.expect("it exists");
     assert_eq!(again.changes, [] as [String; 0]);
     let version = journal.version().await.expect("it exists");

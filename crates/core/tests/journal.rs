@@ -13,8 +13,8 @@ use common::{bench, secs};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText, Executor,
     JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
-    LockConfig, ManualClock, MemoryJournal, MemoryProvider, Migration, Retention, RunEnd,
-    RunOutcome, RunRecord, RunsRequest, Slot,
+    LockConfig, ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Retention,
+    RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
 };
 
 const FLUSH: Duration = secs(5);
@@ -108,6 +108,10 @@ impl Journal for Guarded {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         self.inner.migrate()
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
+        self.inner.plan_migration()
     }
 }
 

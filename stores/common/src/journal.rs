@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, ErrorKind, JobRecord, JobsRequest, Journal, JournalEntry,
-    Migration, Retention, RunRecord, RunsRequest,
+    Migration, MigrationStep, Retention, RunRecord, RunsRequest,
 };
 
 use crate::errors::Result;
@@ -69,6 +69,10 @@ impl<S: Store> Journal for OfProvider<S> {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         self.write(self.journal.migrate())
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>>> {
+        self.read(self.journal.plan_migration())
     }
 }
 

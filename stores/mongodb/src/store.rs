@@ -22,7 +22,7 @@ use shedlock_store::{
 
 use crate::MongoProvider;
 use crate::codec::{self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SLOT, UNTIL, instant};
-use crate::journal::MongoJournal;
+use crate::journal::{self, MongoJournal};
 use crate::update::{Now, acquired, ended, extension, freed, set};
 
 pub(crate) const NAME: &str = "mongodb";
@@ -173,10 +173,11 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
     shedlock_store::invalid(message).with_store(NAME)
 }
 
-/// Nothing has to be created.
-pub(crate) fn schema() -> Schema {
-    Schema::default().note("the first attempt on a lock creates the collection and the document; a lock's name is its `_id`, so no index is \
-             needed")
+/// Nothing has to be created for locks in this collection.
+pub(crate) fn schema(locks: &str) -> Schema {
+    let note = "the first attempt on a lock creates the collection and the document; a lock's name is its `_id`, so no \
+                index is needed";
+    Schema::default().journal(journal::steps(locks)).note(note)
 }
 
 impl Store for MongoStore {
@@ -340,7 +341,7 @@ impl Store for MongoStore {
     }
 
     fn schema(&self) -> Schema {
-        schema()
+        schema(self.place.collection.name())
     }
 
     /// Logs warnings about settings that work, but not as their users may expect. Returns `Configuration` if this is

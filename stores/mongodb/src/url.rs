@@ -43,8 +43,8 @@ impl FromUrl for MongoStore {
 
     /// No I/O, also for `mongodb+srv://`.
     async fn schema(url: &str) -> Result<Schema> {
-        Address::read(url)?;
-        Ok(store::schema())
+        let address = Address::read(url)?;
+        Ok(store::schema(&address.collection))
     }
 }
 

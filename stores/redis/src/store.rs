@@ -22,7 +22,7 @@ use crate::clocks::Clocks;
 use crate::codec::Found;
 use crate::confirm::{Confirmation, Shortfall};
 use crate::connections::Connections;
-use crate::journal::RedisJournal;
+use crate::journal::{self, RedisJournal};
 use crate::key::{Keys, LONGEST_NAME};
 use crate::scripts::{self, Script};
 
@@ -391,7 +391,9 @@ impl Store for RedisStore {
     }
 
     fn schema(&self) -> Schema {
-        Schema::default().note("the first attempt on a lock creates its keys")
+        Schema::default()
+            .journal(journal::steps(&self.keys.journal()))
+            .note("the first attempt on a lock creates its keys")
     }
 
     async fn check(&self) -> Result<()> {

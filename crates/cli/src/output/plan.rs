@@ -44,7 +44,11 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
     if schema.create.is_empty() {
         let note = schema.note.as_deref();
         let note = note.map_or_else(String::new, |note| format!(": {note}"));
-        return format!("{store}: nothing to create{note}\n");
+        if schema.journal.is_empty() {
+            return format!("{store}: nothing to create{note}\n");
+        }
+        let journal = script(store, &schema.journal);
+        return format!("{store}: nothing to create for locks{note}\n{journal}");
     }
     let mut parts = vec![script(store, &schema.create)];
     if !schema.upgrade.is_empty() {

@@ -103,6 +103,25 @@ fn a_store_without_tables_says_what_is_created_and_when() {
     assert_eq!(printed.code, 0, "{}", printed.stderr);
     let nodes = "zookeeper: create node \"/jobs\"\nzookeeper: create node \"/jobs/locks\"\n";
     assert!(printed.stdout.starts_with(nodes), "{}", printed.stdout);
+    let with_journal = ["--print", "--journal"];
+    let printed = migrate(
+        &sandbox,
+        "mongodb://db.example/app?collection=l",
+        &with_journal,
+    );
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    let start = "mongodb: nothing to create for locks: the first attempt on a lock creates";
+    assert!(printed.stdout.starts_with(start), "{}", printed.stdout);
+    for line in [
+        "mongodb: create collection l_run\n",
+        "mongodb: create index {job: 1, _id: -1} on l_run\n",
+    ] {
+        assert!(printed.stdout.contains(line), "{}", printed.stdout);
+    }
+    let printed = migrate(&sandbox, "redis://db.example", &with_journal);
+    let set = "redis: create the journal shedlock-rs:journal:{job-lock:default}:\n\
+               SET \"shedlock-rs:journal:{job-lock:default}:version\" 1 NX\n";
+    assert!(printed.stdout.ends_with(set), "{}", printed.stdout);
     let refused = migrate(&sandbox, "consul://db.example", &["--print", "--journal"]);
     assert_eq!(refused.code, 2, "{}", refused.stdout);
 }

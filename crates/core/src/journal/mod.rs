@@ -26,7 +26,7 @@ pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
 pub use settings::{ErrorText, JournalSettings, Retention};
 pub use writer::JournalWriter;
 
-use crate::{BoxFuture, Error, ErrorKind, Migration, MigrationStep};
+use crate::{BoxFuture, Error, Migration, MigrationStep};
 
 /// A store of jobs, runs and audit records. Store authors implement it; a [`JournalWriter`] fills
 /// it.
@@ -78,14 +78,7 @@ pub trait Journal: fmt::Debug + Send + Sync + 'static {
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>>;
 
     /// Returns what [`migrate`](Self::migrate) would change now, and changes nothing.
-    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
-        Box::pin(async {
-            Err(Error::new(
-                ErrorKind::Unsupported,
-                "this journal cannot tell what a migration would change",
-            ))
-        })
-    }
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>>;
 }
 
 /// The version of the journal's schema that this release reads and writes.

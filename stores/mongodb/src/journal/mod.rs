@@ -12,7 +12,8 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
-    JobsRequest, Journal, JournalEntry, Migration, Retention, RunOutcome, RunRecord, RunsRequest,
+    JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Retention, RunOutcome, RunRecord,
+    RunsRequest,
 };
 use shedlock_store::{Result, configuration, unavailable};
 
@@ -304,6 +305,19 @@ impl MongoJournal {
     }
 }
 
+/// What creates the journal beside this collection of locks.
+pub(crate) fn steps(locks: &str) -> Vec<MigrationStep> {
+    let collections = SUFFIXES.map(|suffix| format!("create collection {locks}{suffix}"));
+    let indexes = INDEXES.iter().flat_map(|(suffix, fields)| {
+        let of =
+            move |field: &&str| format!("create index {{{field}: 1, _id: -1}} on {locks}{suffix}");
+        fields.iter().map(of)
+    });
+    let version = format!("insert the version {JOURNAL_VERSION} into {locks}{JOURNAL}");
+    let all = collections.into_iter().chain(indexes).chain([version]);
+    all.map(MigrationStep::new).collect()
+}
+
 /// A page of this size.
 fn page(limit: usize) -> (u64, i64) {
     (0, i64::try_from(limit).unwrap_or(i64::MAX))
@@ -380,6 +394,18 @@ impl Journal for MongoJournal {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         Box::pin(self.create())
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>>> {
+        Box::pin(async {
+            let found = self.found_version().await?;
+            let locks = self.store.place.collection.name();
+            Ok(if found.is_some() {
+                Vec::new()
+            } else {
+                steps(locks)
+            })
+        })
     }
 }
 

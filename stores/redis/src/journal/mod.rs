@@ -13,7 +13,8 @@ use std::time::{Duration, SystemTime};
 use redis::{Value, cmd};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
-    JobsRequest, Journal, JournalEntry, Migration, Retention, RunId, RunRecord, RunsRequest,
+    JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Retention, RunId, RunRecord,
+    RunsRequest,
 };
 use shedlock_store::{Result, configuration, conflict};
 
@@ -321,6 +322,13 @@ impl RedisJournal {
     }
 }
 
+/// What creates a journal whose keys start like this.
+pub(crate) fn steps(start: &str) -> Vec<MigrationStep> {
+    let statement = format!("SET \"{start}:{}\" {JOURNAL_VERSION} NX", SUFFIXES[0]);
+    let create = MigrationStep::new(format!("create the journal {start}"));
+    vec![create.with_statement(statement)]
+}
+
 /// The start of the ids at this instant.
 fn oldest(instant: SystemTime) -> String {
     let since = instant.duration_since(SystemTime::UNIX_EPOCH);
@@ -388,6 +396,17 @@ impl Journal for RedisJournal {
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         Box::pin(self.create())
+    }
+
+    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>>> {
+        Box::pin(async {
+            let found = self.found_version().await?;
+            Ok(if found.is_some() {
+                Vec::new()
+            } else {
+                steps(&self.start)
+            })
+        })
     }
 }
 

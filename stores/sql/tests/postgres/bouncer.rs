@@ -187,8 +187,9 @@ async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
         return;
     };
     let url = bouncer.database().await;
+    // A second connection of a pool would meet the statements of the first one.
     let pool = || async {
-        let pool = PgPoolOptions::new().max_connections(2);
+        let pool = PgPoolOptions::new().max_connections(1);
         let pool: PgPool = pool.connect_with(options(&url)).await.unwrap();
         pool
     };
