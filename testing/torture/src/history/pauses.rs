@@ -249,6 +249,7 @@ impl<'a> Operators<'a> {
                         .is_some_and(|last| i128::from(slot) <= last)
                     && !is_caught_up(pause, acquired, calls)
                     && !was_open(pause, slot, lives)
+                    && !is_forgotten(pause, acquired, lives, faults)
             });
             if let Some(pause) = covered {
                 findings.violated(
@@ -303,6 +304,14 @@ fn is_caught_up(pause: &Life, by: u64, calls: &[&Resumption<'_>]) -> bool {
         let may = matches!(call.ends, Ends::Pause(_) | Ends::Unknown);
         call.catches_up && may && call.by >= pause.asked && call.asked <= by
     })
+}
+
+/// Whether a worker of an earlier version may have taken the lock since the pause. It ignores which
+/// slots the pause covers, and a run that succeeds moves the mark of done slots back.
+fn is_forgotten(pause: &Life, by: u64, lives: &[&Life], faults: &Faults) -> bool {
+    let since = |life: &&&Life| life.last_moment() >= Some(pause.asked) && life.asked <= by;
+    let mut old = lives.iter().filter(|life| faults.is_old(life.process));
+    old.any(|life| since(&life))
 }
 
 /// Whether this slot was begun before the pause and may have had to be done after it.

@@ -420,6 +420,11 @@ fn an_earlier_version_may_run_the_slots_of_a_pause_but_obeys_it() {
     old()
         .runs(100, "b", slot(50), 2)
         .must_be_convicted_of("overlap with a pause:");
+    // Its runs move the mark of done slots back.
+    let new = |forger: Forger| forger.runs(500, "c", slot(300), 3);
+    new(old().runs(400, "b", slot(200), 2)).must_be_lawful();
+    new(old()).must_be_convicted_of("slot of a pause:");
+    new(old().asked(400, "b").skipped(401, "b")).must_be_convicted_of("slot of a pause:");
 }
 
 #[test]
