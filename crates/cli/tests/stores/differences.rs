@@ -10,18 +10,15 @@ struct Difference {
     variant: &'static str,
 }
 
-/// Their tables are created, and they keep a journal.
+/// Their tables are created.
 const TABLES: &[&str] = &["postgres", "pgbouncer", "mariadb", "mysql"];
 
 const NO_JOURNAL: &[&str] = &[
-    "redis",
-    "valkey",
     "nats",
     "nats210",
     "nats212",
     "zookeeper",
     "etcd",
-    "mongodb",
     "consul",
 ];
 
@@ -38,12 +35,14 @@ const fn everywhere(
     }
 }
 
-const DIFFERENCES: [Difference; 8] = [
+const DIFFERENCES: &[Difference] = &[
     everywhere("migrate", TABLES, "table"),
     everywhere("migrate", &["sqlite"], "file"),
     everywhere("migrate", &["nats", "nats210", "nats212"], "bucket"),
     everywhere("migrate", &["zookeeper"], "nodes"),
     everywhere("journal", NO_JOURNAL, "none"),
+    everywhere("journal", &["redis", "valkey"], "keys"),
+    everywhere("journal", &["mongodb"], "collections"),
     everywhere("jobs", NO_JOURNAL, "none"),
     everywhere("history", NO_JOURNAL, "none"),
     // Their tokens are short, so there is room for their column.
