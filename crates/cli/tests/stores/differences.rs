@@ -13,14 +13,7 @@ struct Difference {
 /// Their tables are created.
 const TABLES: &[&str] = &["postgres", "pgbouncer", "mariadb", "mysql"];
 
-const NO_JOURNAL: &[&str] = &[
-    "nats",
-    "nats210",
-    "nats212",
-    "zookeeper",
-    "etcd",
-    "consul",
-];
+const NO_JOURNAL: &[&str] = &["nats", "nats210", "nats212", "zookeeper", "etcd", "consul"];
 
 const fn everywhere(
     page: &'static str,
