@@ -82,6 +82,8 @@ pub(super) struct Life {
     /// The number of unlocks sent, and the end of the lease as known at the first one.
     releases: u32,
     over_at_release: Option<u64>,
+    /// Whether an unlock succeeded.
+    is_unlocked: bool,
     /// The copy without a reply so far: when it was sent, and its timeout.
     open: Option<(u64, u64)>,
     /// The copies that got no reply, whatever later copies of the same attempt returned. They may
@@ -159,6 +161,7 @@ impl Life {
             runs_until: event.at.saturating_add(at_most),
             releases: 0,
             over_at_release: None,
+            is_unlocked: false,
             open: Some((event.at, timeout)),
             stray: None,
             withdrawing: None,

@@ -148,6 +148,11 @@ fn a_pause_that_replaces_the_holder_ends_exactly_that_lease() {
             .event(21, "a", answer)
     };
     unlock(What::ReleaseLost).must_be_lawful();
+    // The attempt was unknown at first, so it is withdrawn once more. That is no unlock.
+    unlock(What::ReleaseLost)
+        .event(30, "a", What::Withdrawn)
+        .event(31, "a", What::Withdrew)
+        .must_be_lawful();
     unlock(What::Released).must_be_convicted_of("unlocked too late:");
     let extension = |answer: What| {
         replaced(Some("a"))

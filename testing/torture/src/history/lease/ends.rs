@@ -25,6 +25,7 @@ impl Life {
                 ),
             ));
         }
+        self.is_unlocked = true;
         if let Some((_, answered)) = &mut self.slot_done {
             answered.get_or_insert(at);
         }

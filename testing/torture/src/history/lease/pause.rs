@@ -71,8 +71,9 @@ impl Life {
     /// A pause took the lock from it by this moment: what it sends afterwards must be lost.
     pub(in crate::history) fn was_replaced(&mut self, by: u64, pause: &str) {
         let is_unused = matches!(self.slot_given_back, Some((_, true)));
-        let unlocked = self.releases > 0 && self.released.is_some() && !is_unused;
-        let unlocks = self.release_asked.filter(|_| unlocked);
+        let unlocks = self
+            .release_asked
+            .filter(|_| self.is_unlocked && !is_unused);
         for (law, call, asked) in [
             ("unlocked too late", "an unlock", unlocks),
             ("revived", "an extension", self.renewal_asked),
