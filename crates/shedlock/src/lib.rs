@@ -114,13 +114,12 @@
 //! request may still be in flight. If it arrives after the repeated one was refused, or after the task has
 //! ended, it may take the lock, and with it the slot, although no task runs under that lock. The store
 //! refuses the first request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent.
-//! Once that time has passed, the executor gives back whatever that request took by arriving earlier. If
-//! the store answers the repeated request, such a lock is given back within about two timeouts (20 s). If
-//! the store stays unavailable, or the process dies, such a lock stays taken for at most
-//! `lock_at_most_for`. Its slot is then used up without a run, unless it [must not be
-//! lost](_documentation::not_lost). A short-lived program should await [`Executor::settled`] before it
-//! exits; `shedlock run` does. (With the attribute, create the executor yourself, and pass a clone of it to
-//! [`set_global_executor`].)
+//! If it arrives in time and takes the lock, the executor gives the lock back once that time has passed:
+//! within about two timeouts (20 s), if the store answers the repeated request. If the store stays
+//! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is
+//! then used up without a run, unless it [must not be lost](_documentation::not_lost). A short-lived
+//! program should await [`Executor::settled`] before it exits; `shedlock run` does. (With the attribute,
+//! create the executor yourself, and pass a clone of it to [`set_global_executor`].)
 //!
 //! The lock is released when the task ends, fails, panics or is dropped. If the future is dropped before it
 //! completes, the release happens in the background, on the async runtime in which it was dropped. If it is
@@ -272,10 +271,11 @@
 //!
 //! # Logs and metrics
 //!
-//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot, and with OpenTelemetry's
-//! attributes that are nearest to jobs: `job.system`, `faas.trigger`, `faas.time` and `faas.cron`. Problems are
-//! logged as events. [`JobMetrics`] reads the state of all jobs from the journal, for alerts about jobs that did not
-//! run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
+//! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot, and with
+//! OpenTelemetry's attributes that are nearest to jobs: `job.system`, `faas.trigger`, `faas.time` and
+//! `faas.cron`. Problems are logged as events. [`JobMetrics`] reads the state of all jobs from the journal
+//! (the tables in which runs are recorded if the executor has a [`JournalWriter`]), for alerts about jobs
+//! that did not run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
 //! leases, store errors and durations under ShedLock's meter names, through the crate `metrics`.
 //! `scheduler::MetricsObserver` records how ticks end and how late they start. The example
 //! `examples/prometheus` serves both to Prometheus. For anything else, implement a [`Listener`].

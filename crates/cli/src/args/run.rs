@@ -45,15 +45,15 @@ Exit codes:
   69     the store failed or was too slow; the command was not started
   70     shedlock failed, or its watchdog was killed (the process that stops the command if shedlock
          itself is killed); the command was stopped, or not started
-  75     the lease was about to end, or --max-run-time had passed, and the command was stopped; or
-         the lease was lost: with --keep-alive the command is stopped then; without it the loss is
-         found only after the command has ended, and only if another owner has taken the lock, an
-         operator has paused it with --now, or the lease ended while shedlock was suspended (another
-         run may have overlapped this one); or a process of the command could not be stopped
-  76     no host will run the slot: with --must-not-be-lost, all attempts at it had failed before
-         (the run that makes the last attempt exits with the command's own code, or with 75 if the
-         command was stopped), or the last slot taken is ahead of the clock; see `shedlock slot
-         reset`
+  75     the lease was about to end, or --max-run-time had passed, and the command was stopped; or a
+         process of the command could not be stopped; or the lease was lost early: with --keep-alive
+         the command is stopped then; without it the loss is found only after the command has ended,
+         and only if another owner has taken the lock, an operator has paused it with --now, or the
+         lease ended while shedlock was suspended (another run may have overlapped this one)
+  76     no host will run the slot: the last slot taken is ahead of the clock (see `shedlock slot
+         reset`); or, with --must-not-be-lost, all attempts at it had failed before (the run that
+         makes the last attempt exits with the command's own code, or with 75 if the command was
+         stopped)
   126    the command cannot be run
   127    the command, or its interpreter, was not found
   128+N  signal N ended the command (137 if it did not end within --stop-grace), or ended shedlock
