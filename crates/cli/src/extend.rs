@@ -117,8 +117,8 @@ async fn extend_lock(
 ) -> Result<Outcome, Failure> {
     let owner = lock.owner.as_deref().unwrap_or_default();
     if lock.state != LockState::Held {
-        let state = output::state(lock.state);
-        return Ok(Outcome::Not(format!("it is not held but {state}")));
+        let state = output::state_in_words(lock.state);
+        return Ok(Outcome::Not(format!("it is not held; it is {state}")));
     }
     if expected.is_some_and(|expected| expected != owner) {
         return Ok(Outcome::Not(format!("its owner is {owner:?}")));

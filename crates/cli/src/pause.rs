@@ -112,7 +112,10 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
             }
             Ok(Resumed::NotPaused(lock)) => {
                 let why = match lock {
-                    Some(lock) => format!("it is not paused but {}", output::state(lock.state)),
+                    Some(lock) => format!(
+                        "it is not paused; it is {}",
+                        output::state_in_words(lock.state)
+                    ),
                     None => no_such_lock(&store, &args.store),
                 };
                 let name = visible(name.as_str());

@@ -94,7 +94,19 @@ impl Removal<'_> {
             let is_new = names.binary_search(&lock.name).is_err();
             is_new && (is_for_all || patterns.iter().any(|it| it.matches(name)))
         };
-        self.all(is_wanted).await
+        let before = self.seen;
+        self.all(is_wanted).await?;
+        if self.seen == before && !is_for_all {
+            let patterns: Vec<_> = patterns
+                .iter()
+                .map(|it| format!("{:?}", it.as_str()))
+                .collect();
+            let (place, patterns) = (self.store.place(), patterns.join(" or "));
+            self.terminal
+                .error(&format!("no lock in {place} matches {patterns}"));
+            self.is_complete = false;
+        }
+        Ok(())
     }
 
     /// The lock whose name is the pattern itself: a name may contain a star.
@@ -211,7 +223,7 @@ impl Removal<'_> {
             }
         };
         match reason {
-            KeepReason::Taken => format!("it is not free but {}", output::state(lock.state)),
+            KeepReason::Taken => format!("it is {}", output::state_in_words(lock.state)),
             KeepReason::SlotOpen => {
                 let slot = lock.last_slot.map(|slot| slot.to_string());
                 let slot = slot.unwrap_or_default();

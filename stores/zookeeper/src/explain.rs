@@ -28,7 +28,7 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
             setup("a parent of the lock nodes is ephemeral; use another path")
         }
         E::NoNode => setup(
-            "the chroot does not exist; check its spelling, or create it with `shedlock migrate`",
+            "the chroot does not exist; check its spelling, or create it with `shedlock migrate --store …`",
         ),
         E::Unimplemented => setup("the server is too old; use ZooKeeper 3.6 or later"),
         E::NotReadOnly => later(

@@ -15,7 +15,7 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// A `shedlock run` without --keep-alive that holds the lock on any host follows: in the last seconds
 /// before it stops its command (as long as its grace period, 10 s or a third of --lock-at-most-for if
 /// that is less) it reads the end of its lease, and lets the command go on if the end has moved. So
-/// extend the lease before these seconds begin. A later --max-run-time still stops the command. A run
+/// extend the lease before these seconds begin. --max-run-time, if set, still stops the command. A run
 /// with --keep-alive extends its lease itself. A task of the Rust library keeps the deadline that it
 /// knows, and stops then; only the lock stays taken for longer. A lease of ShedLock for Java cannot be
 /// extended from outside.

@@ -314,7 +314,7 @@ pub(crate) struct MigrateArgs {
 /// Show the value of every setting, and where it came from
 ///
 /// That is an option, a variable, a line of the configuration file, or the default. Passwords are
-/// hidden. The settings of the file are checked. Options of `run` and of other commands are settings
+/// hidden. The keys and the types of the file are checked. Options of `run` and of other commands are settings
 /// too, except those for one call, like --name.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_none())]

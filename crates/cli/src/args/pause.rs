@@ -72,8 +72,7 @@ pub(crate) struct PauseArgs {
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
-    /// Also run the slots that fell due during the pause, as far as each host's schedule makes up for
-    /// missed ones
+    /// Also run the slots that fell due during the pause, as far as the job makes up for missed slots
     ///
     /// The library's scheduler runs all of them under must_not_be_lost, and the newest one under its
     /// late policies. `shedlock run` runs the newest one, if it is started before the next.
@@ -92,7 +91,8 @@ pub(crate) struct NamesArgs {
     /// The name of the job's lock, or a pattern like 'expire-*' for all existing locks that match
     ///
     /// A `*` stands for any text, `?` for one character, `[ab]` for one of these. If a lock has
-    /// exactly this name, only that lock is meant. Names without these characters need not exist yet.
+    /// exactly this name, only that lock is meant. `pause` also accepts the name of a lock that does
+    /// not exist yet.
     #[arg(value_name = "NAME|PATTERN")]
     pub(crate) names: Vec<String>,
     /// All existing locks of the store

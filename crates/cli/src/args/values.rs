@@ -1,6 +1,7 @@
 //! Values of options, and what is wrong with them. The parser of the command line adds the option and
 //! the value to the message.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use shedlock::{PruneRequest, parse_duration};
@@ -106,6 +107,12 @@ pub(crate) fn pattern(text: &str) -> Result<glob::Pattern, String> {
         "write * for any text, ? for one character and [ab] for one of these, like expire-*"
             .to_owned()
     })
+}
+
+/// Where to listen.
+pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || "write an IP address and a port, like 127.0.0.1:9464".to_owned();
+    text.parse().map_err(|_| wrong())
 }
 
 /// The width of a table.

@@ -326,6 +326,14 @@ pub(crate) fn state(state: LockState) -> &'static str {
     }
 }
 
+/// The state as the end of a sentence.
+pub(crate) fn state_in_words(state: LockState) -> &'static str {
+    match state {
+        LockState::AtLeast => "kept for a while after its run has ended (state at-least)",
+        other => self::state(other),
+    }
+}
+
 /// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no
 /// slot, or if the store does not report its clock.
 fn is_ahead(lock: &LockRecord) -> Option<bool> {

@@ -110,7 +110,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
 
 pub(super) fn held(lock: &LockRecord, lasts: Option<Duration>) -> String {
     let lasts = lasts.map_or_else(String::new, |lasts| {
-        format!(", at most for {}", super::duration(lasts))
+        format!(", for at most {}", super::duration(lasts))
     });
     format!(
         "{}: held as {} until Ctrl-C or SIGTERM{lasts}\n",
@@ -123,13 +123,16 @@ pub(super) fn extended(lock: Option<&LockRecord>, until: Option<SystemTime>) -> 
     let (Some(lock), Some(until)) = (lock, until) else {
         return String::new();
     };
-    format!(
-        "{}: held by {} until {}; it was until {}\n",
-        name(lock),
-        or_none(owner(lock)),
-        super::second(until),
-        or_none(lock.locked_until.map(super::second)),
-    )
+    let (name, owner, end) = (name(lock), or_none(owner(lock)), super::second(until));
+    match lock.locked_until {
+        Some(before) if before >= until => {
+            format!("{name}: not changed: already held by {owner} until {end}\n")
+        }
+        before => {
+            let before = or_none(before.map(super::second));
+            format!("{name}: held by {owner} until {end}; it was until {before}\n")
+        }
+    }
 }
 
 pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> String {

@@ -115,8 +115,9 @@ pub(super) fn not_run(
                 .last_slot
                 .map_or_else(String::new, |last| format!(", {last},"));
             Some(format!(
-                "{name}: not run: the last slot taken{last} is ahead of the clock; check this \
-                 host's clock, then run `shedlock slot reset {word}{option}`"
+                "{name}: not run: the last slot taken{last} is ahead of the clock; unless an \
+                 operator has set it with `slot reset --to`, check this host's clock, then run \
+                 `shedlock slot reset {word}{option}`"
             ))
         }
         _ => None,
@@ -173,7 +174,8 @@ pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
     match skip.last_slot {
         Some(last) if last != slot => {
             format!(
-                "{name}: skipped slot {slot}: too late: slots up to {last} were taken, or skipped by a pause"
+                "{name}: skipped slot {slot}: too late: slots up to {last} were taken, skipped by a \
+                 pause, or passed over by `shedlock slot reset`"
             )
         }
         _ => format!("{name}: skipped slot {slot}: already taken"),
@@ -199,7 +201,8 @@ mod tests {
         assert_eq!(
             said(taken.with_last_slot(slot(60))),
             "a: skipped slot 2027-01-15T08:00:00Z: too late: slots up to \
-             2027-01-15T08:01:00Z were taken, or skipped by a pause"
+             2027-01-15T08:01:00Z were taken, skipped by a pause, or passed over by `shedlock slot \
+             reset`"
         );
         let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
         assert_eq!(
@@ -260,8 +263,9 @@ mod tests {
         let ahead = Skip::new(SkipReason::LastSlotAhead).with_last_slot(slot(60));
         assert_eq!(
             not_run("a b", " --local", Some(slot(0)), &ahead, never).unwrap(),
-            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the clock; check \
-             this host's clock, then run `shedlock slot reset 'a b' --local`"
+            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the clock; unless \
+             an operator has set it with `slot reset --to`, check this host's clock, then run `shedlock slot \
+             reset 'a b' --local`"
         );
         let held = Skip::new(SkipReason::Held);
         assert_eq!(not_run("a", "", Some(slot(0)), &held, never), None);

@@ -19,8 +19,8 @@ const LONGEST: u64 = 64 * 1024;
 pub(super) fn read(path: &Path, from: &str) -> Result<String, Failure> {
     let refused = |why: &str| {
         Failure::usage(format!(
-            "{from}: {why}; write the URL of the store into the file, like \
-             postgres://user:password@host/database"
+            "{from}: {why}; write only the URL of the store into the file, on one line, like \
+             postgres://app@db/app"
         ))
     };
     if path.as_os_str().is_empty() {

@@ -75,7 +75,7 @@ fn a_lease_that_is_not_meant_is_not_extended() {
     assert_eq!(free.code, 1, "{free:?}");
     assert!(
         free.stderr
-            .contains("a: not extended: it is not held but free"),
+            .contains("a: not extended: it is not held; it is free"),
         "{free:?}"
     );
     let run = sandbox.run("a", "60s", SCRIPT).spawn().unwrap();

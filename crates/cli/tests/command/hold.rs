@@ -46,7 +46,7 @@ fn a_lock_is_not_free_before_its_holder_is_asked_to_end() {
 fn a_held_lock_does_not_end_with_its_first_lease_but_after_its_time() {
     let sandbox = Sandbox::new();
     let (child, line) = holding(&sandbox, "4s", &["--for", "6s"]);
-    assert!(line.ends_with(" until Ctrl-C or SIGTERM, at most for 6s\n"));
+    assert!(line.ends_with(" until Ctrl-C or SIGTERM, for at most 6s\n"));
     let first_end = sandbox.locked_until("db");
     eventually("the end of the first lease", || calendar() > first_end);
     assert_eq!(sandbox.lock("db")["state"], "held");

@@ -93,7 +93,7 @@ fn a_paused_job_is_skipped_with_who_and_why_until_it_is_resumed() {
     assert!(
         again
             .stderr
-            .contains("mail: not resumed: it is not paused but free"),
+            .contains("mail: not resumed: it is not paused; it is free"),
         "{again:?}"
     );
 }

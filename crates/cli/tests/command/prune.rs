@@ -157,8 +157,7 @@ fn a_named_lock_that_is_kept_is_reported_with_the_reason() {
     let kept = pruned(&sandbox, &["held", "--yes"]);
     assert_eq!(kept.code, 1, "{kept:?}");
     assert!(
-        kept.stderr
-            .contains("held: not removed: it is not free but held"),
+        kept.stderr.contains("held: not removed: it is held"),
         "{kept:?}"
     );
     std::fs::write(sandbox.path("go"), "").unwrap();
@@ -315,4 +314,12 @@ fn a_removal_is_recorded_in_the_journal() {
     assert_eq!(actions[0]["action"], "prune");
     let detail = actions[0]["detail"].as_str().unwrap();
     assert!(detail.starts_with("not used since 20"), "{detail}");
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_reported() {
+    let sandbox = with_old_records();
+    let done = pruned(&sandbox, &["zz*"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("matches \"zz*\"\n"), "{done:?}");
 }

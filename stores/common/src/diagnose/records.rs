@@ -145,7 +145,8 @@ impl Records {
             "no two names differ only in case or in blanks around them",
             "names that differ only in case or in blanks around them are different locks, and do \
              not exclude each other",
-            "use one spelling everywhere, then delete the record of the other",
+            "use one spelling everywhere; a day after its last use, remove the other record: `shedlock \
+             prune NAME --idle-for 1d --yes`",
         );
         add(
             "end",
@@ -172,7 +173,8 @@ impl Records {
             "no slot is ahead of the store's clock",
             "locks whose last slot is ahead of the store's clock, so that their jobs do not run \
              until then",
-            "run `shedlock slot reset NAME`, and set the clock of the host that took the slot",
+            "if an operator has set it with `shedlock slot reset --to`, leave it; otherwise set the clock \
+             of the host that took the slot, and run `shedlock slot reset NAME`",
         );
         add(
             "open-slots",
