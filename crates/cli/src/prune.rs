@@ -96,6 +96,7 @@ impl Removal<'_> {
         };
         let before = self.seen;
         self.all(is_wanted).await?;
+        // No error: a timer that prunes finds nothing most of the time.
         if self.seen == before && !is_for_all {
             let patterns: Vec<_> = patterns
                 .iter()
@@ -103,8 +104,7 @@ impl Removal<'_> {
                 .collect();
             let (place, patterns) = (self.store.place(), patterns.join(" or "));
             self.terminal
-                .error(&format!("no lock in {place} matches {patterns}"));
-            self.is_complete = false;
+                .notice(&format!("no lock in {place} matches {patterns}"));
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 ///
 /// Prints each record on stdout, and their number on stderr.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(Some("a named lock has no record, or it must be kept, or no lock matches a pattern")))]
+#[command(after_long_help = exit_codes::of_store(Some("a named lock has no record, or it must be kept")))]
 pub(crate) struct PruneArgs {
     /// The names of locks, or patterns like 'expire-*' [default: all locks of the store]
     ///
