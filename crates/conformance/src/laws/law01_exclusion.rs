@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Extension, SkipReason};
+use shedlock_core::{Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, SkipReason};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
@@ -139,7 +139,8 @@ pub async fn sixty_four_names_at_once_have_a_winner_each(context: &TestContext) 
     Ok(())
 }
 
-/// Makes sixty-four concurrent attempts; returns the winners.
+/// Makes sixty-four concurrent attempts; returns the winners. An attempt whose outcome is unknown, because a busy server
+/// replied too late, is repeated with the same request, as its error advises.
 async fn contend(
     providers: &[Provider],
     request: impl Fn(usize) -> AttemptRequest,
@@ -149,7 +150,13 @@ async fn contend(
         let provider = Arc::clone(&providers[i % providers.len()]);
         let request = request(i);
         contenders.spawn(async move {
-            let answer = provider.attempt(&request).await;
+            let mut answer = provider.attempt(&request).await;
+            for _ in 0..3 {
+                if !matches!(&answer, Err(error) if error.kind() == ErrorKind::OutcomeUnknown) {
+                    break;
+                }
+                answer = provider.attempt(&request).await;
+            }
             (provider, answer)
         });
     }

@@ -215,7 +215,7 @@ impl Bucket {
         let name = format!("space-{random}");
         let admin = async_nats::connect(server).await?;
         let mut options = format!(
-            "tolerated_skew={}ms&connect_timeout=1500ms&response_timeout=1500ms",
+            "tolerated_skew={}ms&connect_timeout=1500ms&response_timeout=2500ms",
             SKEW.as_millis()
         );
         if own.is_some() {
