@@ -8,7 +8,7 @@ use shedlock_core::{
     SlotReset, SlotState,
 };
 
-use crate::cas::after;
+use crate::cas::{after, ceil};
 use crate::errors::{Result, unavailable, unknown};
 use crate::limits::HUNDRED_YEARS;
 use crate::store::{Change, Changed, LeaseChange, Seen, Store};
@@ -112,7 +112,7 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
         let longest = store.capabilities().longest_lock_at_most_for;
         let longest = longest.min(HUNDRED_YEARS);
         let lasts = request.duration(now, longest)?;
-        let until = after(now, lasts)?;
+        let until = ceil(after(now, lasts)?)?;
         let is_created = |owner: &Owner| record.owner.as_deref() == Some(owner.as_str());
         let is_created = created.as_ref().is_some_and(is_created);
         if record.pause().is_some_and(|pause| request.is_pause(&pause)) {
@@ -126,7 +126,7 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
         let pause = Change {
             lease: LeaseChange::Take {
                 owner: &owner,
-                lasts,
+                until,
             },
             slots: paused_until(store, record, Slot::at(until)?),
         };

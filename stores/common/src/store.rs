@@ -191,8 +191,9 @@ pub enum LeaseChange<'a> {
     Take {
         /// The owner text.
         owner: &'a str,
-        /// How long the lock is held from now.
-        lasts: Duration,
+        /// When the lease ends, by the clock that judges leases: the same instant however late the write is executed,
+        /// because the slots up to it are marked as taken.
+        until: SystemTime,
     },
 }
 

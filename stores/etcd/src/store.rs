@@ -289,7 +289,8 @@ impl Store for EtcdStore {
                 });
                 (KeyChange::Delete, freed)
             }
-            LeaseChange::Take { owner, lasts } => {
+            LeaseChange::Take { owner, until } => {
+                let lasts = until.duration_since(now).unwrap_or_default();
                 let lease = self.grant(lasts).await?;
                 let record = acquired(owner, found, now, lease);
                 let value = write(now, owner).into_bytes();

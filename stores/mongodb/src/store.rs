@@ -276,12 +276,17 @@ impl Store for MongoStore {
         let (mut query, mut fields) = match change.lease {
             LeaseChange::Keep => (doc! { "_id": name.as_str() }, doc! {}),
             LeaseChange::End => (running(name, owner, now), freed(now, owner)),
-            LeaseChange::Take { owner: by, lasts } => {
+            LeaseChange::Take {
+                owner: by,
+                until: end,
+            } => {
                 let mut same = owned(name, owner);
                 // ShedLock's owner is the same for each of its leases.
                 let until = seen.record.locked_until.map(DateTime::from_system_time);
                 same.insert(UNTIL, until);
-                (same, acquired(now, by, lasts))
+                let mut fields = acquired(now, by, Duration::ZERO);
+                fields.insert(UNTIL, DateTime::from_system_time(end));
+                (same, fields)
             }
         };
         if let Some(slots) = change.slots {

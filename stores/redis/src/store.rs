@@ -353,12 +353,12 @@ impl Store for RedisStore {
                 self.run_change(&scripts::FORCE, name, &arguments[..few])
                     .await
             }
-            LeaseChange::Take { owner, lasts } => {
+            LeaseChange::Take { owner, until } => {
                 let value = value.map_or_else(Vec::new, |value| [b"=", value].concat());
-                let lasts = micros(lasts);
+                let until = Slot::at(until)?.as_micros().to_string();
                 let arguments = [
                     owner.as_bytes(),
-                    lasts.as_bytes(),
+                    until.as_bytes(),
                     &value,
                     last_seen.as_bytes(),
                     done.as_bytes(),

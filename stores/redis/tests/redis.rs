@@ -348,12 +348,13 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let slots = Some(SlotState::new(Some(slot(70)), None, None));
     let before: Vec<String> = room.run(&all).await;
     let change = |lease, slots| Change { lease, slots };
-    let (owner, lasts) = ("a@b/1/ff paused: x", Duration::from_secs(9));
+    let owner = "a@b/1/ff paused: x";
+    let until = UNIX_EPOCH + Duration::from_secs(now.0 + 9);
     for change in [
         change(LeaseChange::End, None),
         change(LeaseChange::End, slots),
         change(LeaseChange::Keep, slots),
-        change(LeaseChange::Take { owner, lasts }, slots),
+        change(LeaseChange::Take { owner, until }, slots),
     ] {
         let raced = store.change(&name, &seen, &change).await.unwrap();
         assert_eq!(raced, Changed::Raced, "{change:?}");

@@ -155,6 +155,8 @@ pub(crate) struct Values<'a> {
     /// The owner text that the record gets when the lease ends.
     pub(crate) released: &'a str,
     pub(crate) at_most: i64,
+    /// When a pause ends, whenever its statement is executed.
+    pub(crate) ends_at: i64,
     pub(crate) at_least: i64,
     pub(crate) slot: i64,
     /// How far ahead of now a slot may be.
@@ -201,6 +203,7 @@ impl<'a> Values<'a> {
             "owner" => Value::Text(self.owner),
             "released" => Value::Text(self.released),
             "at_most" => Value::Integer(self.at_most),
+            "ends_at" => Value::Integer(self.ends_at),
             "at_least" => Value::Integer(self.at_least),
             "slot" => Value::Integer(self.slot),
             "tolerance" => Value::Integer(self.tolerance),

@@ -183,9 +183,9 @@ impl<B: Driver> Store for SqlStore<B> {
             LeaseChange::End => {
                 return Ok(Changed::done(call.ended(step, &values).await?));
             }
-            LeaseChange::Take { owner, lasts } => {
+            LeaseChange::Take { owner, until } => {
                 values.released = owner;
-                values.at_most = self.micros("the pause", lasts, shape)?;
+                values.ends_at = Slot::at(until)?.as_micros();
                 // After a lost reply, the next look shows whether the first try took the lock.
                 let reply = call.run(step, &values).await?;
                 return Ok(Changed::done(reply.affected > 0));

@@ -26,6 +26,7 @@ cases!("pauses" [Operators]:
     a_pause_can_take_the_lock_from_its_holder,
     a_pause_replaces_at_least,
     a_forgotten_pause_is_found_by_a_diagnosis,
+    a_pause_ends_with_its_last_slot [Slots],
     a_pause_ends_by_itself [Time],
     a_pause_until_resumed_lasts_as_long_as_a_lease_can [Time],
     a_repeated_pause_is_the_same_pause,
@@ -207,6 +208,36 @@ pub async fn a_pause_replaces_at_least(context: &TestContext) -> Verdict {
     skipped_as(&first, &context.request(&job), SkipReason::Paused).await?;
     resume(&second, "job").await?;
     abandon(&first, &context.request(&job)).await
+}
+
+/// A slot just after the end of a pause is not refused by its lease, to run after all as a late one.
+pub async fn a_pause_ends_with_its_last_slot(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    context.needs_slots()?;
+    let provider = context.provider().await?;
+    let capabilities = provider.capabilities();
+    let (job, hour) = (name("job"), Duration::from_secs(3_600));
+    let lease = acquire(&provider, &context.request(&job)).await?;
+    unlock(&provider, &lease).await?;
+    let Paused::Done { until, .. } = provider.pause(&request("job").lasting(hour)).await? else {
+        return Err(Stop::failed("the pause of a free lock should take effect"));
+    };
+    let found = record(&provider, &job).await?;
+    let last = if capabilities.completion {
+        found.slots().done
+    } else {
+        found.last_slot
+    };
+    ensure!(
+        last == Some(Slot::at(until)?),
+        "a pause that ends at {until:?} should mark the slots up to there as taken: {found:?}"
+    );
+    let end = found.locked_until;
+    ensure!(
+        end >= Some(until) && end <= Some(until + capabilities.granularity),
+        "a slot after {until:?} can run if it is late, although the lock is paused until {end:?}"
+    );
+    Ok(())
 }
 
 /// A pause with an end is over then, although no one resumes the lock.

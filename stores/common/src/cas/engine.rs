@@ -223,8 +223,9 @@ impl<S: VersionedStore> Store for Versioned<S> {
                 record.owner = Owner::released_text(Owner::without_mark(&record.owner));
                 record.locked_until = now.past();
             }
-            LeaseChange::Take { owner, lasts } => {
+            LeaseChange::Take { owner, until } => {
                 let slots = record.slots;
+                let lasts = until.duration_since(now.told).unwrap_or_default();
                 record = self.acquired(owner, Some(&before.record), lasts, *now)?;
                 record.slots = slots;
             }

@@ -89,7 +89,8 @@ pub fn whole_millis(instant: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis(instant))
 }
 
-fn ceil(instant: SystemTime) -> Result<SystemTime> {
+/// Rounds an instant up to whole milliseconds, as records store ends.
+pub(crate) fn ceil(instant: SystemTime) -> Result<SystemTime> {
     let whole = whole_millis(instant);
     if whole >= instant {
         return Ok(whole);

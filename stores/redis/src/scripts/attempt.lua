@@ -70,3 +70,4 @@ end
 if now - ARGV[3] > 0 then
   return 'late ' .. stamp
 end
+local ends = now + ARGV[2]

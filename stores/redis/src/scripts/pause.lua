@@ -1,7 +1,7 @@
 -- Takes the lock for an operator, if it is as it was read.
 -- seen: '=' and the value of the lock's own key; '' for none. last: the last slot.
--- done: the end of the pause.
-local owner, seen, last, done = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
+-- ends: when the pause ends. done: the same, as the last slot that counts as taken.
+local owner, ends, seen, last, done = ARGV[1], ARGV[2] + 0, ARGV[3], ARGV[4], ARGV[5]
 
 if (value and '=' .. value or '') ~= seen then
   return 'differs'

@@ -1,4 +1,4 @@
--- Takes the lock for this owner. ARGV[2]: how long it is held from now. token, slots: as in the record before.
+-- Takes the lock for this owner until the instant `ends`. token, slots: as in the record before.
 -- The current time as ShedLock writes it, truncated to milliseconds. Years start in March here, so
 -- that a leap day is the last day of a year.
 local floor = math.floor
@@ -20,7 +20,7 @@ if token == '-' or less(token, stamp) then
 else
   token = string.format('%.0f', token + 1)
 end
-local till = expiry(now + ARGV[2])
+local till = expiry(ends)
 redis.call('SET', KEYS[1], added, 'PXAT', till)
 -- A pause has a reason after its owner.
 kept = token .. ' ' .. slots .. '\n' .. stamp .. ' ' .. till .. '000 ' .. string.match(owner, '^%S+')

@@ -48,7 +48,7 @@ fn steps(pieces: &mut Pieces) {
              AND {guarded} ORDER BY {exact_name} LIMIT :limit";
         reset_slot = "{update} {until} = {until}, {at} = {at}, {attempts} = NULL{set_done}, {slot} = :slot \
              WHERE {named} AND {is_last_slot} AND {guarded}";
-        pause_lock = "{update} {until} = {end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
+        pause_lock = "{update} {until} = {pause_end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same} AND {guarded}";
         resume_lock = "{update} {until} = {now_down}, {at} = {at}, {by} = :released{pause_slots} \
              WHERE {held} AND {guarded}";
@@ -68,10 +68,8 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         now_at = cut("{now}", at);
         // Longer leases were rejected before. The limit is for clients whose clock is years behind: without strict mode
         // a server stores the year 0 for values out of range.
-        end = match until.kind {
-            TimeKind::Instant => format!("LEAST({}, {TIMESTAMP_LIMIT})", up("{now}", ":at_most", until)),
-            _ => up("{now}", ":at_most", until),
-        };
+        end = limited(&up("{now}", ":at_most", until), until);
+        pause_end = limited(&up("{epoch}", ":ends_at", until), until);
         columns = "{name}, {until}, {at}, {by}";
         our_columns = ours.map(|(_, column)| format!(", {column}")).collect::<String>();
         at_micros = micros("{at}");
@@ -184,6 +182,13 @@ fn kept(options: &Options, shape: &Shape) -> String {
     }
     let acquired = format!("LEAST({{token}}, {{at_micros}} + {unit})");
     up("{epoch}", &format!("{acquired} + :at_least"), until)
+}
+
+fn limited(end: &str, column: TimeColumn) -> String {
+    match column.kind {
+        TimeKind::Instant => format!("LEAST({end}, {TIMESTAMP_LIMIT})"),
+        _ => end.to_owned(),
+    }
 }
 
 /// Compares a text column byte for byte, whatever its character set.

@@ -55,7 +55,7 @@ fn steps(pieces: &mut Pieces) {
              WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit";
         reset_slot = "UPDATE {table} SET {slot} = :slot{set_done}, {attempts} = NULL \
              WHERE {named} AND {is_last_slot} AND {flushed}";
-        pause_lock = "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
+        pause_lock = "UPDATE {table} SET {until} = {pause_end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same} AND {flushed}";
         resume_lock = "UPDATE {table} SET {until} = {now_down}, {by} = :released{pause_slots} \
              WHERE {held} AND {flushed}";
@@ -85,6 +85,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
             1 => later(&now(until, is_client), ":at_most"),
             _ => up(until, "{now_micros} + :at_most"),
         };
+        pause_end = up(until, ":ends_at");
         server_micros = micros("clock_timestamp()");
         at_micros = micros_of("{at}");
         until_micros = micros_of("{until}");

@@ -232,7 +232,7 @@ fn steps(pieces: &mut Pieces) {
              WHERE {name} COLLATE BINARY > :after{held_only} ORDER BY {name} COLLATE BINARY LIMIT :limit";
         reset_slot = "UPDATE {table} SET {slot} = :slot{set_done}, {attempts} = NULL \
              WHERE {named} AND {is_last_slot}";
-        pause_lock = "UPDATE {table} SET {until} = {end}, {at} = {now}, {by} = :released{set_token}{pause_slots} \
+        pause_lock = "UPDATE {table} SET {until} = :ends_at / 1000, {at} = {now}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same}";
         resume_lock = "UPDATE {table} SET {until} = {now}, {by} = :released{pause_slots} WHERE {held}";
         remove = "DELETE FROM {table} WHERE {is_idle}";
