@@ -48,7 +48,7 @@ const ROWS: [(&str, &str); 22] = [
     ("law12", "**12** uses ShedLock's own record, unchanged"),
     (
         "law13",
-        "**13** round trips: won / first of a name / lost / extension / unlock",
+        "**13** round trips: an attempt that gets the lock / the first attempt on a new name / an attempt on a held lock / extension / unlock",
     ),
     ("extend", "leases can be extended"),
     ("list", "locks can be listed"),

@@ -170,7 +170,7 @@
 //! ```
 //!
 //! Tokens grow across unlock, expiry, restarts and deleted records. Acquisitions by Java carry no
-//! token, so the guard orders only acquisitions by this crate. [The page on
+//! token, so the receiver's check (the *guard*) protects only against late writes by this crate. [The page on
 //! fencing](_documentation::fencing) has guards for rows, whole transactions and services.
 //!
 //! # Slots
@@ -272,7 +272,7 @@
 //! # Logs and metrics
 //!
 //! Tasks run in a `tracing` span with the lock's name, owner, fencing token and slot, and with
-//! OpenTelemetry's attributes that are nearest to jobs: `job.system`, `faas.trigger`, `faas.time` and
+//! the OpenTelemetry attributes that come closest to describing a job: `job.system`, `faas.trigger`, `faas.time` and
 //! `faas.cron`. Problems are logged as events. [`JobMetrics`] reads the state of all jobs from the journal
 //! (the tables in which runs are recorded if the executor has a [`JournalWriter`]), for alerts about jobs
 //! that did not run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost

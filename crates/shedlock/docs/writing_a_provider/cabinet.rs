@@ -3,7 +3,7 @@ use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The client: texts, each with the number of the write that stored it. Clones share all data.
+/// The client: string values, each with the number of the write that stored it. Clones share all data.
 #[derive(Clone, Debug, Default)]
 struct Cabinet(Arc<Mutex<Drawer>>);
 
@@ -86,7 +86,7 @@ impl VersionedStore for Cabinet {
         }
         Err(Error::new(
             ErrorKind::InvalidInput,
-            "the lock's name has more than 1024 bytes, which no label has room for: shorten it",
+            "the lock's name has more than 1024 bytes, the longest key of this store: shorten it",
         ))
     }
 
@@ -97,7 +97,7 @@ impl VersionedStore for Cabinet {
         capabilities
     }
 
-    /// The number of a write grows with every write to any label, so it is the fencing token.
+    /// The number of a write grows with every write to any key, so it is the fencing token.
     fn has_revisions(&self) -> bool {
         true
     }
