@@ -14,6 +14,7 @@ mod bare;
 mod contend;
 mod counts;
 mod jobs;
+mod journal;
 mod lost;
 mod memory;
 mod meter;
@@ -194,6 +195,9 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
                     .await
                     .with_context(named)?;
                 wire::measure(&site, &mut report)
+                    .await
+                    .with_context(named)?;
+                journal::measure(&site, effort, &mut report)
                     .await
                     .with_context(named)?;
                 shipped.push(site);

@@ -188,6 +188,7 @@ impl Row {
             "idle_wake_ups" => Budget::AtMost(0.0),
             "firing_error_p99" => Budget::AtMost(5_000.0),
             "runs_of_1000_contenders" => Budget::Exactly(1.0),
+            "run_with_journal_p99" => Budget::RatioAtMost(1.05),
             "attempt_among_many_names" => Budget::RatioAtMost(1.2),
             _ => return None,
         })

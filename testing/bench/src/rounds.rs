@@ -9,6 +9,11 @@ use shedlock_core::BoxFuture;
 pub(crate) trait Worker: Send {
     /// Runs one step.
     fn step(&mut self) -> BoxFuture<'_, anyhow::Result<()>>;
+
+    /// How long it waits between two steps, which is not measured.
+    fn rest(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// One side: its workers run at the same time.
@@ -89,6 +94,11 @@ async fn work(
         let nanos = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
         latencies.saturating_record(nanos);
         last = now;
+        let rest = worker.rest();
+        if !rest.is_zero() {
+            tokio::time::sleep(rest).await;
+            last = Instant::now();
+        }
     }
     Ok((worker, latencies))
 }
