@@ -21,7 +21,7 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// extended from outside.
 ///
 /// Inside `shedlock run`, the lock and its owner are those of the run: `shedlock extend --for 30m`. It
-/// needs `run --pass-store`, or a store of its own.
+/// needs `run --pass-store`, unless the store is the user's file or --store names it again.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("nothing was extended: no one holds the lock, or its owner is not that of --owner")))]
 pub(crate) struct ExtendArgs {

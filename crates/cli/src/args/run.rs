@@ -69,8 +69,11 @@ Environment of the command:
                           first lease
   SHEDLOCK_SLOT           the scheduled time of the run, with --schedule or --every
   SHEDLOCK_SLOT_ATTEMPT   the number of this attempt at its slot, from 1, with --must-not-be-lost
-  SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are removed, unless --pass-store is set. If they are
-  removed, SHEDLOCK_STORE_WITHHELD is set, so that a nested shedlock does not use another store
+  SHEDLOCK_STORE, SHEDLOCK_STORE_FILE
+                          removed, unless --pass-store is set; then one of them names the store of
+                          this run. The user's file (--local) has no password and is always passed on
+  SHEDLOCK_STORE_WITHHELD set if the store is not passed on, so that a nested shedlock without
+                          --store fails instead of using another store
 
 Examples:
   # In the crontab of every host: every ten minutes, on one host
@@ -226,10 +229,11 @@ pub(crate) struct RunArgs {
     pub(crate) owner_prefix: Option<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Leave SHEDLOCK_STORE and SHEDLOCK_STORE_FILE in the command's environment
+    /// Pass the store on to the command: a nested shedlock uses the same one
     ///
-    /// They are removed otherwise, since they may contain a password. A nested `shedlock` then fails
-    /// unless it has a store of its own.
+    /// SHEDLOCK_STORE, or SHEDLOCK_STORE_FILE if the URL was read from a file, is set in the command's
+    /// environment, wherever the store was chosen. Without this option both are removed, since the URL
+    /// may contain a password, and a nested shedlock fails unless it has a --store of its own.
     #[arg(long)]
     pub(crate) pass_store: bool,
     /// The command and its arguments, after `--`

@@ -145,7 +145,7 @@ impl<'a> Job<'a> {
             program: self.program.as_os_str().to_owned(),
             name: name.clone(),
             arguments: arguments.to_vec(),
-            environment: environment::of(lock, self.args),
+            environment: environment::of(lock, self.args, &self.store),
             plan,
             lock: self.heirloom(lock),
         }

@@ -49,7 +49,7 @@ impl LocalStore {
             // A URL holds only paths in UTF-8.
             return self.open_or_create().await;
         };
-        Ok(shedlock::connect(&url).await?)
+        Ok(shedlock::connect(&format!("{url}?create=false")).await?)
     }
 
     /// Where the locks are, for a message.

@@ -1,6 +1,7 @@
 //! Which store, and a connection to it.
 
 mod file;
+mod handover;
 mod local;
 mod sqlite;
 
@@ -16,13 +17,11 @@ use shedlock::{Clock, Error, ErrorKind, LockProvider, Schema, SystemClock, open_
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output;
-use crate::settings::{StoreChoice, StoreSetting};
 use crate::terminal::Terminal;
+use handover::Source;
+pub(crate) use handover::environment;
 use local::LocalStore;
 use shedlock_core::redact;
-
-/// Set in the environment of a command whose `shedlock run` does not pass its store on.
-pub(crate) const WITHHELD: &str = "SHEDLOCK_STORE_WITHHELD";
 
 /// A connected store.
 #[derive(Clone, Debug)]
@@ -261,52 +260,11 @@ impl Choice {
         args: &StoreArgs,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Failure> {
-        if args.local {
-            return Ok(Self::Local { is_meant: true });
+        match Source::of(args, variable)? {
+            Source::Url { url, from } => Self::url(&url, &from),
+            Source::File { path, from } => Self::file(&path, &from),
+            Source::Local { is_meant } => Ok(Self::Local { is_meant }),
         }
-        if let Some(url) = &args.store {
-            return Self::url(url, "--store");
-        }
-        if let Some(path) = &args.store_file {
-            return Self::file(path, "--store-file");
-        }
-        match (variable("SHEDLOCK_STORE"), variable("SHEDLOCK_STORE_FILE")) {
-            (Some(_), Some(_)) => {
-                return Err(Failure::usage(
-                    "SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are both set: unset one of them",
-                ));
-            }
-            (Some(url), None) => {
-                let url = url.into_string().map_err(|_| {
-                    Failure::usage("SHEDLOCK_STORE is not valid UTF-8: set it to a URL")
-                })?;
-                return Self::url(&url, "SHEDLOCK_STORE");
-            }
-            (None, Some(path)) => return Self::file(Path::new(&path), "SHEDLOCK_STORE_FILE"),
-            (None, None) => {}
-        }
-        if variable(WITHHELD).is_some() {
-            return Err(Failure::usage(
-                "no store is set: the `shedlock run` around this command does not pass its store \
-                 on; start it with --pass-store, or set the URL of a store with --store or \
-                 SHEDLOCK_STORE, or use --local for a file on this host",
-            ));
-        }
-        if let Some(StoreSetting { choice, from }) = &args.setting {
-            return match choice {
-                StoreChoice::Url(url) => Self::url(url, from),
-                StoreChoice::File(path) => Self::file(path, from),
-                StoreChoice::Local => Ok(Self::Local { is_meant: true }),
-            };
-        }
-        if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
-            return Err(Failure::usage(
-                "no store is set: a lock in this pod's file does not exclude other pods; set the \
-                 URL of a store that all pods share with --store or SHEDLOCK_STORE, or use --local \
-                 if there is only one pod",
-            ));
-        }
-        Ok(Self::Local { is_meant: false })
     }
 
     /// Where the locks are, for a message.
@@ -367,6 +325,7 @@ fn missing(url: &str) -> Option<&'static StoreEntry> {
 
 #[cfg(test)]
 mod tests {
+    use super::handover::WITHHELD;
     use super::*;
 
     fn choose(

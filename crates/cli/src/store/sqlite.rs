@@ -40,9 +40,9 @@ pub(super) fn existing(url: &str) -> Option<String> {
     Some(format!("{place}?{}", options.join("&")))
 }
 
-/// The URL of this file, which is not created. `None` if the path is not UTF-8.
+/// The URL of this file. `None` if the path is not UTF-8.
 pub(super) fn url_of(file: &Path) -> Option<String> {
-    Some(format!("sqlite:{}?create=false", encoded(file.to_str()?)))
+    Some(format!("sqlite:{}", encoded(file.to_str()?)))
 }
 
 /// The file of this URL. `None` if it is another store's.
@@ -87,7 +87,7 @@ mod tests {
         }
         assert_eq!(
             url_of(Path::new("/ä s?/50%#.db")).unwrap(),
-            "sqlite:/ä s%3F/50%25%23.db?create=false"
+            "sqlite:/ä s%3F/50%25%23.db"
         );
     }
 

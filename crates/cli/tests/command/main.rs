@@ -23,6 +23,7 @@ mod metrics;
 mod migrate;
 mod missing_files;
 mod namespaces;
+mod nested;
 mod not_lost;
 mod pause;
 mod prune;
