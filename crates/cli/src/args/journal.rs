@@ -32,8 +32,9 @@ pub(crate) struct JobsArgs {
 
 /// Show the past runs of a job and what operators did to its lock, the latest first
 ///
-/// Prints when each run started (in UTC), how it ended, how long it took, who held the lock (BY), and
-/// its error. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`,
+/// Prints when each run started (TIME, in UTC), how it ended (EVENT), how long it took, its scheduled
+/// time (SLOT), who held the lock (BY), and its error (DETAIL), which also says why `shedlock run`
+/// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`,
 /// `cancelled` (it was interrupted), `died` (its process ended without unlocking), `running`, or `end
 /// not recorded`.
 ///

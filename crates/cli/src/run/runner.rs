@@ -20,7 +20,7 @@ use crate::journal;
 use crate::metrics::Serving;
 use crate::output;
 use crate::terminal::Terminal;
-use crate::watchdog::{Ended, StopReason};
+use crate::watchdog::{Ended, Status, StopReason};
 
 /// What all turns of one `run` share.
 pub(super) struct Runner<'a> {
@@ -216,7 +216,7 @@ impl<'a> Runner<'a> {
                     held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
                         .await
                 }
-                Ok(code) => held.fail_with(format_args!("exit code {code}")).await,
+                Ok(code) => held.fail_with(failure(ended.as_ref().ok(), code)).await,
             }
         };
         let command = match ended {
@@ -333,6 +333,29 @@ fn is_uncut(ended: &Ended) -> bool {
         ended.stopped,
         None | Some(LeftBehind | IgnoredSignal | SecondSignal)
     )
+}
+
+/// Why the run has failed, for the journal: whether the command was stopped, or ended by itself.
+fn failure(ended: Option<&Ended>, code: u8) -> String {
+    use StopReason::{Deadline, LeaseLost, RanTooLong, WatchdogGone};
+    let stopped = match ended.and_then(|ended| ended.stopped) {
+        Some(Deadline) => Some("its lease was about to end"),
+        Some(RanTooLong) => Some("it ran longer than --max-run-time"),
+        Some(LeaseLost) => Some("its lease was lost"),
+        Some(WatchdogGone) => Some("the watchdog was killed"),
+        _ => None,
+    };
+    let has_survivors = ended.is_some_and(|ended| !ended.survivors.is_empty());
+    match (stopped, ended.and_then(|ended| ended.status)) {
+        (Some(why), _) => format!("stopped: {why} (exit code {code})"),
+        (None, _) if has_survivors => {
+            format!("some of its processes could not be stopped (exit code {code})")
+        }
+        (None, Some(Status::Signalled(signal))) => {
+            format!("ended by signal {signal} (exit code {code})")
+        }
+        (None, _) => format!("exit code {code}"),
+    }
 }
 
 const NO_REPLY: &str = "the store does not reply";

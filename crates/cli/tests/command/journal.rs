@@ -119,6 +119,51 @@ fn a_run_in_progress_is_running_and_one_that_was_killed_has_died() {
 }
 
 #[test]
+fn the_error_of_a_run_says_whether_the_command_was_stopped_and_why() {
+    let sandbox = journal();
+    for (at_most, options, script, code, error) in [
+        ("1m", &[][..], "exit 75", 75, "exit code 75"),
+        (
+            "1500ms",
+            &[],
+            "sleep 60",
+            75,
+            "stopped: its lease was about to end (exit code 75)",
+        ),
+        (
+            "1m",
+            &["--max-run-time", "200ms"],
+            "sleep 60",
+            75,
+            "stopped: it ran longer than --max-run-time (exit code 75)",
+        ),
+        (
+            "1m",
+            &[],
+            "kill -9 $$",
+            137,
+            "ended by signal 9 (exit code 137)",
+        ),
+    ] {
+        let ran = done(&mut sandbox.run_with("a", at_most, options, script));
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        let run = &json(&sandbox, &["history", "a"])["runs"][0];
+        assert_eq!(run["outcome"], "failed", "{run}");
+        assert_eq!(run["error"], error);
+        assert_eq!(
+            json(&sandbox, &["jobs", "--filter", "a"])["jobs"][0]["last_error"],
+            error
+        );
+        let shown = done(&mut sandbox.shedlock(&["history", "a", "-n", "1"]));
+        assert!(
+            shown.stdout.ends_with(&format!("  {error}\n")),
+            "{}",
+            shown.stdout
+        );
+    }
+}
+
+#[test]
 fn without_a_journal_nothing_is_recorded_and_the_commands_say_how_to_create_one() {
     let sandbox = Sandbox::migrated();
     let ran = done(&mut sandbox.run("a", "1m", "true"));
