@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory};
 
-use crate::args::{self, Cli, ConfigArgs, Wrong};
+use crate::args::{self, Cli, ConfigArgs, StoreArgs, Wrong};
 use crate::exit::Failure;
 use crate::output::{self, Setting};
 use crate::settings::{Settings, is_of_one_call};
@@ -32,14 +32,23 @@ const COMMANDS: [&[&str]; 14] = [
 ];
 
 /// Prints all settings. A value that its command would refuse is an error.
-pub(crate) fn config(args: &ConfigArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+pub(crate) async fn config(args: &ConfigArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let settings = args.settings.as_ref();
-    let (store, from) = store::chosen(&args.store)?;
-    let mut rows = vec![Setting {
-        name: "store".to_owned(),
-        value: Some(store),
-        from,
-    }];
+    let mut rows = vec![of_store("store", &args.store).await?];
+    for name in COMMANDS.map(|line| line[0]) {
+        let of = |command| settings.map_or(Ok(None), |settings| settings.store(command));
+        let setting = of(name).map_err(Failure::usage)?;
+        // Only a section makes it another one than that of this command.
+        let is_other =
+            setting.as_ref().map(|it| &it.place) != args.store.setting.as_ref().map(|it| &it.place);
+        if is_other {
+            let store = StoreArgs {
+                setting,
+                ..args.store.clone()
+            };
+            rows.push(of_store(&format!("{name}.store"), &store).await?);
+        }
+    }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let parser = Cli::command();
     let matches = matches_of(&arguments, settings)?;
@@ -49,6 +58,17 @@ pub(crate) fn config(args: &ConfigArgs, terminal: Terminal) -> Result<ExitCode, 
     let file = settings.map(|settings| (settings.path(), settings.from()));
     terminal.print(&output::settings(file, &rows, args.output.format))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The row of a store, whose URL is checked. Connects to nothing.
+async fn of_store(name: &str, store: &StoreArgs) -> Result<Setting, Failure> {
+    let (value, from) = store::chosen(store)?;
+    store::schema(store).await?;
+    Ok(Setting {
+        name: name.to_owned(),
+        value: Some(value),
+        from,
+    })
 }
 
 /// One row for an option of several commands, unless the commands differ in its value.

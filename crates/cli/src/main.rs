@@ -112,7 +112,7 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Prune(args) => prune::prune(args, terminal).await,
             Command::Doctor(args) => doctor::doctor(args, terminal).await,
             Command::Migrate(args) => migrate::migrate(args, terminal).await,
-            Command::Config(args) => config::config(args, terminal),
+            Command::Config(args) => config::config(args, terminal).await,
             Command::Completions(args) => generate::completions(args, terminal),
             Command::Man(args) => generate::man(args, terminal),
         }

@@ -76,13 +76,13 @@ impl Claim<'_> {
         let arguments: Vec<_> = std::env::args_os().collect();
         let (least, least_from) = match self.at_least {
             Some(least) => (least, origin(AT_LEAST, &arguments)),
-            None => (least, "lock_at_least_for in the store's URL"),
+            None => (least, "lock_at_least_for in the store's URL".to_owned()),
         };
         let (most, most_from) = match self.at_most {
             Some(most) => (most, origin(AT_MOST, &arguments)),
             None => (
                 most.lock_at_most_for(),
-                "lock_at_most_for in the store's URL",
+                "lock_at_most_for in the store's URL".to_owned(),
             ),
         };
         if least <= most {

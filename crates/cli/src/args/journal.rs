@@ -55,7 +55,8 @@ pub(crate) struct HistoryArgs {
         long,
         value_name = "RUNS",
         default_value_t = 20,
-        value_parser = clap::value_parser!(u32).range(1..=10_000)
+        value_parser = values::runs,
+        allow_hyphen_values = true
     )]
     pub(crate) limit: u32,
     /// Show only what began at or after this time, like 2026-11-21T03:00:00Z

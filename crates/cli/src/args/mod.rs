@@ -13,6 +13,7 @@ mod pause;
 mod prune;
 mod run;
 mod stores;
+mod tips;
 mod values;
 
 use std::path::PathBuf;

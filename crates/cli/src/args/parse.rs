@@ -1,12 +1,12 @@
 //! Parsing: options first, then variables, then the configuration file.
 
 use std::ffi::OsString;
+use std::sync::OnceLock;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, ValueEnum};
 
-use super::{Cli, Command};
+use super::{Cli, Command, tips};
 use crate::exit::Failure;
 use crate::settings::Settings;
 use crate::terminal::{self, LogFormat};
@@ -14,6 +14,9 @@ use crate::terminal::{self, LogFormat};
 /// Options that a variable can set, and the variable.
 pub(crate) const AT_MOST: (&str, &str) = ("--lock-at-most-for", "SHEDLOCK_LOCK_AT_MOST_FOR");
 pub(crate) const AT_LEAST: (&str, &str) = ("--lock-at-least-for", "SHEDLOCK_LOCK_AT_LEAST_FOR");
+
+/// The configuration file of this process, for messages that name where a value came from.
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
 /// What is wrong with the command line, or with the file that completes it.
 #[derive(Debug)]
@@ -32,7 +35,10 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, Wrong> {
     }
     let settings = Settings::find(cli.voice.config.as_deref(), |name| std::env::var_os(name));
     match settings.map_err(Failure::usage)? {
-        Some(settings) => parse_with(arguments, Some(settings)),
+        Some(settings) => {
+            let settings = SETTINGS.get_or_init(|| settings).clone();
+            parse_with(arguments, Some(settings))
+        }
         None => Ok(cli),
     }
 }
@@ -70,12 +76,8 @@ pub(crate) fn matches_of(
             .map_err(Failure::usage)?,
         None => Cli::command(),
     };
-    let parsed = parser.try_get_matches_from(arguments);
-    let explained = parsed.map_err(|error| {
-        let error = with_origin(error, arguments, settings);
-        with_dashes(with_schedule(error, arguments), arguments)
-    });
-    Ok(explained?)
+    let parsed = parser.try_get_matches_from(without_help_of_help(arguments));
+    Ok(parsed.map_err(|error| tips::explained(error, arguments, settings))?)
 }
 
 impl From<clap::Error> for Wrong {
@@ -90,117 +92,41 @@ impl From<Failure> for Wrong {
     }
 }
 
-/// If a schedule is missing, the tip names the option that needs it.
-fn with_schedule(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let is_schedule = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.iter().any(|it| it.contains("--schedule")),
+/// `shedlock help --help` is `shedlock help`, whose parser has no options.
+fn without_help_of_help(arguments: &[OsString]) -> Vec<OsString> {
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
+    let mut words = arguments.iter().skip(1).skip_while(is_option);
+    let is_help = match words.next().and_then(|word| word.to_str()) {
+        Some("help") => true,
+        Some("slot") => words.find(|word| !is_option(word)) == Some(&OsString::from("help")),
         _ => false,
     };
-    if error.kind() != ErrorKind::MissingRequiredArgument || !is_schedule {
-        return error;
-    }
-    let needing = ["--zone", "--slot-tolerance", "--must-not-be-lost"];
-    let typed = needing.into_iter().filter(|option| {
-        let mut words = arguments.iter().take_while(|word| *word != "--");
-        words.any(|word| word.to_str().and_then(|word| word.split('=').next()) == Some(option))
-    });
-    let tip = |option| match option {
-        "--zone" => "--zone needs --schedule (the slots of --every are always in UTC)".to_owned(),
-        _ => format!("{option} needs --schedule or --every"),
-    };
-    let tips = typed.map(|option| tip(option).into()).collect();
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-    error
+    let is_kept = |word: &&OsString| !is_help || (*word != "--help" && *word != "-h");
+    arguments.iter().filter(is_kept).cloned().collect()
 }
 
-/// A command of `run` without the `--` before it gets a tip.
-fn with_dashes(mut error: clap::Error, arguments: &[OsString]) -> clap::Error {
-    let mut words = arguments.iter().skip(1);
-    let is_run = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"))
-        == Some(&OsString::from("run"));
-    let has_dashes = arguments.iter().any(|argument| argument == "--");
-    if error.kind() != ErrorKind::UnknownArgument || has_dashes {
-        return error;
-    }
-    let is_name = matches!(
-        error.get(ContextKind::InvalidArg),
-        Some(ContextValue::String(word)) if word == "--name" || word == "-n"
-    );
-    if !is_run && !is_name {
-        return error;
-    }
-    let tip = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if !word.starts_with('-') => vec![
-            format!("write the command after `--`, like: shedlock run --name NAME -- {word}")
-                .into(),
-        ],
-        _ if is_name => vec!["write the name without --name".to_owned().into()],
-        // To pass the option on to the command would run it as the command.
-        _ => Vec::new(),
-    };
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tip));
-    error
-}
-
-/// The name by which the user set this value: the variable, if there is one and the option was not
-/// typed.
+/// The name by which the user set this value: the option if it was typed, otherwise the variable, or
+/// the place in the configuration file.
 pub(crate) fn origin(
     (option, variable): (&'static str, &'static str),
     arguments: &[OsString],
-) -> &'static str {
-    let is_set = std::env::var_os(variable).is_some();
-    if is_set && typed(arguments, option, None).is_none() {
-        variable
-    } else {
-        option
-    }
-}
-
-/// An error in a value from the environment or from a file names the variable or the place in the
-/// file, not an option that the user did not type.
-fn with_origin(
-    mut error: clap::Error,
-    arguments: &[OsString],
-    settings: Option<&Settings>,
-) -> clap::Error {
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
-        return error;
-    };
-    let option = argument.split(' ').next().unwrap_or_default();
+) -> String {
     if typed(arguments, option, None).is_some() {
-        return error;
+        return option.to_owned();
     }
-    let variable = variable_of(&Cli::command(), option);
-    let variable = variable.filter(|name| std::env::var_os(name).is_some());
-    let in_file = || {
-        let key = option.strip_prefix("--")?;
-        let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-        let command = words.into_iter().find(|word| !word.starts_with('-'))?;
-        let place = settings?.place_of(command, key)?;
-        Some(format!("{key} in {place}"))
-    };
-    if let Some(origin) = variable.or_else(in_file) {
-        error.insert(ContextKind::InvalidArg, ContextValue::String(origin));
+    if std::env::var_os(variable).is_some() {
+        return variable.to_owned();
     }
-    error
-}
-
-/// The variable of an option, of this command or of those below it.
-fn variable_of(command: &clap::Command, option: &str) -> Option<String> {
-    let name = option.strip_prefix("--")?;
-    let found = command
-        .get_arguments()
-        .find(|arg| arg.get_long() == Some(name) && arg.get_env().is_some());
-    match found {
-        Some(arg) => Some(arg.get_env()?.to_string_lossy().into_owned()),
-        None => command
-            .get_subcommands()
-            .find_map(|command| variable_of(command, option)),
-    }
+    let in_file = || tips::place_in(SETTINGS.get()?, option, arguments);
+    in_file().unwrap_or_else(|| option.to_owned())
 }
 
 /// The value of an option as it was typed, also on a command line that is wrong.
-fn typed<'a>(arguments: &'a [OsString], option: &str, short: Option<&str>) -> Option<&'a str> {
+pub(super) fn typed<'a>(
+    arguments: &'a [OsString],
+    option: &str,
+    short: Option<&str>,
+) -> Option<&'a str> {
     let mut words = arguments
         .iter()
         .skip(1)

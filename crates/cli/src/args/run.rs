@@ -161,6 +161,7 @@ pub(crate) struct RunArgs {
     #[arg(
         long,
         value_name = "ZONE",
+        value_parser = values::zone,
         help_heading = SCHEDULE,
         requires = "schedule",
         conflicts_with = "every"

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Candidate, Entry, Scalar};
+use super::{Candidate, Entry, Scalar, Section};
 
 /// The text of the file. `None` if it does not exist and does not have to.
 pub(super) fn read(candidate: &Candidate) -> Result<Option<String>, String> {
@@ -35,52 +35,89 @@ pub(super) fn read(candidate: &Candidate) -> Result<Option<String>, String> {
     }
 }
 
-/// All keys and values. No error quotes the text, which may contain a password.
-pub(super) fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, String> {
+/// All sections, keys and values. No error quotes the text, which may contain a password.
+pub(super) fn entries(path: &Path, text: &str) -> Result<(Vec<Section>, Vec<Entry>), String> {
     let line_of = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
     let path = path.display();
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(span.start));
-        let why = error.message().replace('\n', ", ");
-        format!("{path}:{line}: {why}")
+        format!("{path}:{line}: {}", explained(error.message()))
     })?;
     let mut entries = Vec::new();
     let mut read = |section: Option<&str>, table: &DeTable<'_>| {
         for (key, value) in table {
-            let line = line_of(key.span().start);
-            let value = scalar(value.get_ref())
-                .map_err(|why| format!("{path}:{line}: {}: {why}", key.get_ref()))?;
+            let (line, key) = (line_of(key.span().start), key.get_ref().to_string());
+            let value =
+                scalar(value.get_ref()).map_err(|why| format!("{path}:{line}: {key}: {why}"))?;
             entries.push(Entry {
                 section: section.map(str::to_owned),
-                key: key.get_ref().to_string(),
+                key,
                 value,
                 line,
             });
         }
         Ok::<(), String>(())
     };
-    let (sections, top): (Vec<_>, Vec<_>) = table
+    let (tables, top): (Vec<_>, Vec<_>) = table
         .into_inner()
         .into_iter()
         .partition(|(_, value)| value.get_ref().is_table());
-    read(None, &top.into_iter().collect())?;
-    for (name, value) in &sections {
+    let mut sections = Vec::new();
+    for (name, value) in &tables {
         let table = value.get_ref().as_table();
         let table = table.expect("only tables were selected");
-        read(Some(name.get_ref().as_ref()), table)?;
+        let section = |name: String, at: usize| Section {
+            name,
+            line: line_of(at),
+        };
+        let inner = table.iter().find(|(_, value)| value.get_ref().is_table());
+        let (within, at) = match inner {
+            Some((inner, _)) => (Some(inner.get_ref()), inner.span().start),
+            None => (None, name.span().start),
+        };
+        let name = name.get_ref().to_string();
+        match within {
+            // It is refused, whatever is in it.
+            Some(inner) => sections.push(section(format!("{name}.{inner}"), at)),
+            None => {
+                read(Some(&name), table)?;
+                sections.push(section(name, at));
+            }
+        }
     }
+    read(None, &top.into_iter().collect())?;
     // In the order of the file, so that the first mistake is reported.
+    sections.sort_by_key(|section| section.line);
     entries.sort_by_key(|entry| entry.line);
-    Ok(entries)
+    Ok((sections, entries))
+}
+
+/// What the parser reports, for readers who do not know its grammar.
+fn explained(message: &str) -> String {
+    const LIKE: &str = "write it like lock-at-most-for = \"10m\"";
+    if message.starts_with("string values must be quoted") {
+        format!("a value is not in quotes: {LIKE}")
+    } else if message.contains("string, expected") {
+        format!("the quotes are not closed on this line: {LIKE}")
+    } else if message.starts_with("key with no value") {
+        format!("the line has no \"=\": {LIKE}")
+    } else if message.starts_with("unclosed table") {
+        "the name of a section is not closed with \"]\": write it like [run]".to_owned()
+    } else if message.starts_with("duplicate key") {
+        "the key or section was set before; remove one of them".to_owned()
+    } else {
+        format!("not TOML: {}", message.replace('\n', ", "))
+    }
 }
 
 fn scalar(value: &DeValue<'_>) -> Result<Scalar, &'static str> {
     match value {
         DeValue::String(text) => Ok(Scalar::Text(text.to_string())),
         DeValue::Integer(number) if number.radix() == 10 => {
-            Ok(Scalar::Text(number.as_str().to_owned()))
+            Ok(Scalar::Number(number.as_str().to_owned()))
         }
         DeValue::Boolean(flag) => Ok(Scalar::Flag(*flag)),
+        DeValue::Array(_) => Err("write one value in quotes, not a list"),
         _ => Err("write the value in quotes, as on the command line"),
     }
 }

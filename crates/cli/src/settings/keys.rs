@@ -45,10 +45,8 @@ pub(crate) fn is_of_one_call(arg: &Arg) -> bool {
 /// Refuses a key that no command has, and a value of the wrong type.
 pub(super) fn check(parser: &Command, entry: &Entry) -> Result<(), String> {
     let (key, section) = (&*entry.key, entry.section.as_deref());
-    let command = match section {
-        None => parser,
-        Some(section) => command(parser, section)?,
-    };
+    let section_command = section.and_then(|section| parser.find_subcommand(section));
+    let command = section_command.unwrap_or(parser);
     if OF_ONE_CALL.contains(&key) {
         return Err(format!(
             "{key:?} belongs to one call: pass it on the command line"
@@ -59,22 +57,44 @@ pub(super) fn check(parser: &Command, entry: &Entry) -> Result<(), String> {
         return Err(unknown(parser, key, section, &known));
     };
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
+    let is_duration = arg
+        .get_value_names()
+        .is_some_and(|names| names == ["DURATION"]);
     match (&entry.value, is_flag) {
-        (Scalar::Text(_), true) => Err(format!("{key}: write true or false, without quotes")),
+        (Scalar::Number(_), false) if is_duration => Err(format!(
+            "{key}: a duration needs a unit and quotes, like \"10m\""
+        )),
+        (Scalar::Text(_) | Scalar::Number(_), true) => {
+            Err(format!("{key}: write true or false, without quotes"))
+        }
+        (Scalar::Flag(_), false) if matches!(arg.get_action(), ArgAction::Count) => {
+            Err(format!("{key}: write a number, like 1"))
+        }
         (Scalar::Flag(_), false) => Err(format!("{key}: write the value in quotes")),
         _ => Ok(()),
     }
 }
 
-fn command<'a>(parser: &'a Command, name: &str) -> Result<&'a Command, String> {
-    parser.find_subcommand(name).ok_or_else(|| {
-        let names: Vec<&str> = parser.get_subcommands().map(Command::get_name).collect();
-        let advice = match nearest(name, &names) {
-            Some(nearest) => format!("the nearest known section is [{nearest}]"),
-            None => format!("known are {}", names.join(", ")),
-        };
-        format!("unknown section [{name}]; {advice}")
-    })
+/// Refuses a section that is no command.
+pub(super) fn check_section(parser: &Command, name: &str) -> Result<(), String> {
+    if parser.find_subcommand(name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = parser.get_subcommands().map(Command::get_name).collect();
+    let outer = name.split_once('.').map(|(outer, _)| outer);
+    let outer = outer.and_then(|outer| parser.find_subcommand(outer));
+    let advice = match (outer, nearest(name, &names)) {
+        (Some(outer), _) if outer.has_subcommands() => {
+            format!(
+                "write the options of its commands in [{}]",
+                outer.get_name()
+            )
+        }
+        (Some(outer), _) => format!("write its options in [{}]", outer.get_name()),
+        (None, Some(nearest)) => format!("the nearest known section is [{nearest}]"),
+        (None, None) => format!("a section has the name of a command: {}", names.join(", ")),
+    };
+    Err(format!("unknown section [{name}]; {advice}"))
 }
 
 fn unknown(parser: &Command, key: &str, section: Option<&str>, known: &[&Arg]) -> String {
@@ -84,9 +104,22 @@ fn unknown(parser: &Command, key: &str, section: Option<&str>, known: &[&Arg]) -
     }
     let keys: Vec<&str> = known.iter().filter_map(|arg| arg.get_long()).collect();
     let of = section.map_or_else(String::new, |section| format!(" for {section}"));
-    let advice = match nearest(key, &keys) {
-        Some(nearest) => format!("the nearest known key is {nearest:?}"),
-        None => "`shedlock config` lists the known keys".to_owned(),
+    let is_known = || {
+        options(parser)
+            .iter()
+            .any(|arg| arg.get_long() == Some(key))
+    };
+    let advice = match (nearest(key, &keys), section) {
+        (_, Some(section)) if is_known() => {
+            return format!(
+                "{key:?} is not an option of {section}; `shedlock {section} --help` lists its options"
+            );
+        }
+        (Some(nearest), _) => format!("the nearest known key is {nearest:?}"),
+        (None, Some(section)) => format!("`shedlock {section} --help` lists its options"),
+        (None, None) => "a key is the long name of an option without its dashes, like \
+                         lock-at-most-for"
+            .to_owned(),
     };
     format!("unknown key {key:?}{of}; {advice}")
 }

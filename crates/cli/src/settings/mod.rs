@@ -18,7 +18,15 @@ pub(crate) use keys::is_of_one_call;
 pub(crate) struct Settings {
     path: PathBuf,
     from: &'static str,
+    sections: Vec<Section>,
     entries: Vec<Entry>,
+}
+
+/// The head of a section.
+#[derive(Clone, Debug)]
+struct Section {
+    name: String,
+    line: usize,
 }
 
 /// A key and its value.
@@ -35,6 +43,7 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Scalar {
     Text(String),
+    Number(String),
     Flag(bool),
 }
 
@@ -42,8 +51,10 @@ enum Scalar {
 #[derive(Clone, Debug)]
 pub(crate) struct StoreSetting {
     pub(crate) choice: StoreChoice,
-    /// The file and its line.
+    /// The key, the file and its line.
     pub(crate) from: String,
+    /// The file and its line.
+    pub(crate) place: String,
 }
 
 /// One of the keys for the store.
@@ -76,10 +87,11 @@ impl Settings {
         for candidate in candidates(named, variable) {
             if let Some(text) = file::read(&candidate)? {
                 let Candidate { path, from, .. } = candidate;
-                let entries = file::entries(&path, &text)?;
+                let (sections, entries) = file::entries(&path, &text)?;
                 return Ok(Some(Self {
                     path,
                     from,
+                    sections,
                     entries,
                 }));
             }
@@ -101,10 +113,15 @@ impl Settings {
     /// # Errors
     /// A text about a key that it does not have.
     pub(crate) fn as_defaults(&self, mut parser: Command) -> Result<Command, String> {
+        for section in &self.sections {
+            keys::check_section(&parser, &section.name)
+                .map_err(|why| format!("{}:{}: {why}", self.path.display(), section.line))?;
+        }
         for entry in &self.entries {
             let place = self.place(entry);
             keys::check(&parser, entry).map_err(|why| format!("{place}: {why}"))?;
         }
+        self.check_volume()?;
         // Sections last, because they win.
         let sections = self.entries.iter().filter(|entry| entry.section.is_some());
         let top = self.entries.iter().filter(|entry| entry.section.is_none());
@@ -120,6 +137,23 @@ impl Settings {
             };
         }
         Ok(parser)
+    }
+
+    /// Refuses both a quiet and a verbose log, as the command line does.
+    fn check_volume(&self) -> Result<(), String> {
+        let is_set = |entry: &&Entry| match (&*entry.key, &entry.value) {
+            ("quiet", value) => *value == Scalar::Flag(true),
+            ("verbose", Scalar::Number(number) | Scalar::Text(number)) => number != "0",
+            _ => false,
+        };
+        let mut set = self.entries.iter().filter(is_set);
+        match (set.next(), set.next()) {
+            (Some(_), Some(second)) => Err(format!(
+                "{}: quiet and verbose are both set: remove one of them",
+                self.place(second)
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The store that the file chooses for this command.
@@ -156,9 +190,11 @@ impl Settings {
             ("store-file", Scalar::Text(path)) => StoreChoice::File(PathBuf::from(path)),
             _ => StoreChoice::Local,
         };
+        let place = self.place(entry);
         Ok(Some(StoreSetting {
             choice,
-            from: self.place(entry),
+            from: format!("{} in {place}", entry.key),
+            place,
         }))
     }
 
@@ -184,7 +220,7 @@ fn with_default(command: Command, entry: &Entry) -> Command {
         .find(|arg| arg.get_long() == Some(&entry.key));
     let id = found.map(|arg| arg.get_id().clone());
     let value = match &entry.value {
-        Scalar::Text(text) => text.clone(),
+        Scalar::Text(text) | Scalar::Number(text) => text.clone(),
         Scalar::Flag(flag) => flag.to_string(),
     };
     let command = match id {

@@ -77,7 +77,7 @@ impl Source {
                  host",
             ));
         }
-        if let Some(StoreSetting { choice, from }) = &args.setting {
+        if let Some(StoreSetting { choice, from, .. }) = &args.setting {
             return Ok(match choice {
                 StoreChoice::Url(set) => url(set, from),
                 StoreChoice::File(path) => file(path, from),

@@ -203,12 +203,19 @@ pub(crate) fn missing_file(args: &StoreArgs) -> Result<Option<PathBuf>, Failure>
 /// Where the locks are, and the option, variable or file that chose it. Connects to nothing.
 pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
     match Choice::make(args, |name| std::env::var_os(name))? {
-        Choice::Url { url, from } => Ok((redact(&url).into_owned(), from)),
+        Choice::Url { url, from } => {
+            let setting = args.setting.as_ref();
+            let from = match setting.and_then(|it| Some((it, from.strip_prefix(&it.from)?))) {
+                Some((setting, file)) => setting.place.clone() + file,
+                None => from,
+            };
+            Ok((redact(&url).into_owned(), from))
+        }
         Choice::Local { is_meant } => {
             let place = LocalStore::locate(|name| std::env::var_os(name))?.place();
             let from = match &args.setting {
                 _ if args.local => "--local",
-                Some(setting) if is_meant => &setting.from,
+                Some(setting) if is_meant => &setting.place,
                 _ => "default",
             };
             Ok((place, from.to_owned()))

@@ -195,10 +195,29 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
             "\n[run]\nlock_wait = \"1m\"",
             ":3: unknown key \"lock_wait\" for run; the nearest known key is \"lock-wait\"",
         ),
-        ("[run]\nsort = \"age\"", ":2: unknown key \"sort\" for run"),
+        (
+            "[run]\nsort = \"age\"",
+            ":2: \"sort\" is not an option of run; `shedlock run --help` lists its options",
+        ),
+        (
+            "[list]\nkeep-alive = true",
+            ":2: \"keep-alive\" is not an option of list; `shedlock list --help` lists its options",
+        ),
         (
             "[rnu]\nsort = \"age\"",
-            ":2: unknown section [rnu]; the nearest known section is [run]",
+            ":1: unknown section [rnu]; the nearest known section is [run]",
+        ),
+        (
+            "\n[nonsense]",
+            ":2: unknown section [nonsense]; a section has the name of a command: run, hold,",
+        ),
+        (
+            "[slot.reset]\noutput = \"json\"",
+            ":1: unknown section [slot.reset]; write the options of its commands in [slot]",
+        ),
+        (
+            "[run.more]\noutput = \"json\"",
+            ":1: unknown section [run.more]; write its options in [run]",
         ),
         (
             "[run]\nlog-format = \"json\"",
@@ -210,7 +229,8 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "xyz = 1",
-            ":1: unknown key \"xyz\"; `shedlock config` lists the known keys",
+            ":1: unknown key \"xyz\"; a key is the long name of an option without its dashes, like \
+             lock-at-most-for",
         ),
         (
             "[run]\nlock-at-most-for = \"10\"",
@@ -233,10 +253,46 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
             "connect-timeout = 1.5",
             ":1: connect-timeout: write the value in quotes",
         ),
-        ("a = 1\nstore = \"postgres://u:geheim@h/d", ":2: "),
+        (
+            "a = 1\nstore = \"postgres://u:geheim@h/d",
+            ":2: the quotes are not closed on this line",
+        ),
+        (
+            "store = postgres://u:geheim@h/d",
+            ":1: a value is not in quotes: write it like lock-at-most-for = \"10m\"",
+        ),
+        (
+            "[run]\nlock-at-most-for = 10m",
+            ":2: a value is not in quotes: write it like lock-at-most-for = \"10m\"",
+        ),
+        (
+            "keep-alive",
+            ":1: the line has no \"=\": write it like lock-at-most-for = \"10m\"",
+        ),
+        (
+            "[run",
+            ":1: the name of a section is not closed with \"]\": write it like [run]",
+        ),
+        (
+            "connect-timeout = \"1s\"\nconnect-timeout = \"2s\"",
+            ":2: the key or section was set before; remove one of them",
+        ),
+        (
+            "[run]\nlock-at-most-for = 10",
+            ":2: lock-at-most-for: a duration needs a unit and quotes, like \"10m\"",
+        ),
         (
             "store = [\"postgres://u:geheim@h/d\"]",
-            ":1: store: write the value in quotes",
+            ":1: store: write one value in quotes, not a list",
+        ),
+        ("verbose = true", ":1: verbose: write a number, like 1"),
+        (
+            "[run]\nzone = \"Mars/Olympus\"",
+            "invalid value 'Mars/Olympus' for 'zone in ",
+        ),
+        (
+            "quiet = true\nverbose = 2",
+            ":2: quiet and verbose are both set: remove one of them",
         ),
     ] {
         let path = write(&sandbox, text);
@@ -250,12 +306,61 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         let json: Value = serde_json::from_str(&shown.stdout).unwrap();
         assert_eq!(json["error"]["kind"], "usage");
     }
+    let path = write(
+        &sandbox,
+        "[run]\nlock-at-most-for = \"1m\"\nlock-at-least-for = \"2m\"",
+    );
+    let wrong = done(&mut sandbox.shedlock(&["run", "-n", "a", "--", "true"]));
+    let said = format!(
+        "shedlock: a: lock-at-least-for in {path}:3 (2m) is longer than lock-at-most-for in \
+         {path}:2 (1m): lower the first or raise the second\n"
+    );
+    assert_eq!((wrong.code, wrong.stderr), (2, said));
     // What a file sets wrongly does not matter if the value is set elsewhere, nor to the help.
     write(&sandbox, "[run]\nlock-at-most-for = \"10\"");
     assert_eq!(done(&mut sandbox.run("a", "1m", "true")).code, 0);
     write(&sandbox, "nonsense = 1");
     for help in [&["--help"][..], &["run", "--help"], &["--version"]] {
         assert_eq!(done(&mut sandbox.shedlock(help)).code, 0);
+    }
+}
+
+/// Of the command `config` alone: no other command of the test would read them.
+#[test]
+fn the_stores_of_a_file_are_checked_before_they_are_used() {
+    let sandbox = Sandbox::new();
+    let path = write(
+        &sandbox,
+        "store = \"sqlite:/a.db\"\n[list]\nstore = \"postgres://u:geheim@h/d\"",
+    );
+    let shown = config(&sandbox, &[], &[]);
+    let store = |value: &str, line| (value.to_owned(), format!("{path}:{line}"));
+    assert_eq!(row(&shown, "store"), store("sqlite:/a.db", 1));
+    assert_eq!(row(&shown, "list.store"), store("postgres://u:***@h/d", 3));
+    for (text, said) in [
+        (
+            "store = \"postgress://h/d\"",
+            "store in PATH:1: unknown URL scheme",
+        ),
+        (
+            "store = \"postgres://h:x/d\"",
+            "store in PATH:1: postgres: cannot read",
+        ),
+        (
+            "store = \"sqlite:/a.db\"\n[run]\nstore = \"redis://h?nonsense=1\"",
+            "store in PATH:3: redis: ",
+        ),
+        ("store = \"\"", "store in PATH:1 is set but empty: set it"),
+        (
+            "store-file = \"/no/such\"",
+            "store-file in PATH:1 (/no/such): cannot read",
+        ),
+    ] {
+        write(&sandbox, text);
+        let wrong = config(&sandbox, &[], &[]);
+        let said = format!("shedlock: {}", said.replace("PATH", &path));
+        assert_eq!(wrong.code, 2, "{}", wrong.stdout);
+        assert!(wrong.stderr.starts_with(&said), "{text}: {}", wrong.stderr);
     }
 }
 
