@@ -62,16 +62,33 @@ impl Failure {
     /// The same before the command of this lock has started: a failure of the store says so. It
     /// names the lock once, and the option as it is written on the command line.
     pub(crate) fn not_started(self, name: &str) -> Self {
-        if self.code != STORE {
-            return self;
+        let failure = self.with_options();
+        if failure.code != STORE {
+            return failure;
         }
         let lock = format!("lock {name:?} in ");
-        let why = self.message.strip_prefix(&lock).unwrap_or(&self.message);
-        let why = why.replace("raise lock_at_most_for", "raise --lock-at-most-for");
+        let message = &failure.message;
+        let why = message.strip_prefix(&lock).unwrap_or(message);
         Self {
             message: format!("{name}: the command was not started: {why}"),
-            ..self
+            ..failure
         }
+    }
+
+    /// The same with the names of options as they are written on the command line.
+    pub(crate) fn with_options(self) -> Self {
+        const NAMES: [(&str, &str); 4] = [
+            ("raise lock_at_most_for", "raise --lock-at-most-for"),
+            ("lock_at_most_for of ", "--lock-at-most-for of "),
+            ("lock_at_most_for is longer", "--lock-at-most-for is longer"),
+            (
+                "lock_at_least_for is longer",
+                "--lock-at-least-for is longer",
+            ),
+        ];
+        NAMES.into_iter().fold(self, |failure, (name, option)| {
+            failure.reworded(name, option)
+        })
     }
 
     /// The same with the advice of a library in the words of this command.

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Error, LockName, Owner};
+use shedlock_core::{Error, LockName, Owner, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
 
 use crate::contended::Contended;
@@ -130,10 +130,10 @@ impl<B: Driver> SqlStore<B> {
         let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
-                "{what} of {} s is too long for table {}: it stores at most {} s from now",
-                duration.as_secs(),
+                "{what} of {} is too long for table {}: it stores at most {} from now; shorten it",
+                format_duration(duration),
                 self.options.table,
-                longest.as_secs()
+                format_duration(Duration::from_secs(longest.as_secs()))
             )));
         }
         let micros = duration.as_nanos().div_ceil(1_000);

@@ -99,7 +99,7 @@ impl Address {
         let url = Url::parse(place).map_err(|error| {
             invalid(format!(
                 "cannot read the store's URL: {error}; write it like \
-                 scheme://user:password@host/database?option=value"
+                 scheme://user@host:port/database?option=value"
             ))
         })?;
         let mut settings = Settings {

@@ -131,7 +131,7 @@ pub(crate) fn pattern(text: &str) -> Result<glob::Pattern, String> {
 
 /// Where to listen.
 pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
-    let wrong = || "write an IP address and a port, like 127.0.0.1:9464".to_owned();
+    let wrong = || "write an IP address and a port from 0 to 65535, like 127.0.0.1:9464".to_owned();
     text.parse().map_err(|_| wrong())
 }
 

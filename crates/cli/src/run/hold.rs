@@ -47,9 +47,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
         terminal,
     )
     .await;
-    let acquired = acquired.map_err(|failure| {
-        failure.reworded("raise lock_at_most_for", "raise --lock-at-most-for")
-    })?;
+    let acquired = acquired.map_err(Failure::with_options)?;
     let (held, executor) = match acquired {
         Acquired::Lock(held, executor, _) => (held, executor),
         Acquired::Skipped(skip, store) => {

@@ -20,14 +20,25 @@ pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
     if is_absolute || is_no_path {
         return Ok(());
     }
+    // Two slashes before a path that exists at the root: the third is missing.
+    let at_root = Path::new("/").join(path);
+    let is_at_root = url.contains("://") && at_root.parent().is_some_and(is_folder_below_root);
+    let folder = if is_at_root {
+        String::new()
+    } else {
+        let folder = std::env::current_dir().unwrap_or_default();
+        encoded(&folder.to_string_lossy())
+    };
     let path = path.strip_prefix("./").unwrap_or(path);
-    let folder = std::env::current_dir().unwrap_or_default();
-    let folder = encoded(&folder.to_string_lossy());
     Err(Failure::usage(format!(
         "{from}: the path {path:?} depends on the current directory, so that commands started in \
          different directories would lock in different files; write the whole path, like \
          sqlite:{folder}/{path}{options}"
     )))
+}
+
+fn is_folder_below_root(path: &Path) -> bool {
+    path.parent().is_some() && path.is_dir()
 }
 
 /// The URL with which a missing file or table is not created. `None` if it is another store's.

@@ -37,4 +37,5 @@ mod store;
 mod store_file;
 mod terminal;
 mod unused_slots;
+mod usage;
 mod waiting;
