@@ -118,7 +118,17 @@ async fn extend_lock(
     let owner = lock.owner.as_deref().unwrap_or_default();
     if lock.state != LockState::Held {
         let state = output::state_in_words(lock.state);
-        return Ok(Outcome::Not(format!("it is not held; it is {state}")));
+        let next = match lock.state {
+            LockState::Paused => {
+                let (name, store) = (output::shell_word(lock.name.as_str()), args.store.option());
+                format!(
+                    "; to change the end of the pause, run `shedlock pause {name} --until \
+                     TIME{store}`, and to end it `shedlock resume {name}{store}`"
+                )
+            }
+            _ => String::new(),
+        };
+        return Ok(Outcome::Not(format!("it is not held; it is {state}{next}")));
     }
     if expected.is_some_and(|expected| expected != owner) {
         return Ok(Outcome::Not(format!("its owner is {owner:?}")));

@@ -67,11 +67,22 @@ pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode
         jobs.extend(page);
     }
     let is_wanted = |job: &JobRecord| args.filter.iter().any(|filter| filter.matches(&job.job));
+    let none = match jobs.is_empty() {
+        true => "no jobs",
+        false => "no job matches",
+    };
     jobs.retain(|job| args.filter.is_empty() || is_wanted(job));
     let width = args.width.or_else(|| terminal.width());
     let now = SystemClock.system_time();
     let kind = store.provider().store();
-    terminal.print(&output::jobs(kind, &jobs, now, width, args.output.format))?;
+    terminal.print(&output::jobs(
+        kind,
+        &jobs,
+        now,
+        none,
+        width,
+        args.output.format,
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,20 +109,48 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
     let text = output::history(kind, &rows, &actions, width, args.output.format);
     terminal.print(&text)?;
     if rows.is_empty() && actions.is_empty() {
-        let which = if args.failed || args.since.is_some() {
-            "matching run"
-        } else {
-            "run"
-        };
-        terminal.error(&format!(
-            "no {which} of {:?} in the journal of {}; to see all jobs, run `shedlock jobs{}`",
-            args.name,
-            store.place(),
-            args.store.option()
-        ));
+        terminal.error(&nothing(&*journal, args, &store).await?);
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why nothing was printed: the options select nothing, or there is nothing.
+async fn nothing(
+    journal: &dyn Journal,
+    args: &HistoryArgs,
+    store: &Store,
+) -> Result<String, Failure> {
+    let (name, option) = (&args.name, args.store.option());
+    let place = store.place();
+    let one = |request: RunsRequest| request.with_limit(1);
+    let of_job = journal
+        .runs(&one(RunsRequest::new().with_job(name)))
+        .await?;
+    let of_name = journal
+        .runs(&one(RunsRequest::new().with_name(name)))
+        .await?;
+    let audit = AuditRequest::new().with_name(name).with_limit(1);
+    let actions = journal.audit(&audit).await?;
+    let selected = match (args.failed, args.since) {
+        (true, None) => "that failed".to_owned(),
+        (true, Some(since)) => format!("that failed since {since}"),
+        (false, Some(since)) => format!("since {since}"),
+        (false, None) => String::new(),
+    };
+    let is_known = !(of_job.is_empty() && of_name.is_empty() && actions.is_empty());
+    Ok(if is_known {
+        let word = output::shell_word(name);
+        format!(
+            "no run of {name:?} {selected} in the journal of {place}; to see its other runs, run \
+             `shedlock history {word}{option}`"
+        )
+    } else {
+        format!(
+            "no run of {name:?} in the journal of {place}; to see all jobs, run `shedlock \
+             jobs{option}`"
+        )
+    })
 }
 
 /// The latest runs that the options select.

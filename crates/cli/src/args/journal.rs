@@ -35,7 +35,7 @@ pub(crate) struct JobsArgs {
 /// Prints when each run started (TIME, in UTC), how it ended (EVENT), how long it took, its scheduled
 /// time (SLOT), who held the lock (BY), and its error (DETAIL), which also says why `shedlock run`
 /// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`,
-/// `cancelled` (it was interrupted), `died` (its process ended without unlocking), `running`, or `end
+/// `cancelled` (it was interrupted), `died` (its process ended without releasing the lock), `running`, or `end
 /// not recorded`.
 ///
 /// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`

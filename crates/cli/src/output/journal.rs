@@ -105,11 +105,12 @@ pub(crate) fn jobs(
     store: &str,
     jobs: &[JobRecord],
     now: SystemTime,
+    none: &str,
     width: Option<usize>,
     format: Format,
 ) -> String {
     match format {
-        Format::Table if jobs.is_empty() => "no jobs\n".to_owned(),
+        Format::Table if jobs.is_empty() => format!("{none}\n"),
         Format::Table => {
             let rows: Vec<_> = jobs.iter().map(|job| job_row(job, now)).collect();
             columns::lines(&JOBS, &rows, width)

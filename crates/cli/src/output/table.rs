@@ -61,7 +61,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         }
         LockState::Paused => "paused: no one can take it before the pause ends".to_owned(),
         LockState::AtLeast => {
-            let kept = "unlocked, but kept by --lock-at-least-for or by the pause after a failed \
+            let kept = "released, but kept by --lock-at-least-for or by the pause after a failed \
                         slot (--retry-backoff)";
             format!("{}: {kept}", super::state(lock.state))
         }

@@ -188,7 +188,7 @@ async fn open(
             ""
         };
         if now >= wait_until {
-            let why = failure.message();
+            let why = cause::of(failure.message(), claim.name);
             // The last attempt may have taken longer than the wait.
             let waited = wait + now.saturating_since(wait_until);
             let beyond_tenths = Duration::from_nanos((waited.subsec_nanos() % 100_000_000).into());
@@ -203,7 +203,7 @@ async fn open(
             };
             return Err(Failure::new(
                 exit::STORE,
-                format!("{why}; gave up after {}{option}", output::duration(waited)),
+                format!("gave up after {}{option}: {why}", output::duration(waited)),
             ));
         }
         if printed != failure.message() {

@@ -2,12 +2,14 @@
 
 /// Why a call failed, for a message that names the lock already, and whose reader has nothing to retry.
 pub(super) fn of(error: &str, name: &str) -> String {
-    const ADVICE: [&str; 5] = [
+    const ADVICE: [&str; 7] = [
         ", then retry with the same owner",
         "; retry with the same owner",
         ", then retry",
         "; retry later",
         "; retry",
+        ": retry later",
+        ": retry",
     ];
     let lock = format!("lock {name:?} in ");
     let why = error.strip_prefix(&lock).unwrap_or(error);
@@ -36,6 +38,7 @@ mod tests {
                 "no reply; check it",
             ),
             ("refused; check it, then retry", "refused; check it"),
+            ("the lock has changed: retry", "the lock has changed"),
             ("retry", "retry"),
         ] {
             assert_eq!(of(error, "a"), cause);

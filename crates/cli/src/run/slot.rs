@@ -144,8 +144,8 @@ pub(super) fn why(skip: &Skip, slot: Option<Slot>) -> String {
         (SkipReason::AtLeast, owner) => {
             let owner = owner.unwrap_or_else(|| "another owner".into());
             format!(
-                "kept{until} after the run of {owner} has ended (--lock-at-least-for, or \
-                 --retry-backoff after a failure)"
+                "the lock stays taken{until} although the run of {owner} has ended \
+                 (--lock-at-least-for, or --retry-backoff after a failure)"
             )
         }
         (SkipReason::BackingOff, _) => {
@@ -215,8 +215,8 @@ mod tests {
             .with_until(slot(5).instant());
         assert_eq!(
             skipped("a", None, &kept),
-            "a: skipped: kept until 2027-01-15T08:00:05Z after the run of h/1/ff has ended \
-             (--lock-at-least-for, or --retry-backoff after a failure)"
+            "a: skipped: the lock stays taken until 2027-01-15T08:00:05Z although the run of \
+             h/1/ff has ended (--lock-at-least-for, or --retry-backoff after a failure)"
         );
         let failed = Skip::new(SkipReason::BackingOff)
             .with_last_slot(slot(0))

@@ -75,7 +75,10 @@ impl<'a> Line<'a> {
             text.push_str(time);
             text.push(' ');
         }
-        if self.target != OWN {
+        // With one -v, the events of the lock are what was asked for, whatever their level.
+        let is_event =
+            verbosity == 1 && self.target.starts_with("shedlock_") && self.level > Level::WARN;
+        if self.target != OWN && !is_event {
             text.push_str(match self.level {
                 Level::ERROR => "error: ",
                 Level::WARN => "warning: ",

@@ -71,6 +71,22 @@ fn runs_and_their_ends_are_kept() {
     assert_eq!(jobs[1]["deadline"], Value::Null);
     let jobs = done(&mut sandbox.shedlock(&["jobs", "--filter", "pay*"]));
     assert_eq!(jobs.stdout.lines().count(), 2, "{}", jobs.stdout);
+    let jobs = done(&mut sandbox.shedlock(&["jobs", "--filter", "nosuch*"]));
+    assert_eq!((jobs.code, &*jobs.stdout), (0, "no job matches\n"));
+    let since = [
+        "history",
+        "payroll",
+        "--failed",
+        "--since",
+        "2100-01-01T00:00:00Z",
+    ];
+    let none = done(&mut sandbox.shedlock(&since));
+    assert_eq!((none.code, &*none.stdout), (1, ""));
+    let said = "shedlock: no run of \"payroll\" that failed since 2100-01-01T00:00:00Z in the \
+                journal of ";
+    assert!(none.stderr.starts_with(said), "{}", none.stderr);
+    let said = "; to see its other runs, run `shedlock history payroll`\n";
+    assert!(none.stderr.ends_with(said), "{}", none.stderr);
 }
 
 #[test]

@@ -72,6 +72,25 @@ fn stderr_has_one_style() {
 }
 
 #[test]
+fn what_happens_to_the_lock_is_no_debug_message_with_one_v() {
+    let sandbox = Sandbox::new();
+    let run = done(sandbox.shedlock(&["-v"]).args(RUN).arg("true"));
+    let lines: Vec<_> = run
+        .stderr
+        .lines()
+        .map(|line| line.splitn(3, ' ').nth(2).unwrap())
+        .collect();
+    assert!(
+        lines[0].starts_with("lock acquired lock=a owner="),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1..], ["lock released lock=a"]);
+    let run = done(sandbox.shedlock(&["-vv"]).args(RUN).arg("true"));
+    let said = "debug: shedlock_core::runtime::release: lock released lock=a";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+}
+
+#[test]
 fn every_line_is_an_object_with_the_json_log_format() {
     let sandbox = Sandbox::new();
     let (_, lines) = in_json(sandbox.bare(&RUN).arg("true"));

@@ -240,9 +240,9 @@ fn a_failed_attempt_is_reported_once_and_the_advice_after_the_last_one_works() {
     let reset = done(&mut sandbox.shedlock(&reset));
     assert_eq!(reset.code, 0, "{}", reset.stderr);
     let skipped = done(&mut sandbox.run_with("a", LEASE, &options, "echo ran"));
-    let said = format!("shedlock: a: skipped slot {slot}: kept until 20");
+    let said = format!("shedlock: a: skipped slot {slot}: the lock stays taken until 20");
     assert!(skipped.stderr.starts_with(&said), "{}", skipped.stderr);
-    let said = " after the run of ";
+    let said = " although the run of ";
     assert!(skipped.stderr.contains(said), "{}", skipped.stderr);
     let said = " has ended (--lock-at-least-for, or --retry-backoff after a failure)\n";
     assert!(skipped.stderr.ends_with(said), "{}", skipped.stderr);
@@ -272,9 +272,9 @@ fn a_wait_for_a_slow_store_is_not_reported_as_shorter_than_it_was() {
     let took = now() - began;
     writer.end();
     assert_eq!(failed.code, 69, "{}", failed.stderr);
-    let (_, reported) = failed.stderr.rsplit_once("; gave up after ").unwrap();
-    let reported = reported.trim_end().strip_suffix(" (--lock-wait 200ms)");
-    let reported: jiff::SignedDuration = reported.unwrap().parse().unwrap();
+    let (_, reported) = failed.stderr.split_once(": gave up after ").unwrap();
+    let (reported, _) = reported.split_once(" (--lock-wait 200ms): ").unwrap();
+    let reported: jiff::SignedDuration = reported.parse().unwrap();
     let reported = std::time::Duration::try_from(reported).unwrap();
     assert!(reported <= took, "{reported:?} of {took:?}");
     assert!(reported.as_millis() >= 1_400, "{reported:?} of {took:?}");

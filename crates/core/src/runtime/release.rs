@@ -35,7 +35,7 @@ impl Held {
         match &release {
             Release::Released | Release::Reentrant => {
                 self.emit(|lease| Event::Unlocked { lease });
-                tracing::debug!(lock = self.name().as_str(), "unlocked");
+                tracing::debug!(lock = self.name().as_str(), "lock released");
             }
             Release::Lost => self.mark_lost(LostReason::NotHeldInStore),
             Release::Failed(error) => tracing::error!(
