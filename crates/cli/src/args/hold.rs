@@ -66,6 +66,9 @@ pub(crate) struct HoldArgs {
     )]
     pub(crate) skip_exit_code: u8,
     /// A prefix for the owner in the store, such as a team or a service
+    ///
+    /// 1 to 64 visible ASCII characters without `/`. With `billing` the owner is
+    /// billing:host/process/random.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) owner_prefix: Option<String>,
     #[command(flatten)]

@@ -14,14 +14,15 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// time (slot) in UTC. A job is OVERDUE if it has a schedule, and no run has succeeded within the
 /// time that the schedule and --lock-at-most-for allow.
 ///
-/// The journal is created with `shedlock migrate --journal`.
+/// The journal is created with `shedlock migrate --journal`. PostgreSQL, MySQL, MariaDB, SQLite,
+/// Redis, Valkey and MongoDB can keep one.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("the store has no journal")))]
 pub(crate) struct JobsArgs {
     /// Show only jobs whose name matches this pattern, like 'expire-*'; can be repeated
     #[arg(long, value_name = "PATTERN", value_parser = values::pattern)]
     pub(crate) filter: Vec<Pattern>,
-    /// Fit the table into this many columns, instead of the width of the terminal
+    /// Fit the table into this many columns (at least 40), instead of the width of the terminal
     #[arg(long, value_name = "COLUMNS", value_parser = values::width, allow_hyphen_values = true)]
     pub(crate) width: Option<usize>,
     #[command(flatten)]
@@ -43,7 +44,8 @@ pub(crate) struct JobsArgs {
 /// then the user@host that did it, as that host claims.
 ///
 /// The journal keeps 1,000 runs of each job, for 30 days, and actions for a year. It is created with
-/// `shedlock migrate --journal`; what happened before is not in it.
+/// `shedlock migrate --journal`; what happened before is not in it. PostgreSQL, MySQL, MariaDB, SQLite,
+/// Redis, Valkey and MongoDB can keep one.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or it has nothing about this job")))]
 pub(crate) struct HistoryArgs {
@@ -65,7 +67,7 @@ pub(crate) struct HistoryArgs {
     /// Show only runs that failed, were lost, panicked or died
     #[arg(long)]
     pub(crate) failed: bool,
-    /// Fit the table into this many columns, instead of the width of the terminal
+    /// Fit the table into this many columns (at least 40), instead of the width of the terminal
     #[arg(long, value_name = "COLUMNS", value_parser = values::width, allow_hyphen_values = true)]
     pub(crate) width: Option<usize>,
     #[command(flatten)]

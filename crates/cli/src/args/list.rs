@@ -13,10 +13,11 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// or the host has died and the lease has not ended yet), `paused` while `shedlock pause` keeps the
 /// lock, `at-least` while --lock-at-least-for or the pause after a failed slot keeps it after its run,
 /// and `free` otherwise; a free lock shows its last owner. AGE is the time since the lock was last
-/// acquired, LEFT the time until it becomes free, both by the store's clock; a pause without an end is
-/// `open-ended`. LAST SLOT is in UTC.
+/// acquired, LEFT the time until it becomes free, both by the store's clock; `open-ended`
+/// is a pause without an end, which lasts until `shedlock resume`. LAST SLOT is in UTC.
 ///
-/// On a terminal, long values are cut, and TOKEN and then LAST SLOT are left out if they do not fit.
+/// On a terminal, long values are cut, and TOKEN, LAST SLOT, AGE and OWNER are left out, in this
+/// order, if they do not fit.
 /// In a pipe everything is printed (values up to 255 characters). `shedlock show NAME` prints
 /// one lock in full, and --output json all of them.
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ pub(crate) struct ListArgs {
         default_missing_value = "2s"
     )]
     pub(crate) watch: Option<Duration>,
-    /// Fit the list into this many columns, instead of the width of the terminal
+    /// Fit the list into this many columns (at least 40), instead of the width of the terminal
     #[arg(long, value_name = "COLUMNS", value_parser = values::width, allow_hyphen_values = true)]
     pub(crate) width: Option<usize>,
     #[command(flatten)]

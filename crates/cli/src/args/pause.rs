@@ -19,7 +19,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// (exit code 75). A running task of ShedLock for Java goes on, and on MongoDB, ZooKeeper and Redis
 /// (without safeUpdate) its end also ends the pause: check with `shedlock show`.
 ///
-/// A job that is paused already gets the new end and the new reason. Prints each paused job on stdout;
+/// Pausing a paused job again replaces the end and the reason: without --reason the old reason is
+/// gone, and without --for or --until the pause has no end. Prints each paused job on stdout;
 /// the exit code is 1 if a job could not be paused, or if none matches.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("a job could not be paused, or none matches")))]

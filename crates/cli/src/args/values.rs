@@ -109,7 +109,7 @@ pub(super) fn zone(text: &str) -> Result<String, String> {
     match TimeZone::get(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => Err(
-            "it is an unknown time zone: use a name from the IANA database, like Europe/Berlin or UTC"
+            "there is no such time zone: use a name from the IANA database, like Europe/Berlin or UTC"
                 .to_owned(),
         ),
     }
@@ -135,11 +135,11 @@ pub(super) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| wrong())
 }
 
-/// The width of a table.
+/// The width of a table. Each fits into the smallest.
 pub(super) fn width(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
-        Ok(columns) if columns >= 20 => Ok(columns),
-        _ => Err("write a number of 20 or more".to_owned()),
+        Ok(columns) if columns >= 40 => Ok(columns),
+        _ => Err("write a number of 40 or more".to_owned()),
     }
 }
 
@@ -213,8 +213,8 @@ mod tests {
             );
         }
         assert_eq!(width("80"), Ok(80));
-        for text in ["19", "-80", "x"] {
-            assert_eq!(width(text), Err("write a number of 20 or more".to_owned()));
+        for text in ["39", "-80", "x"] {
+            assert_eq!(width(text), Err("write a number of 40 or more".to_owned()));
         }
         assert_eq!(attempts("4294967295"), Ok(u32::MAX));
         for text in ["256", "no", "-1"] {

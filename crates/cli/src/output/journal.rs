@@ -22,22 +22,22 @@ const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Col
 
 const JOBS: [Column; 7] = [
     column("JOB", Some(12), 0),
-    column("LAST", None, 0),
+    column("LAST", None, 1),
     column("SUCCEEDED", None, 0),
-    column("TOOK", None, 3),
-    column("NEXT", None, 1),
+    column("TOOK", None, 4),
+    column("NEXT", None, 2),
     column("OVERDUE", None, 0),
-    column("SCHEDULE", Some(9), 2),
+    column("SCHEDULE", Some(9), 3),
 ];
 
 /// Of runs and of actions.
 const HISTORY: [Column; 6] = [
     column("TIME", None, 0),
     column("EVENT", None, 0),
-    column("TOOK", None, 0),
-    column("SLOT", None, 2),
-    column("BY", Some(12), 1),
-    column("DETAIL", Some(12), 0),
+    column("TOOK", None, 2),
+    column("SLOT", None, 4),
+    column("BY", Some(12), 3),
+    column("DETAIL", Some(12), 1),
 ];
 
 #[derive(Serialize)]

@@ -20,11 +20,11 @@ const NONE: &str = "-";
 const COLUMNS: [Column; 7] = [
     column("NAME", Some(12), 0),
     column("STATE", None, 0),
-    column("OWNER", Some(12), 0),
-    column("AGE", None, 0),
+    column("OWNER", Some(12), 1),
+    column("AGE", None, 2),
     column("LEFT", None, 0),
-    column("TOKEN", None, 2),
-    column("LAST SLOT", Some(21), 1),
+    column("TOKEN", None, 4),
+    column("LAST SLOT", Some(21), 3),
 ];
 
 const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Column {
@@ -425,9 +425,10 @@ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  free      -                                - 
 
     #[test]
     fn a_list_keeps_its_names_at_any_width() {
-        for width in 20..200 {
+        for width in 40..200 {
             let text = locks(&six()[..5], Some(width));
             assert_eq!(text.lines().count(), 6);
+            assert!(text.lines().all(|line| line.width() <= width), "{text}");
             for start in ["NAME ", "expire-subs", "free ", "payroll "] {
                 assert!(text.contains(start), "{width}: {text}");
             }

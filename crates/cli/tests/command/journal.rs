@@ -135,6 +135,40 @@ fn a_run_in_progress_is_running_and_one_that_was_killed_has_died() {
 }
 
 #[test]
+fn all_tables_fit_into_the_smallest_width() {
+    let sandbox = journal();
+    let long = "a-job-with-a-long-name";
+    let schedule = ["--schedule", "*/10 1-23 * * MON-FRI"];
+    assert_eq!(
+        done(&mut sandbox.run_with(long, "1m", &schedule, "exit 3")).code,
+        3
+    );
+    let killed = "kill -9 $PPID; sleep 60";
+    done(&mut sandbox.run(long, "1m", killed));
+    assert_eq!(done(&mut sandbox.shedlock(&["pause", long])).code, 0);
+    assert_eq!(
+        done(&mut sandbox.run_with("b", "1m", &["--lock-at-least-for", "50s"], "true")).code,
+        0
+    );
+    for table in [&["list"][..], &["jobs"], &["history", long]] {
+        let shown = |width: &str| {
+            let mut command = sandbox.shedlock(table);
+            done(command.args(["--width", width]))
+        };
+        for width in [40, 41, 52, 60, 72] {
+            let text = shown(&width.to_string()).stdout;
+            assert!(text.lines().count() > 1, "{text}");
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(width), "{width}: {text}");
+        }
+        let refused = shown("39");
+        assert_eq!(refused.code, 2);
+        let said = "'39' for '--width <COLUMNS>': write a number of 40 or more";
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn the_error_of_a_run_says_whether_the_command_was_stopped_and_why() {
     let sandbox = journal();
     for (at_most, options, script, code, error) in [

@@ -124,3 +124,30 @@ fn a_wrong_value_says_what_to_write() {
         assert!(!refused.stderr.contains("lock_at"), "{}", refused.stderr);
     }
 }
+
+#[test]
+fn the_help_has_the_rules_that_are_found_out_too_late_otherwise() {
+    let sandbox = Sandbox::new();
+    let journal = "PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey and MongoDB can keep one.";
+    let prefix = "1 to 64 visible ASCII characters without `/`. With `billing` the owner is \
+                  billing:host/process/random.";
+    let end = "`open-ended` is a pause without an end, which lasts until `shedlock resume`.";
+    let again = "Pausing a paused job again replaces the end and the reason: without --reason the \
+                 old reason is gone, and without --for or --until the pause has no end.";
+    let width = "into this many columns (at least 40), instead of the width of the terminal";
+    for (command, said) in [
+        ("run", prefix),
+        ("hold", prefix),
+        ("jobs", journal),
+        ("history", journal),
+        ("list", end),
+        ("pause", again),
+        ("list", width),
+        ("jobs", width),
+        ("history", width),
+    ] {
+        let help = done(&mut sandbox.bare(&[command, "--help"])).stdout;
+        let words: Vec<&str> = help.split_whitespace().collect();
+        assert!(words.join(" ").contains(said), "{command}: {help}");
+    }
+}
