@@ -40,7 +40,7 @@ pub(crate) struct JobsArgs {
 /// not recorded`.
 ///
 /// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`
-/// (`shedlock unlock --force`), `extended` (not by the running command itself) and `slot reset`. BY is
+/// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset` and `pruned`. BY is
 /// then the user@host that did it, as that host claims.
 ///
 /// The journal keeps 1,000 runs of each job, for 30 days, and actions for a year. It is created with

@@ -187,7 +187,8 @@ pub(crate) struct StoreArgs {
     pub(crate) local: bool,
     /// How long connecting to the store may take [default: set by the store, mostly 10s]
     ///
-    /// `run` fails then (exit code 69), or tries again if the lock is waited for (--lock-wait).
+    /// After that the store has failed (exit code 69); `run` and `hold` try again while they wait for
+    /// the lock (--lock-wait).
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
     /// The store of the configuration file.
@@ -215,7 +216,8 @@ pub(crate) struct ShowArgs {
 /// (exit code 75). Until its command ends, it may run at the same time as the next holder.
 /// `shedlock show NAME` shows the owner, its host and the time of acquisition.
 ///
-/// Frees only the lease found at the start, never a later one. Prints what was freed, and by whom,
+/// A paused lock is not freed: `shedlock resume` does that. Frees only the lease found at the start,
+/// never a later one. Prints what was freed, and by whom,
 /// on stdout; the exit code is 1 if there was nothing to free.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("nothing was freed: no such lock, not held, paused, or its owner is not that of --owner")))]
@@ -315,7 +317,8 @@ pub(crate) struct MigrateArgs {
 /// Show the value of every setting, and where it came from
 ///
 /// That is an option, a variable, a line of the configuration file, or the default. Passwords are
-/// hidden. The keys and the types of the file are checked. Options of `run` and of other commands are settings
+/// hidden. The file, its values and the URLs of stores are checked; nothing connects to a store.
+/// Options of `run` and of other commands are settings
 /// too, except those for one call, like --name.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_none())]

@@ -40,7 +40,8 @@ pub(super) fn long_help() -> String {
     format!(
         "{}\n\n\
          Supported schemes: {}.\n\n\
-         The default is the variable SHEDLOCK_STORE, otherwise this user's SQLite file on this \
+         The default is the variable SHEDLOCK_STORE or SHEDLOCK_STORE_FILE, otherwise `store` in \
+         the configuration file (--config), otherwise this user's SQLite file on this \
          host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
          other hosts do not share. `run` and `migrate` create a SQLite file that does not exist, \
          with its folder; the other commands create nothing. The path in a sqlite: URL must be \

@@ -1,4 +1,4 @@
-//! The store that a command line chooses, and what a nested `shedlock` learns about it.
+//! The store that a command line chooses, and how it is passed on to a nested `shedlock`.
 
 use std::ffi::OsString;
 use std::path::{self, Path, PathBuf};

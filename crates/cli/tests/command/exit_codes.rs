@@ -81,7 +81,7 @@ fn at_least_keeps_the_lock_after_the_command() {
     assert_eq!(sandbox.lock("a")["state"], "at-least");
     let skipped = done(&mut sandbox.shedlock(&arguments));
     assert_eq!(skipped.code, 0);
-    let said = "shedlock: a: skipped: kept until 20";
+    let said = "shedlock: a: skipped: the lock stays taken until 20";
     assert!(skipped.stderr.starts_with(said), "{}", skipped.stderr);
 }
 
