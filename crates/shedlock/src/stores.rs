@@ -192,6 +192,35 @@ impl StoreEntry {
     }
 }
 
+/// Calls this function of the entry's provider with the URL, and `$finish` with its result.
+macro_rules! of_provider {
+    ($entry:ident, $function:ident, $url:ident, $finish:path) => {
+        match $entry.name {
+            #[cfg(feature = "postgres")]
+            "postgres" => PostgresProvider::$function($url).await.map($finish),
+            #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
+            "postgres" => TokioPostgresProvider::$function($url).await.map($finish),
+            #[cfg(feature = "mysql")]
+            "mysql" => MySqlProvider::$function($url).await.map($finish),
+            #[cfg(feature = "redis")]
+            "redis" => RedisProvider::$function($url).await.map($finish),
+            #[cfg(feature = "nats")]
+            "nats" => NatsProvider::$function($url).await.map($finish),
+            #[cfg(feature = "zookeeper")]
+            "zookeeper" => ZooKeeperProvider::$function($url).await.map($finish),
+            #[cfg(feature = "etcd")]
+            "etcd" => EtcdProvider::$function($url).await.map($finish),
+            #[cfg(feature = "mongodb")]
+            "mongodb" => MongoProvider::$function($url).await.map($finish),
+            #[cfg(feature = "consul")]
+            "consul" => ConsulProvider::$function($url).await.map($finish),
+            #[cfg(feature = "sqlite")]
+            "sqlite" => SqliteProvider::$function($url).await.map($finish),
+            _ => Err(switched_off($entry)),
+        }
+    };
+}
+
 /// Connects to the store at this URL.
 ///
 /// | URL | store | cargo feature |
@@ -230,37 +259,11 @@ impl StoreEntry {
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
-    let (scheme, rest) = split(url)?;
-    let entry = STORES
-        .iter()
-        .find(|entry| entry.schemes.contains(&scheme.as_str()));
-    let Some(entry) = entry else {
-        return Err(unknown(&scheme, rest, &schemes()));
-    };
-    Ok(match entry.name {
-        "memory" => Arc::new(memory(rest)?),
-        #[cfg(feature = "postgres")]
-        "postgres" => Arc::new(PostgresProvider::connect(url).await?),
-        #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
-        "postgres" => Arc::new(TokioPostgresProvider::connect(url).await?),
-        #[cfg(feature = "mysql")]
-        "mysql" => Arc::new(MySqlProvider::connect(url).await?),
-        #[cfg(feature = "redis")]
-        "redis" => Arc::new(RedisProvider::connect(url).await?),
-        #[cfg(feature = "nats")]
-        "nats" => Arc::new(NatsProvider::connect(url).await?),
-        #[cfg(feature = "zookeeper")]
-        "zookeeper" => Arc::new(ZooKeeperProvider::connect(url).await?),
-        #[cfg(feature = "etcd")]
-        "etcd" => Arc::new(EtcdProvider::connect(url).await?),
-        #[cfg(feature = "mongodb")]
-        "mongodb" => Arc::new(MongoProvider::connect(url).await?),
-        #[cfg(feature = "consul")]
-        "consul" => Arc::new(ConsulProvider::connect(url).await?),
-        #[cfg(feature = "sqlite")]
-        "sqlite" => Arc::new(SqliteProvider::connect(url).await?),
-        _ => return Err(switched_off(entry)),
-    })
+    let (entry, rest) = entry_of(url)?;
+    match entry.name {
+        "memory" => memory(rest).map(shared),
+        _ => of_provider!(entry, connect, url, shared),
+    }
 }
 
 /// Returns what the store at this URL needs before it can keep locks: the statements that
@@ -280,37 +283,24 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```
 pub async fn schema(url: &str) -> Result<Schema, Error> {
-    let (scheme, rest) = split(url)?;
-    let entry = STORES
-        .iter()
-        .find(|entry| entry.schemes.contains(&scheme.as_str()));
-    let Some(entry) = entry else {
-        return Err(unknown(&scheme, rest, &schemes()));
-    };
+    let (entry, rest) = entry_of(url)?;
     match entry.name {
         "memory" => Ok(memory(rest)?.schema()),
-        #[cfg(feature = "postgres")]
-        "postgres" => PostgresProvider::schema_of(url).await,
-        #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
-        "postgres" => TokioPostgresProvider::schema_of(url).await,
-        #[cfg(feature = "mysql")]
-        "mysql" => MySqlProvider::schema_of(url).await,
-        #[cfg(feature = "redis")]
-        "redis" => RedisProvider::schema_of(url).await,
-        #[cfg(feature = "nats")]
-        "nats" => NatsProvider::schema_of(url).await,
-        #[cfg(feature = "zookeeper")]
-        "zookeeper" => ZooKeeperProvider::schema_of(url).await,
-        #[cfg(feature = "etcd")]
-        "etcd" => EtcdProvider::schema_of(url).await,
-        #[cfg(feature = "mongodb")]
-        "mongodb" => MongoProvider::schema_of(url).await,
-        #[cfg(feature = "consul")]
-        "consul" => ConsulProvider::schema_of(url).await,
-        #[cfg(feature = "sqlite")]
-        "sqlite" => SqliteProvider::schema_of(url).await,
-        _ => Err(switched_off(entry)),
+        _ => of_provider!(entry, schema_of, url, std::convert::identity),
     }
+}
+
+/// The store of this URL, and what follows the scheme.
+fn entry_of(url: &str) -> Result<(&'static StoreEntry, &str), Error> {
+    let (scheme, rest) = split(url)?;
+    let mut entries = STORES.iter();
+    let entry = entries.find(|entry| entry.schemes.contains(&scheme.as_str()));
+    let entry = entry.ok_or_else(|| unknown(&scheme, rest, &schemes()))?;
+    Ok((entry, rest))
+}
+
+fn shared(provider: impl LockProvider) -> Arc<dyn LockProvider> {
+    Arc::new(provider)
 }
 
 /// Lists the schemes that this program was built with, for the error message. Locks in memory
