@@ -123,7 +123,8 @@ pub(crate) struct RunArgs {
     pub(crate) stop_grace: Option<Duration>,
     /// Wait up to this long for a held lock instead of skipping at once
     ///
-    /// Attempts are repeated, also while the store cannot be reached. A slot that another host has
+    /// Attempts are repeated, also while the store cannot be reached: the wait also bounds each
+    /// connection, and may end 1 s late. A slot that another host has
     /// taken is skipped at once, since it will never be free again; under --must-not-be-lost, only
     /// once it is done or given up.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]

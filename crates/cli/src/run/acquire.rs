@@ -163,7 +163,8 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
     }
 }
 
-/// Connects to the store. Retries if it cannot be reached and the lock is waited for.
+/// Connects to the store. Retries if it cannot be reached and the lock is waited for. The wait then bounds each
+/// connection too, but leaves it enough time for a store that replies.
 async fn open(
     claim: &Claim<'_>,
     wait: Duration,
@@ -171,9 +172,16 @@ async fn open(
     terminal: Terminal,
 ) -> Result<Store, Failure> {
     const PAUSE: Duration = Duration::from_secs(1);
+    const LEAST: Duration = Duration::from_secs(1);
     let mut printed = String::new();
     loop {
-        let failure = match Store::open(claim.store, terminal).await {
+        let opened = if wait.is_zero() {
+            Store::open(claim.store, terminal).await
+        } else {
+            let left = wait_until.saturating_since(SystemClock.now());
+            Store::open_within(claim.store, terminal, left.max(LEAST)).await
+        };
+        let failure = match opened {
             Ok(store) => return Ok(store),
             Err(failure) => failure,
         };

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock::__stores::{STORES, StoreEntry};
@@ -77,7 +78,16 @@ impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
     /// one. A SQLite file that does not exist is created.
     pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
-        Self::open_with(args, terminal, true).await
+        Self::open_with(args, terminal, true, None).await
+    }
+
+    /// The same within this time.
+    pub(crate) async fn open_within(
+        args: &StoreArgs,
+        terminal: Terminal,
+        limit: Duration,
+    ) -> Result<Self, Failure> {
+        Self::open_with(args, terminal, true, Some(limit)).await
     }
 
     /// The same for a command that reads, or acts on an existing lock: nothing is created.
@@ -85,7 +95,7 @@ impl Store {
         args: &StoreArgs,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
-        let opened = Self::open_with(args, terminal, false).await;
+        let opened = Self::open_with(args, terminal, false, None).await;
         opened.map_err(|failure| {
             failure.reworded(
                 "or connect without create=false to create the file",
@@ -98,10 +108,16 @@ impl Store {
         args: &StoreArgs,
         terminal: Terminal,
         create: bool,
+        within: Option<Duration>,
     ) -> Result<Self, Failure> {
         let choice = Choice::make(args, |name| std::env::var_os(name))?;
-        let Some(limit) = args.connect_timeout else {
+        let own = args.connect_timeout;
+        let Some(limit) = own.into_iter().chain(within).min() else {
             return Self::connect(choice, terminal, create).await;
+        };
+        let option = match own == Some(limit) {
+            true => " (--connect-timeout)",
+            false => "",
         };
         let place = choice.place();
         tokio::select! {
@@ -110,7 +126,7 @@ impl Store {
                 Err(Failure::from(Error::new(
                     ErrorKind::Unavailable,
                     format!(
-                        "cannot connect to {place}: no reply within {} (--connect-timeout); check \
+                        "cannot connect to {place}: no reply within {}{option}; check \
                          that the store is running and its URL is right",
                         output::duration(limit)
                     ),

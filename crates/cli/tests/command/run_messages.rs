@@ -277,7 +277,8 @@ fn a_wait_for_a_slow_store_is_not_reported_as_shorter_than_it_was() {
     let reported: jiff::SignedDuration = reported.parse().unwrap();
     let reported = std::time::Duration::try_from(reported).unwrap();
     assert!(reported <= took, "{reported:?} of {took:?}");
-    assert!(reported.as_millis() >= 1_400, "{reported:?} of {took:?}");
+    // A connection has a second, however short the wait is.
+    assert!(reported.as_millis() >= 1_000, "{reported:?} of {took:?}");
 }
 
 #[test]
