@@ -247,7 +247,11 @@ fn name(lock: &LockRecord) -> String {
 fn owner(lock: &LockRecord) -> Option<String> {
     let owner = lock.owner.as_deref()?;
     if let Some(pause) = Pause::parse(owner) {
-        return Some(format!("paused {pause}"));
+        let was = match lock.state {
+            LockState::Paused => "paused",
+            _ => "a pause",
+        };
+        return Some(format!("{was} {pause}"));
     }
     Some(super::visible(owner).into_owned())
 }
@@ -268,12 +272,16 @@ fn left(lock: &LockRecord) -> Option<String> {
 fn slot(lock: &LockRecord) -> Option<String> {
     let slot = lock.last_slot?;
     let ahead = super::is_ahead(lock) == Some(true);
+    // The record has the attempts that were made, not those that the job allows.
+    let is_running = matches!(lock.state, LockState::Held | LockState::Paused);
+    let is_over = !is_running && lock.slot_attempts > Some(0);
     let remarks: Vec<_> = [
         ahead.then(|| "ahead".to_owned()),
         lock.slot_attempts.map(|attempts| match attempts {
             1 => "not done, 1 attempt".to_owned(),
             _ => format!("not done, {attempts} attempts"),
         }),
+        is_over.then(|| "given up if the job allows no more".to_owned()),
     ]
     .into_iter()
     .flatten()
@@ -285,7 +293,7 @@ fn slot(lock: &LockRecord) -> Option<String> {
     })
 }
 
-/// The last slot done, or the end of the pause that slots fell into.
+/// The last slot done, or the end of the pause that skipped slots.
 fn done(lock: &LockRecord) -> (&'static str, Option<String>) {
     let is_pause = lock.last_slot_done > lock.last_slot;
     // While the pause lasts, its end has a row of its own.
@@ -293,7 +301,7 @@ fn done(lock: &LockRecord) -> (&'static str, Option<String>) {
         .last_slot_done
         .filter(|_| !is_pause || lock.pause().is_none());
     let title = if is_pause && slot.is_some() {
-        "paused up to"
+        "skipped up to"
     } else {
         "last slot done"
     };
@@ -463,10 +471,41 @@ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…  free      -                                - 
             text.contains("\nlast slot done  2027-01-15T07:59:00Z\n"),
             "{text}"
         );
+        let mut over = open.clone();
+        for state in [LockState::Free, LockState::AtLeast] {
+            over.state = state;
+            let said = "(not done, 2 attempts; given up if the job allows no more)\n";
+            let shown = lock(&over);
+            assert!(shown.contains(said), "{shown}");
+            assert!(locks(&[over.clone()], None).contains(said));
+        }
+        over.slot_attempts = Some(0);
+        assert!(lock(&over).contains("(not done, 0 attempts)\n"));
         let now = Slot::at(at - Duration::from_secs(30)).unwrap();
         assert_eq!(
             slot_reset(Some(&open), Some(now)),
             format!("payroll: the last slot is 2027-01-15T07:59:30Z; it was {said}")
+        );
+    }
+
+    #[test]
+    fn a_lock_that_was_resumed_is_free_and_its_last_owner_was_a_pause() {
+        let mut free = held();
+        free.owner = Some("alice@vm/1/5f0c9b1d7e3a4c28 paused: moving".into());
+        free.state = LockState::Paused;
+        assert!(locks(&[free.clone()], None).contains("  paused by alice@vm (moving)  "));
+        free.state = LockState::Free;
+        let end = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        free.last_slot_done = Some(Slot::at(end).unwrap());
+        assert!(locks(&[free.clone()], None).contains("  a pause by alice@vm (moving)  "));
+        let text = lock(&free);
+        assert!(
+            text.contains("\nlast owner     a pause by alice@vm (moving)\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nskipped up to  2027-01-15T08:00:00Z\n"),
+            "{text}"
         );
     }
 
