@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use shedlock::{Finding, Level};
 
-use crate::args::DoctorArgs;
+use crate::args::{ANY_STORE, DoctorArgs};
 use crate::exit::{FAULTY, Failure, STORE};
 use crate::output;
 use crate::store::Store;
@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 
 /// Prints the findings about the store. A store that cannot be reached or used is a finding too.
 pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let (store, findings) = match Store::open_existing(&args.store, terminal).await {
+    let (store, mut findings) = match Store::open_existing(&args.store, terminal).await {
         Ok(store) => {
             let diagnosis = store.provider().diagnose().await;
             let findings =
@@ -32,6 +32,14 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
         }
         Err(failure) => return Err(failure),
     };
+    for finding in &mut findings {
+        let option = args.store.option();
+        finding.message = finding.message.replace(ANY_STORE, option);
+        finding.remedy = finding
+            .remedy
+            .take()
+            .map(|it| it.replace(ANY_STORE, option));
+    }
     let name = store.as_ref().map(|store| store.provider().store());
     terminal.print(&output::findings(name, &findings, args.output.format))?;
     let bad = if args.strict {

@@ -36,7 +36,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use args::{Command, SlotCommand, Wrong};
+use args::{ANY_STORE, Command, SlotCommand, Wrong};
 use exit::{Failure, INTERNAL};
 use terminal::Terminal;
 
@@ -57,7 +57,7 @@ fn start() -> ExitCode {
         return run::report_keys();
     }
     choose_crypto();
-    let cli = match args::parse(&arguments) {
+    let mut cli = match args::parse(&arguments) {
         Ok(cli) => cli,
         Err(wrong) => {
             terminal::set_style(args::log_format(&arguments), 0);
@@ -73,8 +73,11 @@ fn start() -> ExitCode {
     let terminal = Terminal::new(cli.voice.quiet);
     let has_findings = matches!(cli.command, Command::Doctor(_));
     terminal.listen_to_logs(has_findings);
-    execute(&cli.command, terminal)
-        .unwrap_or_else(|failure| terminal.failure(&failure, cli.command.has_json_results()))
+    let option = cli.command.store_option();
+    execute(&cli.command, terminal).unwrap_or_else(|failure| {
+        let failure = failure.reworded(ANY_STORE, option);
+        terminal.failure(&failure, cli.command.has_json_results())
+    })
 }
 
 /// Chooses between the two libraries of such a build, for clients that do not accept a

@@ -103,6 +103,8 @@ struct Inner {
     store: Option<String>,
     address: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
+    /// What is printed for the source and its own sources.
+    reason: Option<String>,
 }
 
 impl Error {
@@ -118,6 +120,7 @@ impl Error {
             store: None,
             address: None,
             source: None,
+            reason: None,
         }))
     }
 
@@ -156,6 +159,25 @@ impl Error {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
+        self
+    }
+
+    /// Sets what `{error:#}` prints in place of the sources. For clients whose own texts are not fit
+    /// to be read: they repeat their cause, or print names of their types.
+    /// ```
+    /// use shedlock::{Error, ErrorKind};
+    /// let source = std::io::Error::other("IO error: os error: connection refused");
+    /// let error = Error::new(ErrorKind::Unavailable, "cannot connect; check that the server is up")
+    ///     .with_source(source)
+    ///     .with_reason("connection refused");
+    /// assert_eq!(
+    ///     format!("{error:#}"),
+    ///     "cannot connect: connection refused; check that the server is up",
+    /// );
+    /// ```
+    #[must_use]
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.0.reason = Some(reason.into());
         self
     }
 
@@ -272,14 +294,26 @@ impl Error {
     /// it: what was `written` is not written again.
     fn write_sources(&self, f: &mut fmt::Formatter<'_>, written: &str) -> fmt::Result {
         let mut written = written.to_owned();
+        let mut write = |text: &str| {
+            let text = one_line(text);
+            let text = text.trim_end_matches('.');
+            if written.contains(text) {
+                return Ok(());
+            }
+            written.push_str(text);
+            write!(f, ": {text}")
+        };
+        if let Some(reason) = &self.0.reason {
+            return write(reason);
+        }
         let mut next = self.source();
         while let Some(source) = next {
-            let text = one_line(&source.to_string());
-            if !written.contains(&text) {
-                write!(f, ": {text}")?;
-                written.push_str(&text);
-            }
+            write(&source.to_string())?;
             next = source.source();
+            let ours = source.downcast_ref::<Self>();
+            if let Some(reason) = ours.and_then(|ours| ours.0.reason.as_ref()) {
+                return write(reason);
+            }
         }
         Ok(())
     }
@@ -335,6 +369,24 @@ mod tests {
         assert_eq!(
             format!("{error:#}"),
             "cannot connect: Parse error at 1 Unexpected `84` [2J; retry"
+        );
+    }
+
+    #[test]
+    fn a_reason_stands_for_its_sources_also_in_an_error_around_it() {
+        let source =
+            std::io::Error::other("error returned from database: no such role at line 768.");
+        let error = Error::new(ErrorKind::Configuration, "cannot connect; check the user")
+            .with_source(source)
+            .with_reason("no such\nrole.");
+        assert_eq!(
+            format!("{error:#}"),
+            "cannot connect: no such role; check the user"
+        );
+        let around = Error::new(ErrorKind::OutcomeUnknown, "no record; retry").with_source(error);
+        assert_eq!(
+            format!("{around:#}"),
+            "no record: cannot connect; check the user: no such role; retry"
         );
     }
 }

@@ -78,18 +78,37 @@ pub fn untrusted(failure: &(dyn StdError + 'static)) -> Option<Error> {
 /// Returns the error for a connection that failed because the host name could not be resolved, or none if this failure
 /// has another cause. It searches the text of each cause, as [`untrusted`] does.
 pub fn unresolved(failure: &(dyn StdError + 'static)) -> Option<Error> {
-    has_cause(failure, &["failed to lookup address", "dns error"]).then(|| {
-        unavailable(
-            "cannot resolve the host name; nothing was written; check the host name in the URL, \
-             then retry",
-        )
-    })
+    let texts = [
+        "failed to lookup address",
+        "no such host is known",
+        "dns error",
+    ];
+    has_cause(failure, &texts).then(unresolvable)
 }
 
-fn has_cause<'a>(failure: &'a (dyn StdError + 'static), texts: &[&str]) -> bool {
+/// Returns the error for a host name that cannot be resolved.
+pub fn unresolvable() -> Error {
+    unavailable(
+        "cannot resolve the host name; nothing was written; check the host name in the URL, then \
+         retry",
+    )
+}
+
+/// Returns the text of the last cause, which most clients repeat with a prefix in each error around it.
+pub fn root_cause(failure: &(dyn StdError + 'static)) -> String {
+    let root = causes(failure).last();
+    root.map_or_else(String::new, ToString::to_string)
+}
+
+fn causes<'a>(
+    failure: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
-    let mut causes = iter::successors(Some(failure), next);
-    causes.any(|cause| {
+    iter::successors(Some(failure), next)
+}
+
+fn has_cause(failure: &(dyn StdError + 'static), texts: &[&str]) -> bool {
+    causes(failure).any(|cause| {
         let cause = cause.to_string().to_lowercase();
         texts.iter().any(|text| cause.contains(text))
     })
@@ -105,6 +124,14 @@ mod tests {
         let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
         assert_eq!(untrusted(&failure).unwrap().kind(), Configuration);
         assert!(untrusted(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
+    }
+
+    #[test]
+    fn the_root_cause_stands_without_the_errors_around_it() {
+        let cause = std::io::Error::other("connection refused");
+        let failure = Error::new(ErrorKind::Unavailable, "error sending request");
+        let failure = failure.with_source(cause);
+        assert_eq!(root_cause(&failure), "connection refused");
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl};
 pub use diagnose::quorum;
 pub use errors::{
-    Result, configuration, conflict, in_doubt, internal, invalid, overtaken, unanswered,
-    unavailable, unknown, unread, unresolved, untrusted,
+    Result, configuration, conflict, in_doubt, internal, invalid, overtaken, root_cause,
+    unanswered, unavailable, unknown, unread, unresolvable, unresolved, untrusted,
 };
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use list::{Part, paged};

@@ -2,7 +2,7 @@
 
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{invalid, unavailable, unresolved, untrusted};
+use shedlock_store::{invalid, root_cause, unavailable, unresolved, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let message = "invalid URL of the agent; write it like http://127.0.0.1:8500";
@@ -23,7 +23,10 @@ pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     } else {
         shedlock_store::unanswered(lost)
     };
-    explained.with_source(error.without_url())
+    let reason = root_cause(&error);
+    explained
+        .with_source(error.without_url())
+        .with_reason(reason)
 }
 
 const NOT_CONSUL: &str = "check that the server at this URL is Consul";

@@ -1,7 +1,7 @@
 //! Conversion of failures into errors that say what to do.
 
 use std::error::Error as StdError;
-use std::{fmt, iter};
+use std::iter;
 
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Fault::{Broken, NotSent, Refused};
@@ -64,27 +64,27 @@ impl Failure {
     }
 
     fn with(self, source: etcd_client::Error) -> Self {
-        let error = self.error.with_source(Reason(source));
+        let reason = reason(&source);
+        let error = self.error.with_source(source).with_reason(reason);
         Self { error, ..self }
     }
 }
 
-/// The client's error as a source. Its own text is a dump of its fields; this one has only the reason.
-#[derive(Debug)]
-struct Reason(etcd_client::Error);
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (causes(&self.0).last(), status(&self.0)) {
-            (Some(cause), _) => fmt::Display::fmt(cause, f),
-            (None, Some(status)) if !status.message().is_empty() => f.write_str(status.message()),
-            (None, Some(status)) => fmt::Display::fmt(&status.code(), f),
-            (None, None) => fmt::Display::fmt(&self.0, f),
-        }
+/// The reason in the client's error, whose own text is a dump of its fields.
+fn reason(error: &etcd_client::Error) -> String {
+    match (causes(error).last(), status(error)) {
+        (Some(cause), _) => cause.to_string(),
+        (None, Some(status)) if !status.message().is_empty() => said(status).to_owned(),
+        (None, Some(status)) => status.code().to_string(),
+        (None, None) => error.to_string(),
     }
 }
 
-impl StdError for Reason {}
+/// What the server said, without its name.
+fn said(status: &Status) -> &str {
+    let message = status.message();
+    message.strip_prefix("etcdserver: ").unwrap_or(message)
+}
 
 fn status(error: &etcd_client::Error) -> Option<&Status> {
     match error {

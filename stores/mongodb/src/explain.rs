@@ -1,7 +1,6 @@
 //! Failures as errors that say what to do.
 
 use std::error::Error as StdError;
-use std::fmt;
 
 use ErrorKind::Unavailable;
 use mongodb::bson::Document;
@@ -9,12 +8,16 @@ use mongodb::error::{
     ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
 };
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{configuration, conflict, invalid, unanswered, unavailable, unknown};
+use shedlock_store::{
+    configuration, conflict, invalid, unanswered, unavailable, unknown, unresolvable,
+};
 
 /// The error for a failed command. `lost` is its kind if no reply arrived: `OutcomeUnknown` if the command may have
 /// written.
 pub(crate) fn explain(error: mongodb::error::Error, lost: ErrorKind) -> Error {
-    sort(&error.kind, |label| error.contains_label(label), lost).with_source(Reason(error))
+    let reason = reason(&error);
+    let sorted = sort(&error.kind, |label| error.contains_label(label), lost);
+    sorted.with_source(error).with_reason(reason)
 }
 
 /// The error for a write that was made but not acknowledged as required: a new primary may lack it.
@@ -41,6 +44,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
         Kind::Authentication { .. } => {
             configuration("login refused; check user, password, authSource and authMechanism")
         }
+        Kind::ServerSelection { message, .. } if none_resolves(message) => unresolvable(),
         Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
             "cannot reach a primary; nothing was written; check that the servers are up and that \
              the hosts in the URL are right, then retry",
@@ -100,30 +104,23 @@ pub(crate) fn refused(code: i32) -> Option<Error> {
     })
 }
 
-/// The driver's error as a source. Its own text is a dump of its fields; this one has only the reason.
-pub(crate) struct Reason(pub(crate) mongodb::error::Error);
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0.kind {
-            Kind::ServerSelection { message, .. } => f.write_str(&unreachable_servers(message))?,
-            Kind::DnsResolve { message, .. } => f.write_str(&without_query(message))?,
-            kind => f.write_str(without_dump(&kind.to_string()))?,
-        }
-        match self.0.source() {
-            Some(cause) => write!(f, ": {}", without_dump(&cause.to_string())),
-            None => Ok(()),
-        }
+/// The reason in the driver's error, whose own text is a dump of its fields.
+pub(crate) fn reason(error: &mongodb::error::Error) -> String {
+    let cause = error.source();
+    let cause = cause.map(|cause| without_dump(&cause.to_string()).to_owned());
+    let why = match &*error.kind {
+        Kind::Command(refusal) => refusal.message.clone(),
+        Kind::ServerSelection { message, .. } => unreachable_servers(message),
+        Kind::DnsResolve { message, .. } => without_query(message),
+        // It repeats its cause.
+        Kind::Authentication { .. } if cause.is_some() => return cause.unwrap_or_default(),
+        kind => without_dump(&kind.to_string()).to_owned(),
+    };
+    match cause {
+        Some(cause) => format!("{why}: {cause}"),
+        None => why,
     }
 }
-
-impl fmt::Debug for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-impl StdError for Reason {}
 
 /// The reason in the text of a driver's error.
 fn without_dump(text: &str) -> &str {
@@ -131,6 +128,10 @@ fn without_dump(text: &str) -> &str {
     let text = text
         .split_once(", labels: ")
         .map_or(text, |(reason, _)| reason);
+    let refusal = text.split_once("Command failed: Error code ");
+    if let Some((_, said)) = refusal.and_then(|(_, refusal)| refusal.split_once("): ")) {
+        return said;
+    }
     text.strip_prefix("I/O error: ").unwrap_or(text)
 }
 
@@ -147,6 +148,12 @@ fn without_query(message: &str) -> String {
         Some(format!("no {kind} record for {name}"))
     };
     missing().unwrap_or_else(|| why.to_owned())
+}
+
+/// Whether a server selection failed because no host name has an address.
+fn none_resolves(message: &str) -> bool {
+    let unresolved = message.matches("failed to lookup address").count();
+    unresolved > 0 && unresolved == message.matches("{ Address: ").count()
 }
 
 /// The reason in the text of a failed server selection: what each server's connection failed with, or the server's
@@ -304,7 +311,7 @@ mod tests {
         let Kind::Io(error) = broken() else {
             panic!("it is an I/O error");
         };
-        let reason = Reason(Kind::Io(error.clone()).into()).to_string();
+        let reason = reason(&Kind::Io(error.clone()).into());
         assert_eq!(reason, error.to_string());
     }
 

@@ -10,7 +10,7 @@ use shedlock_store::{
 };
 
 use crate::MongoProvider;
-use crate::explain::Reason;
+use crate::explain::reason;
 use crate::store::{
     self, Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid,
 };
@@ -134,7 +134,8 @@ impl Address {
                 self.known.join(", ")
             )),
         };
-        refused.with_source(Reason(error))
+        let reason = reason(&error);
+        refused.with_source(error).with_reason(reason)
     }
 }
 

@@ -222,7 +222,7 @@ impl Bucket {
 
     pub(crate) fn missing(&self) -> Error {
         configuration(format!(
-            "the bucket {:?} does not exist: create it with `shedlock migrate --store …`",
+            "the bucket {:?} does not exist; create it with `shedlock migrate --store …`",
             self.settings.bucket
         ))
     }

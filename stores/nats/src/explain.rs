@@ -6,7 +6,7 @@ use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{configuration, internal, unavailable, unresolved, untrusted};
+use shedlock_store::{configuration, internal, root_cause, unavailable, unresolved, untrusted};
 
 #[derive(Deserialize)]
 pub(crate) struct ApiError {
@@ -57,7 +57,8 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
             .or_else(|| unresolved(&error))
             .unwrap_or_else(unreachable_server),
     };
-    explained.with_source(error)
+    let reason = root_cause(&error);
+    explained.with_source(error).with_reason(reason)
 }
 
 pub(crate) fn unreachable_server() -> Error {
@@ -79,7 +80,11 @@ pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
         ),
         _ => shedlock_store::unanswered(lost),
     };
-    explained.with_source(error)
+    let reason = match error.kind() {
+        RequestErrorKind::TimedOut => "timed out".to_owned(),
+        _ => root_cause(&error),
+    };
+    explained.with_source(error).with_reason(reason)
 }
 
 /// Returns the error for a reply that JetStream should never send.

@@ -65,7 +65,7 @@ impl Shape {
     /// names the setting and what to do.
     pub(crate) fn check(&self, bucket: &str) -> Result<()> {
         let refused = |what: &str, remedy: &str| {
-            let message = format!("the bucket {bucket:?} {what}: {remedy}");
+            let message = format!("the bucket {bucket:?} {what}; {remedy}");
             Err(configuration(message))
         };
         let editable = self.editable_faults();
@@ -210,7 +210,7 @@ impl Shape {
             if is_split {
                 let message = "the bucket accepts one message at a time (allow_atomic is off), \
                                although its servers support more: each lock takes more requests";
-                Finding::warning("bucket", message, "run `shedlock migrate`")
+                Finding::warning("bucket", message, "run `shedlock migrate --store …`")
             } else {
                 Finding::ok(
                     "bucket",

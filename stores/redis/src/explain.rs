@@ -3,7 +3,7 @@
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{in_doubt, unanswered, untrusted};
+use shedlock_store::{in_doubt, unanswered, unresolved, untrusted};
 
 use crate::connections::{Failure, Sent};
 
@@ -22,6 +22,15 @@ const MISCONFIGURED: &[(&str, &str)] = &[
     ("user executing the script can't run", PERMISSION),
     ("ACL failure in script", PERMISSION),
     ("MOVED", CLUSTER),
+    (
+        "DB index is out of range",
+        "the server has no database of this number; correct the number in the URL, or raise \
+         `databases` in the server's configuration",
+    ),
+    (
+        "SELECT is not allowed",
+        "a cluster has only database 0; remove the number from the URL",
+    ),
     ("unknown command", TOO_OLD),
 ];
 
@@ -98,7 +107,17 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
         None => unlisted(error),
     };
-    explained.with_source(failure.error)
+    let reason = reason(&failure.error);
+    explained.with_source(failure.error).with_reason(reason)
+}
+
+/// What the server said, otherwise the client's text without the name of its error's kind.
+fn reason(error: &RedisError) -> String {
+    let without_kind = || {
+        let kind = format!(" - {:?}", error.kind());
+        error.to_string().replacen(&kind, "", 1)
+    };
+    error.detail().map_or_else(without_kind, str::to_owned)
 }
 
 /// The error for a reply that is in no list, or for a connection that could not be opened.
@@ -115,17 +134,12 @@ fn unlisted(error: &RedisError) -> Error {
             InvalidInput,
             "the client cannot use this address; correct the address or its options",
         ),
-        kind => match untrusted(error) {
+        kind => match untrusted(error).or_else(|| unresolved(error)) {
             Some(error) => return error,
             None if kind == Kind::MasterNameNotFoundBySentinel => (
                 Unavailable,
                 "the sentinels report no usable primary; nothing was written; retry after the \
                  failover, or check the primary's name in the URL",
-            ),
-            None if error.to_string().contains("failed to lookup address") => (
-                Unavailable,
-                "cannot resolve the host name; nothing was written; check the host name in the \
-                 URL, then retry",
             ),
             None => (
                 Unavailable,

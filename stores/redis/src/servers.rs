@@ -190,12 +190,12 @@ impl<'a> Info<'a> {
 
     fn check(&self, is_cluster: bool) -> Result<()> {
         let refused = if self.get("role").is_some_and(|role| role != "master") {
-            "the server is a replica and takes no writes: connect to the primary"
+            "the server is a replica and takes no writes; connect to the primary"
         } else if self.get("cluster_enabled") == Some("1") && !is_cluster {
-            "the server belongs to a cluster: use a URL that begins with redis-cluster:// (with TLS \
+            "the server belongs to a cluster; use a URL that begins with redis-cluster:// (with TLS \
              rediss-cluster://), or the client's ClusterClient"
         } else if self.get("redis_version").is_some_and(is_too_old) {
-            "the server is older than Redis 6.2, which locks need: upgrade it"
+            "the server is older than Redis 6.2, which locks need; upgrade it"
         } else {
             if let Some(policy) = self.evicts() {
                 tracing::warn!(policy, "{EVICTS}");

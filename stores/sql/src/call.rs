@@ -180,7 +180,28 @@ impl<B: Driver> Call<'_, B> {
 
     pub(crate) async fn look(&self) -> Result<Arc<Plan>> {
         let columns = self.columns().await?;
+        if columns.is_empty() {
+            self.check_schema().await?;
+        }
         self.keep(&columns)
+    }
+
+    /// Refuses a table whose schema does not exist.
+    async fn check_schema(&self) -> Result<()> {
+        let Some(schema) = &self.options.table.schema else {
+            return Ok(());
+        };
+        let statement = B::DIALECT.finding_schema(&self.options, schema);
+        let found = self.send(&statement, &Values::default(), Wanted::Any).await;
+        let found = found.and_then(Reply::readable);
+        let found = found.map_err(|failure| self.explained(failure, false))?;
+        match found.row().and_then(|row| row.name.as_deref()) {
+            Some("x") => Ok(()),
+            _ => Err(configuration(format!(
+                "schema {:?} does not exist; create it, or correct ?schema= in the store's URL",
+                schema.as_str()
+            ))),
+        }
     }
 
     /// Keeps the shape of a table with these columns.
@@ -189,7 +210,7 @@ impl<B: Driver> Call<'_, B> {
         let Some(first) = columns.first() else {
             plans.forget();
             return Err(configuration(format!(
-                "table {} is missing: create it with `shedlock migrate --store …` or with: {}",
+                "table {} is missing; create it with `shedlock migrate --store …` or with: {}",
                 options.table,
                 in_one_line(dialect.table_creation(options).text())
             )));
@@ -225,6 +246,7 @@ impl<B: Driver> Call<'_, B> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
         }
+        self.check_schema().await?;
         let creation = B::DIALECT.creation(&self.options);
         self.define(&creation.statement).await
     }
@@ -239,13 +261,12 @@ impl<B: Driver> Call<'_, B> {
         };
         match failure.class {
             Class::Exists => Ok(false),
-            Class::Privilege => Err(configuration(format!(
+            Class::Privilege => Err(failure.causing(configuration(format!(
                 "the database user may not create or alter table {}; migrate as a user who may, or \
                  have such a user run: {}",
                 self.options.table,
                 in_one_line(statement.text())
-            ))
-            .with_source(failure.source)),
+            )))),
             _ => Err(self.explained(failure, true)),
         }
     }

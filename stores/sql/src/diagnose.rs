@@ -6,7 +6,7 @@ use shedlock_store::Result;
 use crate::call::Call;
 use crate::dialect::{Check, DURABILITY};
 use crate::driver::{Driver, Wanted};
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::shape::Shape;
 use crate::statement::{Reply, Statement, Values};
 
@@ -17,10 +17,12 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>> {
         let shape = &self.look().await?.shape;
         let version = shape.server.split(", ").next().unwrap_or_default();
+        let privileges = self.privileges(shape).await;
+        let is_writable = privileges.level == Level::Ok;
         let mut findings = vec![
             Finding::ok("version", format!("{} {version}", B::STORE)),
             self.columns_of(shape),
-            self.privileges(shape).await,
+            privileges,
         ];
         let warnings = B::DIALECT.warnings(&self.options, shape);
         let warnings = warnings
@@ -29,6 +31,9 @@ impl<B: Driver> Call<'_, B> {
         findings.extend(warnings);
         for check in (B::DIALECT.checks)(&self.options) {
             findings.push(self.checked(&check).await);
+        }
+        if is_writable {
+            findings.extend(self.replica(shape).await);
         }
         if !findings.iter().any(|finding| finding.check == DURABILITY) {
             let message = "commits are on disk before they are confirmed";
@@ -55,7 +60,7 @@ impl<B: Driver> Call<'_, B> {
                 self.options.table,
                 missing.join(", ")
             ),
-            "run `shedlock migrate`",
+            "run `shedlock migrate --store …`",
         )
     }
 
@@ -72,12 +77,61 @@ impl<B: Driver> Call<'_, B> {
     async fn checked(&self, check: &Check) -> Finding {
         let statement = B::DIALECT.condition(&self.options, &check.condition);
         match self.sent(&statement).await {
-            Err(failure) => Finding::from_error(check.name, &self.explained(failure, false)),
+            Err(failure) => self.unchecked(check.name, failure),
             Ok(reply) => match reply.row().and_then(|row| row.name.as_deref()) {
                 Some("x") => Finding::from_text(check.name, Level::Warning, check.wrong),
                 _ => Finding::ok(check.name, check.well),
             },
         }
+    }
+
+    /// Whether the server is a replica that accepts writes.
+    async fn replica(&self, shape: &Shape) -> Option<Finding> {
+        let check = "source";
+        let follows = B::DIALECT.follows.as_ref()?;
+        if shape.server.contains(follows.unless) {
+            return None;
+        }
+        let replicates = || {
+            Finding::warning(
+                check,
+                "the server replicates from another one, but accepts writes: locks that it keeps \
+                 are not on its source, so that two processes can hold one lock if one of them \
+                 uses the source",
+                "connect to the primary, and set read_only=ON on its replicas; if this is the \
+                 primary, remove its old source with RESET REPLICA ALL",
+            )
+        };
+        let running = B::DIALECT.condition(&self.options, follows.running);
+        match self.sent(&running).await {
+            Ok(reply) if reply.row()?.name.as_deref() == Some("x") => return Some(replicates()),
+            Ok(_) => {}
+            Err(failure) => return Some(self.unchecked(check, failure)),
+        }
+        for sources in follows.sources {
+            match self.sent(&Statement::plain(sources)).await {
+                Ok(reply) if reply.rows.is_empty() => break,
+                Ok(_) => return Some(replicates()),
+                Err(failure) if failure.class == Class::Other => {}
+                Err(failure) if failure.class == Class::Privilege => {
+                    let message = format!(
+                        "no replication into this server was found; this user cannot see one that \
+                         is stopped, which needs the privilege {}",
+                        follows.privileges
+                    );
+                    return Some(Finding::ok(check, message));
+                }
+                Err(failure) => return Some(self.unchecked(check, failure)),
+            }
+        }
+        Some(Finding::ok(
+            check,
+            "the server replicates from no other one",
+        ))
+    }
+
+    fn unchecked(&self, check: &'static str, failure: Failure) -> Finding {
+        Finding::from_error(check, &self.explained(failure, false))
     }
 
     async fn sent(&self, statement: &Statement) -> Result<Reply, Failure> {

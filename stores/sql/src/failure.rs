@@ -2,7 +2,9 @@
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
+use shedlock_store::{root_cause, unresolved};
 
+use crate::driver;
 use crate::identifier::Table;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -64,9 +66,6 @@ pub(crate) enum Class {
     Other,
 }
 
-const UNRESOLVED: &str =
-    "cannot resolve the host name; nothing was written; check the host name in the URL, then retry";
-
 impl Failure {
     pub(crate) fn no_connection() -> Self {
         Self::new(Class::NotSent, "timed out waiting for a connection")
@@ -91,32 +90,34 @@ impl Failure {
         writes: bool,
     ) -> Error {
         let plain = || (self.class.kind(writes), self.class.message(writes));
-        let unresolved = self.is_unresolved().then_some((Unavailable, UNRESOLVED));
-        let special = unresolved.or_else(|| special(&self.class, writes));
-        let (kind, message) = special.unwrap_or_else(plain);
+        if let (Class::NotSent, Some(error)) = (&self.class, unresolved(&*self.source)) {
+            return self.causing(error);
+        }
+        let (kind, message) = special(&self.class, writes).unwrap_or_else(plain);
         let message = message.replace("{unprepared}", unprepared);
         let mut message = message.replace("{table}", &table.to_string());
         if let Class::Constraint(Some(name)) = &self.class {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
         }
-        Error::new(kind, message).with_source(self.source)
+        self.causing(Error::new(kind, message))
     }
 
-    /// Whether no connection was made because the host name has no address. The drivers keep the system's text.
-    fn is_unresolved(&self) -> bool {
-        if self.class != Class::NotSent {
-            return false;
+    /// This error, caused by the failure.
+    pub(crate) fn causing(self, error: Error) -> Error {
+        match self.reason() {
+            Some(reason) => error.with_source(self.source).with_reason(reason),
+            None => error.with_source(self.source),
         }
-        let first: &(dyn std::error::Error + 'static) = &*self.source;
-        let mut cause = Some(first);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if text.contains("failed to lookup address") || text.contains("No such host is known") {
-                return true;
-            }
-            cause = error.source();
-        }
-        false
+    }
+
+    /// What the server said, without the words of the client around it, or why there was no reply. `None` if the
+    /// client's own text is as good.
+    fn reason(&self) -> Option<String> {
+        let is_lost = matches!(
+            self.class,
+            Class::NotSent | Class::Refused | Class::ReplyLost
+        );
+        driver::said(&*self.source).or_else(|| is_lost.then(|| root_cause(&*self.source)))
     }
 
     /// Reclassifies a failure to open a session. A server that is busy or drops the connection can be tried again,

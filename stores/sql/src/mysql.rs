@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, maybe};
+use shedlock_store::{Result, StoreProvider, invalid, maybe};
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 use sqlx::{ConnectOptions as _, MySql};
@@ -51,6 +51,11 @@ impl Remote for MySql {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = MySqlConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        if connect.get_database().is_none() && !address.settings.names_schema() {
+            return Err(invalid(
+                "the store's URL names no database: write mysql://host/database",
+            ));
+        }
         let host = by_sqlx::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));
         // For servers on which a statement cannot choose its zone.
@@ -172,6 +177,8 @@ fn of_number(number: u16, message: &str) -> Class {
 
 #[cfg(test)]
 mod tests {
+    use shedlock_core::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -209,6 +216,24 @@ mod tests {
             "_utf8mb4 X'69742773205C'"
         );
         assert_eq!((MySql::DIALECT.quote)(""), "_utf8mb4 X''");
+    }
+
+    #[test]
+    fn a_url_names_a_database_or_the_schema_of_its_table() {
+        let read = |url: &str| MySql::read(&mut Address::parse(url).unwrap()).map(drop);
+        for url in ["mysql://h", "mysql://h/", "mysql://h?table=locks"] {
+            let error = read(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
+            let says = "the store's URL names no database: write mysql://host/database";
+            assert_eq!(error.to_string(), says, "{url}");
+        }
+        for url in [
+            "mysql://h/d",
+            "mysql://h?schema=d",
+            "mysql://h/?table=d.locks",
+        ] {
+            read(url).unwrap();
+        }
     }
 
     /// The driver looks up the text with its brackets as a host name.

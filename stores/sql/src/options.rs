@@ -93,6 +93,11 @@ impl Settings {
         self.shared_session_zone.as_deref().unwrap_or("+00:00")
     }
 
+    /// Whether the table is in a schema that the settings name.
+    pub(crate) fn names_schema(&self) -> bool {
+        self.schema.is_some() || self.table.contains('.')
+    }
+
     /// Checks the settings; `fold` and `longest` describe the database's names. Returns `InvalidInput` with the name of
     /// the invalid setting.
     pub(crate) fn check(mut self, fold: Fold, longest: usize) -> Result<Options> {

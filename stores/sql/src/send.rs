@@ -104,7 +104,7 @@ impl<B: Driver> Call<'_, B> {
 
     fn no_column(&self) -> Error {
         let message = format!(
-            "slots need columns that table {} lacks: add them with `shedlock migrate --store …`",
+            "slots need columns that table {} lacks; add them with `shedlock migrate --store …`",
             self.options.table
         );
         Error::new(ErrorKind::Unsupported, message)

@@ -144,6 +144,17 @@ async fn create_false_creates_no_file_no_folder_and_no_table() {
     assert_eq!(provider.migrate().await.unwrap().changes.len(), 1);
 }
 
+/// Another path would be another set of locks. Not even root may write here.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path() {
+    let words = refusal(Path::new("/sys/locks.db"), "", ErrorKind::Configuration).await;
+    let says = "file \"/sys/locks.db\" cannot be opened for writing; run as a user who may write to \
+                the file and its folder, or grant this user that right (another path would hold \
+                other locks)";
+    assert!(words.ends_with(says), "{words}");
+}
+
 #[tokio::test]
 async fn what_cannot_hold_locks_is_refused_with_its_path() {
     let (folder, path) = folder();

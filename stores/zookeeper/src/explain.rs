@@ -39,11 +39,13 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
             later("the session has ended, and the request was refused; retry")
         }
         E::BadArguments(_) | E::MarshallingError => {
-            internal("the client or the server rejected the request as invalid")
+            return internal("the client or the server rejected the request as invalid")
+                .with_source(error);
         }
-        _ => unanswered(lost),
+        _ => return unanswered(lost).with_source(error),
     };
-    explained.with_source(error)
+    // Each message above says what the client's error says.
+    explained.with_source(error).with_reason("")
 }
 
 pub(crate) fn refused(error: ClientError) -> Error {

@@ -195,7 +195,12 @@ impl VersionedStore for ZooKeeperStore {
     }
 
     async fn list(&self, after: Option<&LockName>, _: usize) -> Result<Listed<Version>> {
-        self.walk(after.map_or("", LockName::as_str)).await
+        let listed = self.walk(after.map_or("", LockName::as_str)).await?;
+        // Without a lock yet, the chroot may be missing.
+        if listed.is_empty() {
+            self.check().await?;
+        }
+        Ok(listed)
     }
 
     async fn check(&self) -> Result<()> {

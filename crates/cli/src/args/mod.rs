@@ -103,6 +103,11 @@ impl Command {
         })
     }
 
+    /// The option that selects the command's store again, for messages.
+    pub(crate) fn store_option(&mut self) -> &'static str {
+        self.store_mut().map_or("", |store| store.option())
+    }
+
     /// Whether the results were asked for as JSON.
     pub(crate) fn has_json_results(&self) -> bool {
         let output = match self {
@@ -357,6 +362,9 @@ pub(crate) struct ManArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
+/// What a library's advice has in place of the option of [`StoreArgs::option`].
+pub(crate) const ANY_STORE: &str = " --store …";
+
 impl StoreArgs {
     /// The option that selects the same store again, for commands that a message quotes. Without
     /// the URL, which may contain a password.
@@ -364,7 +372,7 @@ impl StoreArgs {
         if self.local {
             " --local"
         } else if self.store.is_some() {
-            " --store …"
+            ANY_STORE
         } else if self.store_file.is_some() {
             " --store-file …"
         } else {

@@ -273,7 +273,8 @@ fn the_log_of_a_driver_does_not_repeat_the_error() {
     let sandbox = Sandbox::new();
     let address = server(b"");
     for scheme in ["zookeeper", "nats", "mysql", "redis"] {
-        let url = format!("{scheme}://{address}");
+        let database = if scheme == "mysql" { "/d" } else { "" };
+        let url = format!("{scheme}://{address}{database}");
         let list = |options: &[&str]| {
             let mut command = sandbox.bare(&["list", "--store", &url]);
             done(command.args(options)).stderr

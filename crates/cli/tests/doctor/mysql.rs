@@ -201,6 +201,39 @@ async fn no_replica_is_missed() {
         faults(&copy).contains("privileges")
     });
     doctor(&copy).has_only("privileges", "error", "primary");
+
+    let mut on_replica = async |statement: &str| {
+        let text = AssertSqlSafe(statement.replace("{user}", &room.name));
+        let ran = sqlx::raw_sql(text).execute(&mut follower).await;
+        ran.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    };
+    on_replica("SET GLOBAL read_only = OFF").await;
+    doctor(&copy).has_only("source", "warning", "connect to the primary");
+    on_replica("STOP SLAVE").await;
+    let report = doctor(&copy);
+    report.is_healthy();
+    let found = format!("{report:?}");
+    assert!(found.contains("SLAVE MONITOR"), "{found}");
+    on_replica("GRANT SLAVE MONITOR ON *.* TO {user}").await;
+    doctor(&copy).has_only("source", "warning", "connect to the primary");
+    on_replica("RESET REPLICA ALL").await;
+    doctor(&copy).is_healthy();
+}
+
+/// MySQL shows a source to users who have the privilege, even before the replication starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writable_replica_of_mysql_is_not_missed() {
+    if server_if_any("SHEDLOCK_TEST_MYSQL").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let server = OwnServer::start("mysql", &[]).unwrap();
+    let mut room = Room::in_server(server.url()).await;
+    room.run("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'root'")
+        .await;
+    let report = format!("{:?}", doctor(&room.url));
+    assert!(report.contains("REPLICATION CLIENT"), "{report}");
+    room.run("GRANT REPLICATION CLIENT ON *.* TO {user}").await;
+    doctor(&room.url).has_only("source", "warning", "connect to the primary");
 }
 
 /// A cluster of one node, which others may join.

@@ -14,6 +14,7 @@ mod faults;
 mod fenced;
 mod json;
 mod places;
+mod refusals;
 mod screen;
 mod story;
 
@@ -39,6 +40,22 @@ fn main() {
         trials.push(Trial::test(format!("faults_{}", place.name), move || {
             Ok(faults::no_fault_in_a_record_is_missed(&place)?)
         }));
+        if place.has_server {
+            trials.push(Trial::test(
+                format!("unreachable_{}", place.name),
+                move || {
+                    Ok(refusals::a_server_that_cannot_be_reached_is_reported_alike(
+                        &place,
+                    )?)
+                },
+            ));
+            trials.push(Trial::test(format!("refused_{}", place.name), move || {
+                Ok(refusals::what_a_server_refuses_is_reported_once(&place)?)
+            }));
+            trials.push(Trial::test(format!("silent_{}", place.name), move || {
+                Ok(refusals::a_silent_server_is_waited_for_no_longer_than_asked(&place)?)
+            }));
+        }
         if place.name == "postgres" {
             trials.push(Trial::test("audit_postgres", move || {
                 Ok(audit::a_journal_that_fails_does_not_fail_an_operator(

@@ -18,7 +18,7 @@ pub(crate) struct Place {
     /// The word for it in `SHEDLOCK_TEST_STORES` and, in capitals, in names of variables.
     pub(crate) name: &'static str,
     pub(crate) store: &'static StoreEntry,
-    has_server: bool,
+    pub(crate) has_server: bool,
 }
 
 /// All that can be shared by processes and that this run asks for.

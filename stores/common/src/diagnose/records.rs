@@ -146,7 +146,7 @@ impl Records {
             "names that differ only in case or in blanks around them are different locks, and do \
              not exclude each other",
             "use one spelling everywhere; a day after its last use, remove the other record: `shedlock \
-             prune NAME --idle-for 1d --yes`",
+             prune NAME --idle-for 1d --yes --store …`",
         );
         add(
             "end",
@@ -154,14 +154,14 @@ impl Records {
             &self.endless,
             "every lease ends within a year",
             "locks that stay taken for more than a year, so that their jobs never run",
-            "check what wrote them; if no job holds them, run `shedlock unlock --force NAME`",
+            "check what wrote them; if no job holds them, run `shedlock unlock --force NAME --store …`",
         );
         add(
             "acquired",
             true,
             &self.acquired_ahead,
-            "no lock was taken in the future",
-            "locks that were taken in the future by the store's clock: their owners use another \
+            "no lock's time of acquisition is ahead of the store's clock",
+            "locks whose time of acquisition is ahead of the store's clock: their owners use another \
              clock or another time zone, so they and others can hold one lock at the same time",
             "set the clocks; if ShedLock for Java wrote them, set usingDbTime() there, or the same \
              time zone",
@@ -174,7 +174,7 @@ impl Records {
             "locks whose last slot is ahead of the store's clock, so that their jobs do not run \
              until then",
             "if an operator has set it with `shedlock slot reset --to`, leave it; otherwise set the clock \
-             of the host that took the slot, and run `shedlock slot reset NAME`",
+             of the host that took the slot, and run `shedlock slot reset NAME --store …`",
         );
         add(
             "open-slots",
@@ -183,7 +183,7 @@ impl Records {
             "no slot has been open for over an hour",
             "slots that must not be lost but are not done, and that no host tries any more: all \
              attempts were made, or nothing runs the job",
-            "find out why the runs failed; `shedlock slot reset NAME --to TIME` with an earlier \
+            "find out why the runs failed; `shedlock slot reset NAME --to TIME --store …` with an earlier \
              time runs the slot again",
         );
         add(
@@ -192,7 +192,7 @@ impl Records {
             &self.paused,
             "no lock is paused",
             "paused locks, whose jobs do not run",
-            "run `shedlock resume NAME` when the job may run again",
+            "run `shedlock resume NAME --store …` when the job may run again",
         );
         findings
     }

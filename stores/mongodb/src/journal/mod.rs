@@ -326,8 +326,8 @@ fn page(limit: usize) -> (u64, i64) {
 /// Whether the server refused a command with this code.
 fn has_code(error: &Error, code: i32) -> bool {
     let source = std::error::Error::source(error);
-    let reason = source.and_then(|source| source.downcast_ref::<crate::explain::Reason>());
-    let kind = reason.map(|reason| &*reason.0.kind);
+    let refused = source.and_then(|source| source.downcast_ref::<mongodb::error::Error>());
+    let kind = refused.map(|refused| &*refused.kind);
     matches!(kind, Some(mongodb::error::ErrorKind::Command(refusal)) if refusal.code == code)
 }
 

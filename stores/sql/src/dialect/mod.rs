@@ -15,6 +15,7 @@ use shedlock_store::Result;
 
 pub(crate) use self::pieces::Pieces;
 use crate::failure::Explain;
+use crate::identifier::Identifier;
 use crate::identifier::{Fold, Table};
 use crate::options::{Options, Settings};
 use crate::shape::{Column, Extras, Shape, TimeKind};
@@ -52,8 +53,12 @@ pub(crate) struct Dialect {
     /// its warning.
     forgets: &'static [(&'static str, &'static str)],
     other_warnings: fn(&Options, &Shape) -> Vec<(&'static str, String)>,
+    /// What follows FROM to select the schema of the name `{schema}`.
+    schemas: &'static str,
     /// What `diagnose` checks on this server, in addition to the warnings.
     pub(crate) checks: fn(&Options) -> Vec<Check>,
+    /// How to find out whether this server is a replica that accepts writes.
+    pub(crate) follows: Option<Follows>,
     /// Sets the dialect's own words ([`Pieces`]), including the step's own, unless the server needs no such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
     create_table: &'static str,
@@ -94,6 +99,19 @@ pub(crate) struct Check {
     pub(crate) wrong: &'static str,
     /// What is the case otherwise.
     pub(crate) well: &'static str,
+}
+
+/// How to find out whether a server replicates from another one.
+pub(crate) struct Follows {
+    /// An SQL expression, for any user, that is true if it does so now. It may be false on some versions.
+    pub(crate) running: &'static str,
+    /// Statements, for privileged users, that return a row for each source of the server. The first one that the
+    /// server knows counts.
+    pub(crate) sources: &'static [&'static str],
+    /// A text in [`Shape::server`] if it has sources although it is no replica.
+    pub(crate) unless: &'static str,
+    /// The privileges for these statements.
+    pub(crate) privileges: &'static str,
 }
 
 impl JournalWords {
@@ -192,6 +210,12 @@ impl Dialect {
         let text = format!("SELECT CASE WHEN {condition} THEN 'x' ELSE '' END");
         let text = Pieces::of_table(self, options).expand(&text);
         Statement::new(self.placeholders, &text, &[Field::Name])
+    }
+
+    /// Returns one row, whose name is empty unless there is this schema.
+    pub(crate) fn finding_schema(&self, options: &Options, schema: &Identifier) -> Statement {
+        let named = self.schemas.replace("{schema}", schema.as_str());
+        self.condition(options, &format!("EXISTS (SELECT 1 FROM {named})"))
     }
 
     /// Statements that need the same rights and the same server as those of a lock, and change nothing.

@@ -8,12 +8,28 @@ pub(crate) mod sqlx;
 #[cfg(feature = "tokio-postgres")]
 pub(crate) mod tokio_postgres;
 
+use std::error::Error as StdError;
 use std::ops::DerefMut;
 
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::statement::{Reply, Statement, Values};
 pub(crate) use connections::{Connections, Deadline, Session, Wanted};
+
+/// What the server said, if the failure is its reply: only its message, without the client's words, its source line or
+/// its hints.
+pub(crate) fn said(failure: &(dyn StdError + 'static)) -> Option<String> {
+    #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+    if let Some(said) = sqlx::said(failure) {
+        return Some(said);
+    }
+    #[cfg(feature = "tokio-postgres")]
+    if let Some(said) = tokio_postgres::said(failure) {
+        return Some(said);
+    }
+    let _ = failure;
+    None
+}
 
 /// A database through one client library: the public part.
 pub trait Database: Sized + Send + Sync + 'static {

@@ -25,6 +25,11 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     }
 }
 
+pub(super) fn said(failure: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let error = failure.downcast_ref::<Error>()?.as_database_error()?;
+    Some(error.message().to_owned())
+}
+
 /// An IPv6 address without the brackets that it has in a URL. sqlx leaves them, and then finds no such host.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn without_brackets(host: &str) -> Option<String> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::{TryStreamExt as _, pin_mut};
 use shedlock_core::{BoxFuture, SystemClock, within};
 use tokio::task::JoinHandle;
+use tokio_postgres::error::DbError;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Statement as Prepared, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -368,8 +369,7 @@ fn type_of(value: &Value<'_>) -> Type {
 
 /// The error that the server reported, even inside an error of a pool.
 fn reported(error: &BoxError) -> Option<Class> {
-    let report =
-        causes(error).find_map(|cause| cause.downcast_ref::<tokio_postgres::error::DbError>())?;
+    let report = report(&**error)?;
     Some(postgres::classify(
         report.code().code(),
         report.message(),
@@ -377,15 +377,24 @@ fn reported(error: &BoxError) -> Option<Class> {
     ))
 }
 
+fn report<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a DbError> {
+    causes(error).find_map(<dyn std::error::Error>::downcast_ref)
+}
+
+pub(super) fn said(failure: &(dyn std::error::Error + 'static)) -> Option<String> {
+    report(failure).map(|report| report.message().to_owned())
+}
+
 /// The client has no public error kinds, but its error texts start alike.
 fn is_about(error: &BoxError, what: &str) -> bool {
-    causes(error)
+    causes(&**error)
         .any(|cause| cause.is::<tokio_postgres::Error>() && cause.to_string().contains(what))
 }
 
-fn causes<'a>(error: &'a BoxError) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    let first: &'a (dyn std::error::Error + 'static) = &**error;
-    std::iter::successors(Some(first), |error| error.source())
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
 }
 
 const TAKEN: &str = "the session is taken only on drop";

@@ -66,19 +66,17 @@ impl<B: Driver> SqlJournal<B> {
     fn explained(&self, failure: Failure, writes: bool) -> Error {
         let table = &self.store.options.table;
         let error = match failure.class {
-            Class::Shape => configuration(format!(
+            Class::Shape => failure.causing(configuration(format!(
                 "there is no journal beside table {table}, or not all of it: create it with \
                  `shedlock migrate --journal`"
-            ))
-            .with_source(failure.source),
-            Class::Privilege => configuration(format!(
+            ))),
+            Class::Privilege => failure.causing(configuration(format!(
                 "the database user may not use the journal: grant it SELECT, INSERT, UPDATE and \
                  DELETE on the tables {}",
                 TABLES
                     .map(|suffix| table.with_suffix(suffix).to_string())
                     .join(", ")
-            ))
-            .with_source(failure.source),
+            ))),
             _ => self.store.explained(failure, writes),
         };
         self.about(error)

@@ -138,7 +138,8 @@ fn not_a_database(error: sqlx::Error) -> Error {
 fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         configuration(format!(
-            "{what} {path:?} cannot be {done}; use a path that this user can write to"
+            "{what} {path:?} cannot be {done}; run as a user who may write to the file and its folder, or \
+             grant this user that right (another path would hold other locks)"
         ))
         .with_source(error)
     }

@@ -47,7 +47,7 @@ mod statements;
 use std::time::{Duration, UNIX_EPOCH};
 
 use self::statements::SERVER_MICROS;
-use super::{Check, Dialect, JournalWords};
+use super::{Check, Dialect, Follows, JournalWords};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -108,6 +108,19 @@ pub(crate) static MYSQL: Dialect = Dialect {
     // Writes return no rows. An attempt returns its fencing token as the last insert ID.
     returns_rows: false,
     probe,
+    follows: Some(Follows {
+        running: "EXISTS (SELECT 1 FROM /*M! information_schema.GLOBAL_STATUS */ \
+                  /*!50700 performance_schema.global_status */ s \
+                  WHERE UPPER(s.VARIABLE_NAME) = 'SLAVES_RUNNING' AND s.VARIABLE_VALUE + 0 > 0)",
+        sources: &[
+            "SHOW /*M! ALL SLAVES */ /*!50700 REPLICA */ STATUS",
+            // MySQL before 8.0.22.
+            "SHOW SLAVE STATUS",
+        ],
+        unless: GROUP,
+        privileges: "REPLICATION CLIENT (MariaDB: SLAVE MONITOR)",
+    }),
+    schemas: "information_schema.SCHEMATA WHERE SCHEMA_NAME = '{schema}'",
     text,
     time: |type_name| match type_name {
         "timestamp" => Ok(TimeKind::Instant),

@@ -51,6 +51,8 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     placeholders: Placeholders::Numbered,
     returns_rows: true,
     probe,
+    follows: None,
+    schemas: "pg_catalog.pg_namespace WHERE nspname = '{schema}'",
     text,
     time: |type_name| match type_name {
         "timestamp" => Ok(TimeKind::Wall),

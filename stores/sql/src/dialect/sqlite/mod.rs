@@ -53,6 +53,8 @@ pub(crate) static SQLITE: Dialect = Dialect {
     placeholders: Placeholders::Positional,
     returns_rows: true,
     probe,
+    follows: None,
+    schemas: "pragma_database_list WHERE name = '{schema}'",
     // The collation cannot be queried. The statements always compare byte for byte.
     text: |column, _| match Affinity::of(&column.type_name) {
         Affinity::Text => Ok(false),
