@@ -38,6 +38,16 @@ const DIFFERENCES: &[Difference] = &[
     everywhere("journal", &["mongodb"], "collections"),
     everywhere("jobs", NO_JOURNAL, "none"),
     everywhere("history", NO_JOURNAL, "none"),
+    everywhere("metrics", NO_JOURNAL, "none"),
+    // Its checks depend on the store, and those of durability on the settings of these servers.
+    everywhere("doctor", &["postgres", "pgbouncer"], "postgres"),
+    everywhere("doctor", &["mariadb", "mysql"], "mysql"),
+    everywhere("doctor", &["redis", "valkey"], "redis"),
+    everywhere("doctor", &["nats", "nats210", "nats212"], "nats"),
+    everywhere("doctor", &["zookeeper"], "zookeeper"),
+    everywhere("doctor", &["etcd"], "etcd"),
+    everywhere("doctor", &["mongodb"], "mongodb"),
+    everywhere("doctor", &["consul"], "consul"),
     // Their tokens are short, so there is room for their column.
     Difference {
         page: "list",

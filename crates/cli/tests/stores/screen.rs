@@ -129,7 +129,7 @@ impl<'a> Screen<'a> {
             .replace(&self.locks.name, "NAMESPACE")
             .replace(&format!("@{}", self.host), "@HOST");
         let line = without_owners(&line, &format!("{}/", self.host));
-        let line = without_times(&line);
+        let line = without_measures(&without_times(&line));
         match line.strip_prefix("fencing token") {
             Some(token) if token.trim() != "-" => "fencing token   TOKEN".to_owned(),
             _ => line,
@@ -288,6 +288,27 @@ fn without_owners(line: &str, start: &str) -> String {
         rest = &tail[end..];
     }
     clean + rest
+}
+
+/// What `doctor` measures, and the times and durations in seconds of `metrics`.
+fn without_measures(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let (start, end) = match (words.next(), words.next()) {
+        (Some("ok"), Some("reachable")) => ("the store replies within ", " (the fastest"),
+        (Some("ok"), Some("clock")) => ("the clock of this host ", "\n"),
+        (Some("ok"), Some("version")) => ("version ", "\n"),
+        (Some(metric), Some(_)) if metric.starts_with("shedlock_") => ("_seconds", "\n"),
+        _ => return line.to_owned(),
+    };
+    let Some((before, measured)) = line.split_once(start) else {
+        return line.to_owned();
+    };
+    let rest = measured.find(end).map_or("", |at| &measured[at..]);
+    let blanks = &measured[..measured.len() - measured.trim_start().len()];
+    match measured.rsplit_once("} ") {
+        Some((labels, _)) => format!("{before}{start}{labels}}} SECONDS"),
+        None => format!("{before}{start}{blanks}…{rest}"),
+    }
 }
 
 /// RFC 3339 in UTC, except [`FIXED`].

@@ -33,11 +33,14 @@ pub(crate) fn story(place: &Place, columns: usize) -> Result<(), String> {
 fn prepared(screen: &mut Screen<'_>) {
     screen.types("migrate", &["migrate"]);
     screen.types("migrate", &["migrate"]);
+    screen.types("metrics", &["metrics"]);
     screen.types("journal", &["migrate", "--journal"]);
     screen.types("journal", &["migrate", "--journal"]);
+    screen.types("doctor", &["doctor"]);
     screen.types("config", &["config"]);
     screen.types("list", &["list"]);
     screen.types("list", &["list", "--held"]);
+    screen.types("prune", &["prune", "--idle-for", "90d"]);
 }
 
 /// Locks of other hosts, which are the same in every run.
@@ -142,6 +145,7 @@ fn looked_at(screen: &mut Screen<'_>) {
     for name in ["nightly", "report", "expire-b", "backup", "nosuch"] {
         screen.types("show", &["show", name]);
     }
+    screen.types("metrics", &["metrics"]);
 }
 
 fn run(screen: &mut Screen<'_>) {
@@ -227,4 +231,10 @@ fn remembered(screen: &mut Screen<'_>) {
     screen.types("history", &["history", "nightly"]);
     screen.types("history", &["history", "report", "--failed"]);
     screen.types("history", &["history", "nosuch"]);
+
+    screen.types("metrics", &["metrics"]);
+    for names in [&[][..], &["busy", "slotted"], &["nosuch"], &["nosuch*"]] {
+        let arguments = [&["prune"], names, &["--idle-for", "90d", "--yes"]];
+        screen.types("prune", &arguments.concat());
+    }
 }
