@@ -1,14 +1,17 @@
-//! libfaketime: wrong wall clocks for the processes of the torture.
+//! libfaketime: wrong wall clocks for the torture's processes and for the command in its tests.
 
 use crate::host;
 use crate::servers::debian;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The variable that contains the library's path for the tests.
+/// The variable that contains the library's path for the torture, whose clocks are correct otherwise.
 pub(crate) const VARIABLE: &str = "SHEDLOCK_TORTURE_FAKETIME";
 
-/// The variable's value if the library is not available.
+/// The variable that contains the library's path for the other tests.
+const VARIABLE_OF_TESTS: &str = "SHEDLOCK_TEST_FAKETIME";
+
+/// The variables' value if the library is not available.
 pub(crate) const UNAVAILABLE: &str = "unavailable";
 
 const PACKAGES: [&str; 1] = ["libfaketime"];
@@ -30,6 +33,13 @@ pub(crate) fn library(no_install: bool) -> Result<PathBuf, String> {
             debian::by_hand(&PACKAGES)
         )
     })
+}
+
+/// The variable for the tests that run the command with a wrong clock. They fail without the library.
+pub(crate) fn export() -> (String, String) {
+    let library = find().unwrap_or_else(|| UNAVAILABLE.into());
+    let library = library.to_string_lossy().into_owned();
+    (VARIABLE_OF_TESTS.to_owned(), library)
 }
 
 /// Searches the places where distributions put it: `/usr/lib/x86_64-linux-gnu`, `/usr/lib64`.

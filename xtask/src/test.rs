@@ -4,6 +4,7 @@ use crate::api;
 use crate::clients;
 use crate::counts::Counts;
 use crate::executables;
+use crate::faketime;
 use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
@@ -95,6 +96,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ..Profile::default()
     };
     let servers = Servers::start(stores, &profile)?;
+    if let Err(why) = faketime::library(args.no_install) {
+        eprintln!("xtask: NO WRONG CLOCKS: {why}");
+    }
     servers::check_protoc()?;
     servers::check_prometheus()?;
     let mut steps = Steps::new();

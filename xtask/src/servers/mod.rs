@@ -34,7 +34,7 @@ pub(crate) use prometheus::check as check_prometheus;
 pub(crate) use protoc::check as check_protoc;
 pub(crate) use run_dir::RunDir;
 
-use crate::host;
+use crate::{faketime, host};
 use clap::Subcommand;
 use plan::{Offer, Plan};
 use std::path::PathBuf;
@@ -166,7 +166,7 @@ impl Servers {
         own.chain(given).collect()
     }
 
-    /// The environment variables that contain the servers' URLs for tests.
+    /// The environment variables that contain the servers' URLs, and what else the tests use.
     pub(crate) fn exports(&self) -> Vec<(String, String)> {
         let urls = self.urls().into_iter();
         let there = urls.map(|(kind, url)| (kind.url_variable(), url));
@@ -182,7 +182,8 @@ impl Servers {
                 path.to_string_lossy().into_owned(),
             )
         });
-        there.chain(missing).chain(xtask).collect()
+        let clocks = [faketime::export()];
+        there.chain(missing).chain(xtask).chain(clocks).collect()
     }
 
     /// The servers that were started, given or unavailable.
