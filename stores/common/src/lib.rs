@@ -35,7 +35,7 @@ pub use errors::{
     unanswered, unavailable, unknown, unread, unresolvable, unresolved, untrusted,
 };
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
-pub use list::{Part, paged};
+pub use list::{Part, listed, paged};
 pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};

@@ -1,8 +1,39 @@
 //! Lists that are read in parts.
 
-use shedlock_core::{ListRequest, LockRecord, LockState, listed};
+use std::cell::RefCell;
+
+use shedlock_core::{ErrorKind, ListRequest, LockRecord, LockState};
 
 use crate::errors::Result;
+
+tokio::task_local! {
+    /// The records that `listed` has left out in this task, although locks have their names.
+    static LEFT_OUT: RefCell<Vec<String>>;
+}
+
+/// Filters a record of a list like [`shedlock_core::listed`], and lets `doctor` know of those that are left out.
+///
+/// # Errors
+/// As there.
+pub fn listed<T>(store: &str, name: &str, found: Result<T>) -> Result<Option<T>> {
+    if let Err(error) = &found
+        && error.kind() == ErrorKind::Conflict
+    {
+        let described = format!("{name:?} ({})", error.message());
+        // Only a diagnosis collects them.
+        let _ = LEFT_OUT.try_with(|left_out| left_out.borrow_mut().push(described));
+    }
+    shedlock_core::listed(store, name, found)
+}
+
+/// Lists locks, and collects the records that are left out.
+pub(crate) async fn collecting<T>(list: impl Future<Output = T>) -> (T, Vec<String>) {
+    let collected = async {
+        let listed = list.await;
+        (listed, LEFT_OUT.with(RefCell::take))
+    };
+    LEFT_OUT.scope(RefCell::default(), collected).await
+}
 
 /// One part of a list.
 #[derive(Debug)]

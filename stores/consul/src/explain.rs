@@ -1,8 +1,11 @@
 //! Errors for requests without a reply or with an unusable one, with what to do about them.
 
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
+use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{invalid, root_cause, unavailable, unresolved, untrusted};
+use shedlock_store::{
+    configuration, invalid, root_cause, unavailable, unresolved, untrusted,
+};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let message = "invalid URL of the agent; write it like http://127.0.0.1:8500";
@@ -29,6 +32,19 @@ pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
         .with_reason(reason)
 }
 
+/// Returns the error for an operation that the token does not permit.
+pub(crate) fn denied(operation: &Value, prefix: &str) -> Error {
+    let right = match operation["Verb"].as_str() {
+        Some("get" | "get-tree") => "read",
+        _ => "write",
+    };
+    let key = &operation["Key"];
+    configuration(format!(
+        "cannot {right} the key {key}: permission denied; add `key_prefix {prefix:?} {{ policy = \
+         \"write\" }}` to a policy of the token"
+    ))
+}
+
 const NOT_CONSUL: &str = "check that the server at this URL is Consul";
 
 /// Returns the error for a reply with an unexpected status. `lost` is its kind if the reply does not show whether the
@@ -42,6 +58,10 @@ pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
         // A write may have been done, but the reply does not come from Consul.
         200 if lost == OutcomeUnknown => (lost, NOT_CONSUL),
         200 | 300..=399 | 404 | 405 => (Configuration, NOT_CONSUL),
+        403 if said.contains("ACL not found") => (
+            Configuration,
+            "check the token: it does not exist in this datacenter, or it has expired",
+        ),
         _ => (Configuration, "check the permissions of the token"),
     };
     let said = said.trim();

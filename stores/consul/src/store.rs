@@ -86,7 +86,7 @@ impl ConsulStore {
     /// no reply arrives.
     async fn ask(&self, what: Value, no: &str, lost: ErrorKind) -> Result<Option<Value>> {
         let failed = |error| explain::unanswered(error, lost);
-        let body = json!([{ "KV": what }]);
+        let body = json!([{ "KV": &what }]);
         let question = self.client.put(self.url.clone()).json(&body);
         let question = question.timeout(self.response_timeout);
         let answered = question.send().await.map_err(failed)?;
@@ -96,6 +96,9 @@ impl ConsulStore {
         match status {
             200 if answer["Results"].is_array() => Ok(Some(answer["Results"].take())),
             409 if said.contains(no) => Ok(None),
+            403 | 409 if said.contains("Permission denied") => {
+                Err(explain::denied(&what, &self.key_prefix))
+            }
             _ => Err(explain::refused(status, &said, lost)),
         }
     }

@@ -10,11 +10,11 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults,
-    LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within, listed,
+    LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Result, Seen, Store,
-    StoreProvider, check_slot, conflict, maybe, refusal, slot_ahead, unknown,
+    StoreProvider, check_slot, conflict, listed, maybe, refusal, slot_ahead, unknown,
 };
 
 use crate::RedisProvider;

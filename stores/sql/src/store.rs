@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
     Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
-    SlotEnd, listed,
+    SlotEnd,
 };
 use shedlock_store::{
-    Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, maybe, overtaken,
+    Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, listed, maybe,
+    overtaken,
 };
 
 use crate::call::{Call, SqlStore, check_owner, check_owner_text};

@@ -51,16 +51,16 @@ impl State {
         let Some(record) = record(row) else {
             return Ok(Self::Absent);
         };
+        if row.lock_until.is_none() {
+            return Err(conflict(
+                "the record has no end (lock_until is null), so it can never be taken; delete it \
+                 or set lock_until",
+            ));
+        }
         let is_ours = row.owner.as_deref().is_some_and(Owner::is_ours);
         let shedlock_at = row.locked_at.filter(|_| !is_ours).map(instant);
         if let Some(skip) = refusal(request, &record, shedlock_at) {
             return Ok(Self::Answered(Attempt::Skipped(skip)));
-        }
-        if row.lock_until.is_none() {
-            return Err(conflict(
-                "the record has no end (lock_until is null), so it can never be taken: delete it \
-                 or set lock_until",
-            ));
         }
         // This is how an unlock of this owner leaves the record.
         if row.owner.as_deref() == Some(&request.owner().released()) {
@@ -118,7 +118,8 @@ pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
 /// The record in this row; `None` if the row has none, or has a name that no lock can have.
 pub(crate) fn record(row: &Row) -> Option<LockRecord> {
     let name = LockName::new(row.name.as_deref()?).ok()?;
-    let is_locked = row.lock_until > row.now;
+    // A record without an end can never be taken.
+    let is_locked = row.lock_until.is_none() || row.lock_until > row.now;
     let mut record =
         LockRecord::from_stored(name, row.owner.as_deref().unwrap_or_default(), is_locked);
     record.locked_at = row.locked_at.map(instant);

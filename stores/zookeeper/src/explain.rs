@@ -13,8 +13,8 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     let later = |message| unavailable(message);
     let explained = match &error {
         E::NoAuth => setup(
-            "this user may not read or write the lock nodes; check their ACL, and the user and \
-             password in the URL",
+            "this user may not read or write the lock nodes; grant READ, WRITE and CREATE in their \
+             ACL, or check the user and password in the URL",
         ),
         E::AuthFailed => setup(
             "the server refused the login; check user, password and the server's authentication \

@@ -7,6 +7,7 @@ mod explain;
 pub mod fuzz;
 mod list;
 mod path;
+mod privileges;
 mod requests;
 mod sessions;
 mod store;

@@ -49,7 +49,7 @@ impl ZooKeeperStore {
 
     /// Returns the paths of all nodes below these parents, relative to the path of the locks. Each parent begins with
     /// `/`.
-    async fn children(&self, parents: &[String]) -> Result<Vec<String>> {
+    pub(crate) async fn children(&self, parents: &[String]) -> Result<Vec<String>> {
         let locks = &self.paths.locks;
         let parents: Vec<_> = parents.iter().map(|it| format!("{locks}{it}")).collect();
         let ask = |session: Session| session.children(&parents);

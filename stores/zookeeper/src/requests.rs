@@ -3,7 +3,7 @@
 use futures_util::future::{join, join_all, try_join, try_join_all};
 use zookeeper_client::{
     Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiReader,
-    MultiWriteError, MultiWriteResult,
+    MultiWriteError, MultiWriteResult, MultiWriter,
 };
 
 use crate::codec::{Node, Version, Write};
@@ -160,7 +160,6 @@ impl Session {
         }
     }
 
-    /// Creates the missing nodes, from the top, and returns the created ones.
     /// Returns those of these nodes that do not exist.
     pub(crate) async fn missing(&self, parents: &[Parent]) -> Result<Vec<String>, ClientError> {
         let found = parents.iter().map(|(path, _)| self.client.check_stat(path));
@@ -170,6 +169,7 @@ impl Session {
         Ok(missing.map(|((path, _), _)| path.clone()).collect())
     }
 
+    /// Creates the missing nodes, from the top, and returns the created ones.
     pub(crate) async fn make(
         self,
         parents: &[Parent],
@@ -191,6 +191,78 @@ impl Session {
             }
         }
         Ok(made)
+    }
+}
+
+/// Which requests the server denies, found out without any effect.
+impl Session {
+    /// Returns those of these nodes whose data or children this client may not read.
+    pub(crate) async fn denied_reads(self, nodes: &[String]) -> Result<Vec<String>, ClientError> {
+        let mut reader = self.client.new_multi_reader();
+        for node in nodes {
+            reader.add_get_data(node)?;
+        }
+        let results = nodes.iter().zip(reader.commit().await?);
+        let is_denied = |result: &MultiReadResult| {
+            let no_auth = ClientError::NoAuth;
+            matches!(result, MultiReadResult::Error { err } if *err == no_auth)
+        };
+        let denied = results.filter(|(_, result)| is_denied(result));
+        Ok(denied.map(|(node, _)| node.clone()).collect())
+    }
+
+    /// Returns the first of these new nodes that this client may not create.
+    pub(crate) async fn denied_creation(
+        self,
+        nodes: &[String],
+        acl: &[Acl],
+    ) -> Result<Option<String>, ClientError> {
+        let options = CreateMode::Persistent.with_acls(Acls::new(acl));
+        let mut writer = self.client.new_multi_writer();
+        for node in nodes {
+            writer.add_create(node, b"", &options)?;
+        }
+        let failed = Self::without_effect(writer).await?;
+        Ok(failed.and_then(|(index, error)| {
+            let is_denied = error == ClientError::NoAuth;
+            nodes.get(index).filter(|_| is_denied).cloned()
+        }))
+    }
+
+    /// Returns those of these nodes that this client may not write: this many, if there are more.
+    pub(crate) async fn denied_writes(
+        self,
+        nodes: &[String],
+        at_most: usize,
+    ) -> Result<Vec<String>, ClientError> {
+        let (mut denied, mut rest) = (Vec::new(), nodes);
+        while denied.len() < at_most && !rest.is_empty() {
+            let mut writer = self.client.new_multi_writer();
+            for node in rest {
+                writer.add_set_data(node, b"", None)?;
+            }
+            let Some((index, error)) = Self::without_effect(writer).await? else {
+                break;
+            };
+            if error == ClientError::NoAuth {
+                denied.extend(rest.get(index).cloned());
+            }
+            // A node may have been removed since.
+            rest = rest.get(index + 1..).unwrap_or_default();
+        }
+        Ok(denied)
+    }
+
+    /// Sends this transaction with one more operation, which fails. Returns the operation that failed before it.
+    async fn without_effect(
+        mut writer: MultiWriter<'_>,
+    ) -> Result<Option<(usize, ClientError)>, ClientError> {
+        writer.add_check_version("/", i32::MAX)?;
+        match writer.commit().await {
+            Err(MultiWriteError::OperationFailed { index, source }) => Ok(Some((index, source))),
+            Err(MultiWriteError::RequestFailed { source }) => Err(source),
+            Ok(_) => Err(unexpected("a version that no node has".to_owned())),
+        }
     }
 }
 

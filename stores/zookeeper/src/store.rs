@@ -24,7 +24,7 @@ use crate::sessions::{Origin, Sessions};
 pub struct ZooKeeperStore {
     pub(crate) sessions: Sessions,
     pub(crate) paths: Paths,
-    acl: Vec<Acl>,
+    pub(crate) acl: Vec<Acl>,
 }
 
 /// Configures the path of the locks and their ACL. `ZooKeeperProvider::builder` returns it.
@@ -227,7 +227,7 @@ impl VersionedStore for ZooKeeperStore {
         let config = self.sessions.ask(Unavailable, ask).await?;
         let servers = config.lines().filter(|line| line.starts_with("server."));
         let voters = servers.filter(|line| !line.contains(":observer")).count();
-        Ok(vec![quorum(voters)])
+        Ok(vec![self.privileges().await, quorum(voters)])
     }
 
     async fn migrate(&self) -> Result<Migration> {

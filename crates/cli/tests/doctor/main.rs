@@ -1,4 +1,33 @@
 //! `shedlock doctor` on real servers with planted faults, and on healthy ones.
+//!
+//! Each check has a test that plants its fault. `stores::faults` stands for `tests/stores/faults.rs`, which
+//! runs on every store; the snapshots are those of `tests/stores`, which show `doctor` on healthy ones.
+//!
+//! | fault | planted by |
+//! |---|---|
+//! | unreachable | `sqlite::a_store_that_is_unreachable_is_a_finding` |
+//! | slow replies | the unit test of `diagnose/clocks.rs` in `stores/common` |
+//! | version | none: it is shown in the snapshots |
+//! | clock ahead or behind, with its round trip | `clock` (PostgreSQL, MariaDB, MySQL, Redis, Valkey, MongoDB); the other stores return no time |
+//! | privileges | `postgres`, `mysql`, `mongodb`; ACLs: `consul`, `zookeeper`; file and folder: `sqlite` |
+//! | read-only server, standby, replica | `postgres`, `mysql`, `redis` |
+//! | no table, missing primary key | `sqlite`, `postgres`, `mysql` |
+//! | type of a column | `postgres` |
+//! | missing columns | `sqlite`, `postgres`, `mysql` |
+//! | storage engine, triggers, row-level security | `mysql`, `postgres` |
+//! | time zone of the session | `mysql`; times from another zone (`acquired`): `sqlite`, `postgres`, `mysql` |
+//! | durability | `postgres` (`synchronous_commit`, `fsync`, unlogged), `mysql` (`innodb_flush_log_at_trx_commit`, `sync_binlog`), `redis` (`appendonly`, `appendfsync`), `nats` (`sync_interval`, memory); MongoDB: the command always sets the write concern |
+//! | eviction | `redis` |
+//! | replicas that commits do not wait for | `postgres`, `mysql`, `redis` |
+//! | cluster with several clocks, or that the URL does not name | `mysql`, `redis` |
+//! | settings of the bucket | `nats` |
+//! | rows of ShedLock for Java | `sqlite::a_healthy_file_has_no_faults` |
+//! | names that differ only in case | `stores::faults`, `sqlite` |
+//! | a lease that no one would wait for | `stores::faults`, `sqlite`, `postgres` |
+//! | a record that no one can ever acquire | without an end: `sqlite`, `postgres`, `mysql`, `redis`; unreadable: `mongodb`, `redis` |
+//! | slots in the future, paused jobs | `stores::faults`, `sqlite` |
+//! | slots that stay open | `sqlite` |
+//! | alarms of etcd, collation of MongoDB | none |
 
 #![allow(
     clippy::unwrap_used,
@@ -8,16 +37,19 @@
 #[path = "../command/common.rs"]
 mod common;
 
+mod clock;
+mod consul;
 mod mongodb;
 mod mysql;
+mod nats;
 mod postgres;
 mod redis;
-
 mod sqlite;
+mod zookeeper;
 
 use serde_json::Value;
 
-use common::{Sandbox, done};
+use common::{Done, Sandbox, done};
 
 /// The names of all checks that a healthy store passes, whatever store it is.
 const COMMON: [&str; 9] = [
@@ -53,13 +85,16 @@ fn doctor(store: &str) -> Report {
 
 fn doctor_with(store: &str, options: &[&str]) -> Report {
     let arguments = [&["doctor", "-o", "json", "--store", store], options].concat();
-    let report = done(&mut Sandbox::new().bare(&arguments));
+    report(&done(&mut Sandbox::new().bare(&arguments)))
+}
+
+fn report(ended: &Done) -> Report {
     let json: Value =
-        serde_json::from_str(&report.stdout).unwrap_or_else(|error| panic!("{error}: {report:?}"));
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let findings = json["findings"].as_array().unwrap().iter();
     Report {
-        code: report.code,
+        code: ended.code,
         findings: findings
             .map(|finding| Found {
                 check: text(&finding["check"]).unwrap(),
@@ -71,11 +106,44 @@ fn doctor_with(store: &str, options: &[&str]) -> Report {
     }
 }
 
+/// `run` reports, with these words, that it cannot take this lock.
+#[track_caller]
+fn cannot_run(store: &str, name: &str, words: &str) {
+    let run = [
+        "run",
+        "-n",
+        name,
+        "--lock-at-most-for",
+        "1m",
+        "--store",
+        store,
+    ];
+    let ran = done(&mut Sandbox::new().bare(&[&run[..], &["--", "true"]].concat()));
+    assert_eq!(ran.code, 69, "{ran:?}");
+    let start = format!("shedlock: {name}: the command was not started: ");
+    let error = ran
+        .stderr
+        .strip_prefix(&start)
+        .unwrap_or_else(|| panic!("{ran:?}"));
+    assert!(error.contains(words), "no {words:?} in {error}");
+    // What failed: why; what to do.
+    let (failure, remedy) = error.split_once("; ").unwrap_or_else(|| panic!("{error}"));
+    assert!(failure.contains(": ") && !remedy.is_empty(), "{error}");
+}
+
 impl Report {
     /// Those that are not in order: their checks and levels.
     fn faults(&self) -> Vec<(&str, &str)> {
         let faults = self.findings.iter().filter(|found| found.level != "ok");
         faults.map(|it| (&*it.check, &*it.level)).collect()
+    }
+
+    /// Whether this check has found something with these words.
+    fn has(&self, check: &str, words: &str) -> bool {
+        let mut findings = self.findings.iter();
+        let in_remedy = |it: &Found| it.remedy.as_ref().is_some_and(|it| it.contains(words));
+        let says = |it: &Found| it.message.contains(words) || in_remedy(it);
+        findings.any(|it| it.check == check && it.level != "ok" && says(it))
     }
 
     #[track_caller]

@@ -2,10 +2,10 @@
 
 use shedlock::mongodb::mongodb::Client;
 use shedlock::mongodb::mongodb::bson::{Document, doc};
-use shedlock_conformance::support::{OwnServer, server_if_any};
+use shedlock_conformance::support::{OwnServer, server_if_any, unique};
 
 use super::common::{Sandbox, done};
-use super::doctor;
+use super::{cannot_run, doctor};
 
 /// Users exist before the server asks for them, so it is started twice over the same data.
 #[tokio::test(flavor = "multi_thread")]
@@ -34,4 +34,29 @@ async fn no_lack_of_a_privilege_is_missed() {
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     doctor(&of("operator")).is_healthy();
     doctor(&of("reader")).has_only("privileges", "error", "readWrite");
+}
+
+#[tokio::test]
+async fn a_document_that_no_one_can_acquire_is_not_missed() {
+    let Some(server) = server_if_any("SHEDLOCK_TEST_MONGODB") else {
+        return;
+    };
+    let client = Client::with_uri_str(&server).await.unwrap();
+    let database = client.default_database().unwrap();
+    for (document, words) in [
+        (doc! { "_id": "a" }, "\"lockUntil\""),
+        (
+            doc! { "_id": "a", "lockUntil": "tomorrow" },
+            "\"lockUntil\"",
+        ),
+    ] {
+        let name = unique("doctor");
+        let url = format!("{server}?collection={name}");
+        let collection = database.collection::<Document>(&name);
+        doctor(&url).is_healthy();
+        collection.insert_one(document).await.unwrap();
+        doctor(&url).has_only("records", "error", words);
+        cannot_run(&url, "a", words);
+        collection.drop().await.unwrap();
+    }
 }

@@ -4,7 +4,7 @@ use shedlock_conformance::support::{OwnServer, free_port, server_if_any, unique}
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
 use super::common::{Sandbox, done, eventually};
-use super::doctor;
+use super::{cannot_run, doctor};
 
 /// A database with a lock table, and a user of its own.
 struct Room {
@@ -105,6 +105,16 @@ async fn no_fault_in_a_right_or_the_table_is_missed() {
             "error",
             "time zone",
         ),
+        (
+            &[
+                "ALTER TABLE {user}.shedlock MODIFY lock_until TIMESTAMP(3) NULL",
+                "INSERT INTO {user}.shedlock (name, lock_until, locked_at, locked_by) VALUES \
+                 ('a', NULL, UTC_TIMESTAMP(), 'web-3')",
+            ],
+            "end",
+            "error",
+            "\"a\" (no end)",
+        ),
     ] {
         for server in servers() {
             let mut room = Room::in_server(&server).await;
@@ -112,6 +122,9 @@ async fn no_fault_in_a_right_or_the_table_is_missed() {
                 room.run(statement).await;
             }
             doctor(&room.url).has_only(check, level, words);
+            if words.contains("no end") {
+                cannot_run(&room.url, "a", "can never be taken");
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use shedlock_conformance::support::{OwnServer, program, server_if_any, unique};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::common::{Sandbox, done, eventually};
-use super::doctor;
+use super::{cannot_run, doctor};
 
 /// A schema with a lock table, and a user of its own, whose rights and settings the test may change.
 struct Room {
@@ -117,6 +117,13 @@ async fn no_fault_in_a_setting_a_right_or_the_table_is_missed() {
             "shedlock migrate",
         ),
         (
+            "ALTER TABLE {user}.shedlock ALTER lock_until DROP NOT NULL; \
+             INSERT INTO {user}.shedlock VALUES ('a', NULL, now(), 'web-3')",
+            "end",
+            "error",
+            "\"a\" (no end)",
+        ),
+        (
             "INSERT INTO {user}.shedlock VALUES ('a', 'infinity', now(), 'web-3')",
             "end",
             "error",
@@ -135,6 +142,9 @@ async fn no_fault_in_a_setting_a_right_or_the_table_is_missed() {
         };
         room.run(statements).await;
         doctor(&room.url).has_only(check, level, words);
+        if words.contains("no end") {
+            cannot_run(&room.url, "a", "can never be taken");
+        }
     }
 }
 

@@ -67,6 +67,13 @@ fn no_fault_in_a_setting_or_a_key_is_missed() {
             "error",
             "\"endless\" (no end)",
         ),
+        (
+            &["LPUSH job-lock:default:list x"],
+            &["DEL job-lock:default:list"],
+            "records",
+            "error",
+            "\"list\"",
+        ),
     ] {
         for fault in faults {
             send(server.url(), fault);

@@ -1,9 +1,11 @@
 //! A file, and the faults that a record can have in every store.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::common::{Sandbox, done};
-use super::{doctor, doctor_with};
+use super::{cannot_run, doctor, doctor_with, report};
 
 async fn run(sandbox: &Sandbox, statements: &str) {
     let url = sandbox.store();
@@ -111,6 +113,65 @@ async fn no_fault_in_the_table_is_missed() {
         let sandbox = Sandbox::migrated();
         run(&sandbox, statements).await;
         doctor(&sandbox.store()).has_only(check, level, words);
+    }
+}
+
+#[tokio::test]
+async fn a_record_without_an_end_is_not_missed() {
+    let sandbox = Sandbox::migrated();
+    let table = "DROP TABLE shedlock; CREATE TABLE shedlock (name VARCHAR(64) NOT NULL PRIMARY KEY, \
+        lock_until BIGINT, locked_at BIGINT, locked_by VARCHAR(255), shedlock_fencing_token BIGINT, \
+        shedlock_slot BIGINT, shedlock_slot_done BIGINT, shedlock_slot_attempts BIGINT); \
+        INSERT INTO shedlock (name) VALUES ('a')";
+    run(&sandbox, table).await;
+    doctor(&sandbox.store()).has_only("end", "error", "\"a\" (no end)");
+    cannot_run(&sandbox.store(), "a", "can never be taken");
+}
+
+/// As a user without a right to write: root has one that it has to give up.
+#[test]
+fn a_file_and_a_folder_without_a_right_to_write_are_not_missed() {
+    let folder = Sandbox::new();
+    std::fs::create_dir(folder.path("locks")).unwrap();
+    let store = format!("sqlite:{}", folder.path("locks/locks.db").display());
+    let bare = |arguments: &[&str]| {
+        let mut command = folder.bare(&[]);
+        if rustix::process::geteuid().is_root() {
+            command = std::process::Command::new("setpriv");
+            command
+                .arg("--bounding-set=-dac_override,-dac_read_search")
+                .arg(env!("CARGO_BIN_EXE_shedlock"));
+        }
+        done(command.args(arguments).env("SHEDLOCK_STORE", &store))
+    };
+    let migrated = bare(&["migrate"]);
+    assert_eq!(migrated.code, 0, "{migrated:?}");
+    let set = |path: &str, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder.path(path), mode).unwrap();
+    };
+    for (path, closed, open, words) in [
+        (
+            "locks/locks.db",
+            0o400,
+            0o600,
+            "cannot be opened for writing",
+        ),
+        ("locks", 0o500, 0o700, "cannot be written to"),
+    ] {
+        set(path, closed);
+        let found = report(&bare(&["doctor", "-o", "json"]));
+        let run = ["run", "-n", "a", "--lock-at-most-for", "1m", "--", "true"];
+        let ran = bare(&run);
+        set(path, open);
+        found.has_only("setup", "error", words);
+        assert_eq!(ran.code, 69, "{ran:?}");
+        let start = "shedlock: a: the command was not started: sqlite: ";
+        assert!(ran.stderr.starts_with(start), "{ran:?}");
+        for words in [words, ": Permission denied", "; use a path"] {
+            assert!(ran.stderr.contains(words), "{ran:?}");
+        }
+        report(&bare(&["doctor", "-o", "json"])).is_healthy();
     }
 }
 

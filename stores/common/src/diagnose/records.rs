@@ -7,6 +7,7 @@ use jiff::{Timestamp, Unit};
 use shedlock_core::{Finding, ListRequest, LockProvider, LockRecord, LockState, Owner};
 
 use crate::errors::Result;
+use crate::list::collecting;
 use crate::provider::StoreProvider;
 use crate::store::Store;
 
@@ -33,9 +34,17 @@ pub(super) struct Records {
     abandoned: Vec<String>,
     paused: Vec<String>,
     by_java: usize,
+    unreadable: Vec<String>,
 }
 
 pub(super) async fn read_all<S: Store>(provider: &StoreProvider<S>) -> Result<Records> {
+    let (records, unreadable) = collecting(read_readable(provider)).await;
+    let mut records = records?;
+    records.unreadable = unreadable;
+    Ok(records)
+}
+
+async fn read_readable<S: Store>(provider: &StoreProvider<S>) -> Result<Records> {
     let mut records = Records::default();
     let mut request = ListRequest::new();
     loop {
@@ -129,6 +138,16 @@ impl Records {
             ),
         };
         let mut findings = vec![Finding::ok("java", java)];
+        if !self.unreadable.is_empty() {
+            findings.push(Finding::error(
+                "records",
+                format!(
+                    "records that cannot be read, so that their jobs never run: {}",
+                    named(&self.unreadable)
+                ),
+                "check what wrote them, then fix or delete them",
+            ));
+        }
         let mut add = |check, is_error, found: &[String], well: &str, wrong: &str, remedy: &str| {
             findings.push(if found.is_empty() {
                 Finding::ok(check, well)

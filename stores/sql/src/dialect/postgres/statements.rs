@@ -145,10 +145,11 @@ fn micros(instant: &str) -> String {
 
 /// Microseconds since 1970 (UTC) of a column, limited to the years from 1 to 9999, because it may contain `infinity` or
 /// a time that no 64-bit integer can represent. The literals take the column's type. For instants they are in the
-/// session's zone, which makes no difference so far from any lease.
+/// session's zone, which makes no difference so far from any lease. `LEAST` and `GREATEST` ignore null.
 pub(super) fn micros_of(column: &str) -> String {
     micros(&format!(
-        "LEAST(GREATEST({column}, '0001-01-02 00:00:00'), '9999-12-30 00:00:00')"
+        "CASE WHEN {column} IS NOT NULL THEN \
+         LEAST(GREATEST({column}, '0001-01-02 00:00:00'), '9999-12-30 00:00:00') END"
     ))
 }
 
