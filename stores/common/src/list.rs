@@ -11,7 +11,8 @@ tokio::task_local! {
     static LEFT_OUT: RefCell<Vec<String>>;
 }
 
-/// Filters a record of a list like [`shedlock_core::listed`], and lets `doctor` know of those that are left out.
+/// Filters a record of a list like [`shedlock_core::listed`]. A diagnosis also reports the records that are left out.
+/// For providers.
 ///
 /// # Errors
 /// As there.

@@ -20,7 +20,7 @@ use crate::failure::{Class, Failure};
 use crate::journal::SqlJournal;
 use crate::schema::Definition;
 use crate::statement::{NONE, Values};
-use crate::verdict::{instant, mark, record};
+use crate::verdict::{instant, mark, no_end, record};
 
 /// The state that a record must still have when an operator changes it.
 #[derive(Clone, Debug)]
@@ -155,6 +155,9 @@ impl<B: Driver> Store for SqlStore<B> {
         seen: &Seen<Stored>,
         change: &Change<'_>,
     ) -> Result<Changed> {
+        if matches!(change.lease, LeaseChange::End) && seen.record.locked_until.is_none() {
+            return Err(no_end());
+        }
         let call = self.call();
         let step = match (change.lease, change.slots) {
             (LeaseChange::Keep, _) => Step::ResetSlot,

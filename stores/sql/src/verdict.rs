@@ -52,10 +52,7 @@ impl State {
             return Ok(Self::Absent);
         };
         if row.lock_until.is_none() {
-            return Err(conflict(
-                "the record has no end (lock_until is null), so it can never be taken; delete it \
-                 or set lock_until",
-            ));
+            return Err(no_end());
         }
         let is_ours = row.owner.as_deref().is_some_and(Owner::is_ours);
         let shedlock_at = row.locked_at.filter(|_| !is_ours).map(instant);
@@ -74,6 +71,14 @@ impl State {
         }
         Ok(Self::Free)
     }
+}
+
+/// Returns the error for a record without an end.
+pub(crate) fn no_end() -> Error {
+    conflict(
+        "the record has no end (lock_until is null), so it can never be taken; delete it or set \
+         lock_until",
+    )
 }
 
 /// Rejects values that shedlock never writes: they would block every slot, or be treated as no slot.

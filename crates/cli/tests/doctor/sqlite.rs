@@ -126,6 +126,12 @@ async fn a_record_without_an_end_is_not_missed() {
     run(&sandbox, table).await;
     doctor(&sandbox.store()).has_only("end", "error", "\"a\" (no end)");
     cannot_run(&sandbox.store(), "a", "can never be taken");
+    let freed = done(&mut sandbox.shedlock(&["unlock", "a", "--force"]));
+    assert_eq!(freed.code, 69, "{freed:?}");
+    assert!(
+        freed.stderr.contains("; delete it or set lock_until"),
+        "{freed:?}"
+    );
 }
 
 /// As a user without a right to write: root has one that it has to give up.
