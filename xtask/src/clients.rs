@@ -106,7 +106,7 @@ mod tests {
                 brings.contains("\"dep:shedlock-") || feature.ends_with("-tls")
             })
             .map(|(feature, _)| feature)
-            .filter(|feature| !["macros", "metrics", "scheduler"].contains(feature))
+            .filter(|feature| !["macros", "metrics", "pings", "scheduler"].contains(feature))
             .collect();
         let mut known: Vec<_> = super::features().map(|(feature, _)| feature).collect();
         stores.sort_unstable();

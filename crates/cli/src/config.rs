@@ -130,13 +130,32 @@ fn setting(arg: &Arg, matches: &ArgMatches, command: &str, settings: Option<&Set
     let value = matches
         .get_raw(id)
         .and_then(|mut values| values.next_back());
-    let value = value.map(|value| value.to_string_lossy().into_owned());
+    let value = value.map(|value| without_secret(&name, value.to_string_lossy().into_owned()));
     Setting {
         value: value.or_else(|| documented(arg)),
         name,
         from,
     }
 }
+
+/// The secret of a ping URL is its path, and that of a DSN its key.
+fn without_secret(name: &str, value: String) -> String {
+    if !matches!(name, "ping-url" | "sentry-dsn") {
+        return value;
+    }
+    let Some((scheme, rest)) = value.split_once("://") else {
+        return if value.is_empty() {
+            value
+        } else {
+            MASK.to_owned()
+        };
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}/{MASK}")
+}
+
+const MASK: &str = "***";
 
 /// The default of an option that is unset otherwise, as its help describes it.
 fn documented(arg: &Arg) -> Option<String> {

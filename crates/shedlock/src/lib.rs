@@ -278,7 +278,9 @@
 //! that did not run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
 //! leases, store errors and durations under ShedLock's meter names, through the crate `metrics`.
 //! `scheduler::MetricsObserver` records how ticks end and how late they start. The example
-//! `examples/prometheus` serves both to Prometheus. For anything else, implement a [`Listener`].
+//! `examples/prometheus` serves both to Prometheus. With the feature `pings`, `pings::Healthchecks` and
+//! `pings::SentryCrons` report each run to a monitoring service that alerts you when a run fails or does
+//! not start. For anything else, implement a [`Listener`].
 //!
 //! # Nested locks
 //!
@@ -337,6 +339,7 @@
 //! | `scheduler` | the module `scheduler`: cron and interval jobs, whose ticks run once |
 //! | `metrics` | a listener that records metrics through the crate `metrics`, under ShedLock's meter names; with `scheduler`, an observer that records ticks |
 //! | `http` | the module `http`: an axum router with `/metrics` (the state of all jobs, from the journal) and `/healthz` |
+//! | `pings` | the module `pings`: listeners that report runs to healthchecks and to Sentry's cron monitors |
 //! | `stores` | every store whose client needs only a Rust and a C compiler to build (all but etcd); the program `shedlock` is built with it |
 //!
 //! # Versions
@@ -351,7 +354,7 @@
 //! wrote, and replicas of both can run at the same time.
 //!
 //! This crate, the scheduler and the attributes build with Rust 1.85; raising that is not a breaking change. The
-//! stores except `memory` need Rust 1.95.
+//! stores except `memory`, and the feature `pings`, need Rust 1.95.
 //!
 //! # More
 //!
@@ -413,6 +416,9 @@ pub use shedlock_core::{
 pub use shedlock_macros::scheduled;
 #[cfg(feature = "macros")]
 pub use shedlock_macros::scheduler_lock;
+#[cfg(feature = "pings")]
+#[doc(inline)]
+pub use shedlock_pings as pings;
 #[cfg(feature = "scheduler")]
 #[doc(inline)]
 pub use shedlock_scheduler as scheduler;

@@ -10,6 +10,7 @@ mod list;
 mod metrics;
 mod parse;
 mod pause;
+mod pings;
 mod prune;
 mod run;
 mod stores;
@@ -32,10 +33,11 @@ pub(crate) use journal::{HistoryArgs, JobsArgs};
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use metrics::MetricsArgs;
 pub(crate) use parse::{
-    AT_LEAST, AT_MOST, Wrong, has_json_results, log_format, matches_of, of_log_format, origin,
-    parse,
+    AT_LEAST, AT_MOST, PING_URL, SENTRY_DSN, Wrong, has_json_results, log_format, matches_of,
+    of_log_format, origin, parse,
 };
 pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
+pub(crate) use pings::PingArgs;
 pub(crate) use prune::PruneArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use values::pattern;

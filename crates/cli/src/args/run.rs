@@ -8,7 +8,7 @@ use clap::Args;
 use shedlock::scheduler::Schedule;
 use shedlock::{Error, Retries};
 
-use super::{Claim, StoreArgs, values};
+use super::{Claim, PingArgs, StoreArgs, values};
 
 const SCHEDULE: &str = "Schedule";
 
@@ -74,6 +74,8 @@ Environment of the command:
                           this run. The user's file (--local) has no password and is always passed on
   SHEDLOCK_STORE_WITHHELD set if the store is not passed on, so that a nested shedlock without
                           --store fails instead of using another store
+  SHEDLOCK_PING_URL, SHEDLOCK_SENTRY_DSN
+                          always removed
 
 Examples:
   # In the crontab of every host: every ten minutes, on one host
@@ -81,6 +83,9 @@ Examples:
   */10 * * * *  shedlock run -n report --lock-at-most-for 9m --schedule '*/10 * * * *' -- report
   # A command of unknown length, with an upper limit
   shedlock run -n sync --lock-at-most-for 5m --keep-alive --max-run-time 6h -- sync-all
+  # A healthchecks server notifies you if the command fails, or runs on no host at all
+  SHEDLOCK_PING_URL=https://hc-ping.com/PING-KEY/{slug}?create=1
+  30 2 * * *  shedlock run -n backup --lock-at-most-for 1h --schedule '30 2 * * *' -- backup
   # One deployment at a time
   shedlock run -n deploy --lock-at-most-for 15m --lock-wait 30m --skip-exit-code 1 -- deploy")]
 pub(crate) struct RunArgs {
@@ -209,6 +214,8 @@ pub(crate) struct RunArgs {
     /// At most ten minutes, or this value if that is longer. The lock stays taken during the pause.
     #[arg(long, value_name = "DURATION", help_heading = SCHEDULE, requires = "must_not_be_lost", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) retry_backoff: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) pings: PingArgs,
     /// While the command runs, serve metrics for Prometheus at this address, like 127.0.0.1:9464
     ///
     /// For a long-running command. GET /metrics returns what `shedlock metrics` prints, and GET

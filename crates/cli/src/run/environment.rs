@@ -2,8 +2,11 @@
 
 use shedlock::{HeldLock, Slot};
 
-use crate::args::RunArgs;
+use crate::args::{PING_URL, RunArgs, SENTRY_DSN};
 use crate::store::{self, Address};
+
+/// The variables with secrets of monitoring services, which the command has no use for.
+const PINGS: [&str; 2] = [PING_URL.1, SENTRY_DSN.1];
 
 /// The variables of the command. Each is set, or removed if it has no value, so that a nested
 /// command does not see the variables of the outer one.
@@ -29,6 +32,7 @@ pub(super) fn of(
     ]
     .into_iter()
     .chain(store::environment(&args.store, address, args.pass_store))
+    .chain(PINGS.map(|name| (name, None)))
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }

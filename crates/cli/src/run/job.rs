@@ -17,12 +17,14 @@ use super::follow::follow;
 use super::foreground::Foreground;
 use super::keys::Keys;
 use super::signals::{Asked, Signals};
+use super::tee::{Passing, Tee};
 use super::{environment, program, slot};
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
 use crate::store::Address;
+use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Guard, Heirloom, News, NotStarted, Plan, Start, StopReason};
 
 /// The command to run under a lock.
@@ -33,6 +35,8 @@ pub(super) struct Job<'a> {
     events: &'a Events,
     signals: &'a mut Signals,
     asked: Option<Asked>,
+    tee: Option<Tee>,
+    output: Option<Passing>,
 }
 
 impl<'a> Job<'a> {
@@ -50,7 +54,26 @@ impl<'a> Job<'a> {
             events,
             signals,
             asked: None,
+            tee: None,
+            output: None,
         }
+    }
+
+    /// Keeps the end of the command's output. If that is not possible, the command runs without.
+    pub(super) fn keep_output(&mut self, terminal: Terminal) {
+        match Tee::start() {
+            Ok(tee) => self.tee = Some(tee),
+            Err(error) => terminal.error(&format!(
+                "{}: the ping will have no output: cannot create a pipe: {error}; check the limits \
+                 on open files and processes",
+                self.args.name
+            )),
+        }
+    }
+
+    /// The output of the command that has ended, if it is kept.
+    pub(super) fn output(&mut self) -> Option<Passing> {
+        self.output.take()
     }
 
     /// The signals that have asked this process, and so the command, to end.
@@ -69,7 +92,17 @@ impl<'a> Job<'a> {
         if !plan.has_time(clock::now()) {
             return Err(self.too_late());
         }
-        let mut guard = Guard::start(self.start(lock, plan)).map_err(|error| unguarded(&error))?;
+        let tee = self.tee.take();
+        let guard = {
+            let (stdout, stderr) = (io::stdout(), io::stderr());
+            let files = match &tee {
+                Some(tee) => tee.files(),
+                None => [stdout.as_fd(), stderr.as_fd()],
+            };
+            Guard::start(self.start(lock, plan), files)
+        };
+        self.output = tee.map(Tee::close);
+        let mut guard = guard.map_err(|error| unguarded(&error))?;
         // A later attempt at the slot continues reading where this one stopped.
         if !self.args.must_not_be_lost {
             let_go_of_stdin();

@@ -9,10 +9,12 @@ mod foreground;
 mod hold;
 mod job;
 mod keys;
+mod pings;
 mod program;
 mod runner;
 mod signals;
 mod slot;
+mod tee;
 mod until_done;
 
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ use shedlock::{
 use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
 use super::events::Events;
 use super::job::Job;
+use super::pings::Pings;
 use super::signals::{Signals, name_of};
 use super::{LOSS, cause, code_of, explain, program, slot};
 use crate::args::RunArgs;
@@ -28,6 +29,7 @@ pub(super) struct Runner<'a> {
     pub(super) terminal: Terminal,
     program: PathBuf,
     signals: Signals,
+    pings: Pings<'a>,
     /// Whether the lock stays taken after an attempt that failed here, as was reported.
     is_backing_off: bool,
 }
@@ -82,6 +84,7 @@ impl<'a> Runner<'a> {
         };
         args.claim().check("--name", what_to_do)?;
         lock(args, slot, Duration::ZERO).validate()?;
+        let pings = Pings::of(args, terminal)?;
         let program = program::find(&args.command[0])?;
         let signals = Signals::listen().map_err(|error| {
             Failure::new(exit::INTERNAL, format!("cannot handle signals: {error}"))
@@ -91,6 +94,7 @@ impl<'a> Runner<'a> {
             terminal,
             program,
             signals,
+            pings,
             is_backing_off: false,
         })
     }
@@ -120,14 +124,16 @@ impl<'a> Runner<'a> {
             Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
         };
         let attempt = held.slot_attempt();
-        let (at_least, at_most) = {
-            let lease = held.lease();
-            (lease.lock_at_least_for(), lease.lock_at_most_for())
-        };
+        let lease = held.lease();
+        self.pings.started(&lease);
         let _serving = Serving::start(self.args, &executor, self.terminal).await;
         let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
+        if self.pings.take_output() {
+            job.keep_output(self.terminal);
+        }
         let ended = job.run(&held, &**executor.provider()).await;
         let asked = job.asked_to_end();
+        let output = job.output();
         if let Ok(ended) = &ended {
             explain(
                 ended,
@@ -138,25 +144,36 @@ impl<'a> Runner<'a> {
             );
         }
         let given = self.release(held, &events, &ended, asked.is_some()).await;
+        let code = match (&ended, given) {
+            (Err(failure), _) => failure.number(),
+            (Ok(_), Given::Lost) => exit::LOST,
+            (Ok(ended), Given::Back | Given::NotBack) => code_of(ended),
+        };
+        let name = &self.args.name;
         tokio::select! {
             () = async {
-                settle(&executor, &self.args.name, self.terminal).await;
-                journal::flush(executor.get_journal(), &self.args.name, self.terminal).await;
+                let output = match output {
+                    Some(output) => Some(output.end().await),
+                    None => None,
+                };
+                self.pings.ended(&lease, code, output);
+                settle(&executor, name, self.terminal).await;
+                tokio::join!(
+                    journal::flush(executor.get_journal(), name, self.terminal),
+                    self.pings.flush(self.terminal),
+                );
             } => {}
             _ = first_to_end(&mut self.signals) => {}
         }
-        let ended = ended?;
+        ended?;
         Ok(Turn::Ran(Ran {
-            code: match given {
-                Given::Lost => exit::LOST,
-                Given::Back | Given::NotBack => code_of(&ended),
-            },
+            code,
             attempt,
             is_asked_to_end: asked.is_some(),
             taken_for: if given == Given::Back {
-                at_least
+                lease.lock_at_least_for()
             } else {
-                at_most
+                lease.lock_at_most_for()
             },
             is_released: given == Given::Back,
         }))

@@ -11,6 +11,7 @@ const OF_ONE_CALL: &[&str] = &[
     "every",
     "must-not-be-lost",
     "metrics-listen",
+    "sentry-monitor",
     "force",
     "owner",
     "to",
@@ -56,6 +57,14 @@ pub(super) fn check(parser: &Command, entry: &Entry) -> Result<(), String> {
     let Some(arg) = known.iter().find(|arg| arg.get_long() == Some(key)) else {
         return Err(unknown(parser, key, section, &known));
     };
+    if let ("ping-url", Scalar::Text(url)) = (key, &entry.value)
+        && !(url.trim().is_empty() || url.contains("{slug}"))
+    {
+        return Err(format!(
+            "{key:?} applies to every job: write {{slug}} where the URL has the check's slug, or \
+             pass a job's own URL on the command line or in SHEDLOCK_PING_URL"
+        ));
+    }
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
     let is_duration = arg
         .get_value_names()

@@ -1,7 +1,7 @@
 //! The watchdog as `run` sees it.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -56,8 +56,9 @@ enum Alarm {
 }
 
 impl Guard {
-    /// Starts a watchdog, and has it start the command with this process's standard input.
-    pub(crate) fn start(start: Start) -> io::Result<Self> {
+    /// Starts a watchdog, and has it start the command with this process's standard input, and with
+    /// these files as its stdout and stderr.
+    pub(crate) fn start(start: Start, outputs: [BorrowedFd<'_>; 2]) -> io::Result<Self> {
         // If the watchdog dies, its children are reparented to this process, which can still stop
         // them.
         adopt_orphans();
@@ -72,6 +73,9 @@ impl Guard {
             .process_group(0)
             .spawn()?;
         send_file(&ours, io::stdin().as_fd())?;
+        for output in outputs {
+            send_file(&ours, output)?;
+        }
         ours.set_nonblocking(true)?;
         let plan = start.plan;
         let mut guard = Self {

@@ -36,22 +36,23 @@ pub(crate) enum Change {
 }
 
 impl Job {
-    /// Starts the command in its own process group, with this file as its standard input.
+    /// Starts the command in its own process group, with these files as its stdin, stdout and stderr.
     ///
-    /// Takes the input, so that it is closed here: its other end notices when the command closes it.
-    pub(crate) fn start(start: &Start, stdin: OwnedFd) -> Result<Self, NotStarted> {
+    /// Takes the files, so that they are closed here: the other ends of pipes notice when the command
+    /// closes them.
+    pub(crate) fn start(start: &Start, files: [OwnedFd; 3]) -> Result<Self, NotStarted> {
         let mut command = Command::new(&start.program);
         command.arg0(&start.name).args(&start.arguments);
-        let child = spawn(&mut command, start, &stdin).or_else(|error| {
+        let child = spawn(&mut command, start, &files).or_else(|error| {
             if error.raw_os_error() != Some(Errno::NOEXEC.raw_os_error()) {
                 return Err(error);
             }
             // A script without a `#!` line: run it with the shell, as every shell, and so cron, does.
             let mut shell = Command::new("/bin/sh");
             shell.arg(&start.program).args(&start.arguments);
-            spawn(&mut shell, start, &stdin)
+            spawn(&mut shell, start, &files)
         });
-        drop(stdin);
+        drop(files);
         match child {
             Ok(child) => Ok(Self {
                 leader: Pid::from_child(&child),
@@ -143,15 +144,21 @@ impl Drop for Job {
     }
 }
 
-fn spawn(command: &mut Command, start: &Start, stdin: &OwnedFd) -> io::Result<Child> {
+fn spawn(command: &mut Command, start: &Start, files: &[OwnedFd; 3]) -> io::Result<Child> {
     for (name, value) in &start.environment {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    // A copy for each try. It is closed again with the command.
-    command.stdin(stdin.try_clone()?).process_group(0).spawn()
+    let [stdin, stdout, stderr] = files;
+    // Copies for each try. They are closed again with the command.
+    command
+        .stdin(stdin.try_clone()?)
+        .stdout(stdout.try_clone()?)
+        .stderr(stderr.try_clone()?)
+        .process_group(0)
+        .spawn()
 }
 
 pub(super) fn ended_with(status: WaitStatus) -> Status {

@@ -1,8 +1,8 @@
 //! The messages between `run` and its watchdog, and their transport.
 //!
-//! One stream socket: first a single byte that carries the command's standard input, then frames of
-//! a length (four bytes, little endian) and JSON. Both ends are the same program, so the messages
-//! may change with every release.
+//! One stream socket: first three single bytes that carry the command's stdin, stdout and stderr, then
+//! frames of a length (four bytes, little endian) and JSON. Both ends are the same program, so the
+//! messages may change with every release.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};

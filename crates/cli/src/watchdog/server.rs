@@ -45,7 +45,7 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
     let mut line = Line::of_stdin()?;
     let Prepared {
         start,
-        stdin,
+        files,
         changed,
         timer,
     } = match prepare(&mut line) {
@@ -63,7 +63,7 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
         line.send(&Report::NotStarted(NotStarted::TooLate))?;
         return line.flush().map(|()| None);
     }
-    let job = match Job::start(&start, stdin) {
+    let job = match Job::start(&start, files) {
         Ok(job) => job,
         Err(refused) => {
             line.send(&Report::NotStarted(refused))?;
@@ -92,7 +92,8 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
 /// Everything that a command needs before it starts.
 struct Prepared {
     start: Start,
-    stdin: OwnedFd,
+    /// The command's stdin, stdout and stderr.
+    files: [OwnedFd; 3],
     changed: UnixStream,
     timer: Timer,
 }
@@ -108,12 +109,12 @@ fn prepare(line: &mut Line) -> io::Result<Option<Prepared>> {
     changed.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(Signal::CHILD.as_raw(), tell)?;
     let timer = Timer::new()?;
-    let Some((start, stdin)) = line.first_order()? else {
+    let Some((start, files)) = line.first_order()? else {
         return Ok(None);
     };
     Ok(Some(Prepared {
         start,
-        stdin,
+        files,
         changed,
         timer,
     }))
@@ -297,17 +298,19 @@ impl Line {
         })
     }
 
-    /// What to start, and with which input. `None` if `run` is gone before it sent the order.
-    fn first_order(&mut self) -> io::Result<Option<(Start, OwnedFd)>> {
-        let Some(stdin) = receive_file(&self.socket)? else {
+    /// What to start, and with which stdin, stdout and stderr. `None` if `run` is gone before it sent the order.
+    fn first_order(&mut self) -> io::Result<Option<(Start, [OwnedFd; 3])>> {
+        let receive = || receive_file(&self.socket);
+        let (Some(stdin), Some(stdout), Some(stderr)) = (receive()?, receive()?, receive()?) else {
             return Ok(None);
         };
+        let files = [stdin, stdout, stderr];
         let mut bytes = [0; 4096];
         loop {
             match self.inbox.next()? {
                 Some(Order::Start(start)) => {
                     self.socket.set_nonblocking(true)?;
-                    return Ok(Some((*start, stdin)));
+                    return Ok(Some((*start, files)));
                 }
                 Some(Order::Signal(_) | Order::Kill | Order::Extend(_) | Order::Stop(_)) => {}
                 None => match self.socket.read(&mut bytes)? {

@@ -26,6 +26,9 @@ mod namespaces;
 mod nested;
 mod not_lost;
 mod pause;
+#[path = "../../../pings/tests/support/mod.rs"]
+mod ping_server;
+mod pings;
 mod prune;
 mod release;
 mod run;

@@ -110,19 +110,25 @@ impl JournalSettings {
     }
 }
 
-impl JournalSettings {
-    /// Returns the text that is recorded for this end.
-    pub(super) fn error(&self, end: TaskEnd<'_>) -> Option<String> {
-        let text = match end {
-            TaskEnd::Failed { error } => error.to_owned(),
-            TaskEnd::Panicked { message } => message.to_owned(),
-            TaskEnd::Lost { reason } => reason.to_string(),
-            TaskEnd::Succeeded | TaskEnd::Cancelled => return None,
-        };
-        let text = match self.errors {
-            ErrorText::Full => &*text,
-            ErrorText::Kind => text.split([':', '\n']).next().unwrap_or_default(),
-            ErrorText::None => return None,
+impl ErrorText {
+    /// Returns what is shown of the error with which a task ended.
+    #[doc(hidden)]
+    pub fn of(self, end: TaskEnd<'_>) -> Option<String> {
+        match end {
+            TaskEnd::Failed { error } => self.shown(error),
+            TaskEnd::Panicked { message } => self.shown(message),
+            TaskEnd::Lost { reason } => self.shown(&reason.to_string()),
+            TaskEnd::Succeeded | TaskEnd::Cancelled => None,
+        }
+    }
+
+    /// Returns what is shown of an error's text.
+    #[doc(hidden)]
+    pub fn shown(self, text: &str) -> Option<String> {
+        let text = match self {
+            Self::Full => text,
+            Self::Kind => text.split([':', '\n']).next().unwrap_or_default(),
+            Self::None => return None,
         };
         Some(cut(&redact(text)).to_owned()).filter(|text| !text.is_empty())
     }

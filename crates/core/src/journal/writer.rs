@@ -239,7 +239,7 @@ impl Shared {
     }
 
     fn push_end(self: &Arc<Self>, mut run: RunRecord, ran_for: Duration, end: TaskEnd<'_>) {
-        let error = self.settings.error(end);
+        let error = self.settings.errors.of(end);
         run.end = Some(RunEnd::new(ran_for, end.into(), error));
         self.push_run(run);
     }

@@ -1,0 +1,399 @@
+//! Sends pings in the background.
+
+use std::collections::VecDeque;
+use std::error::Error as _;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue, USER_AGENT};
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode, Url};
+use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
+use shedlock_store::TlsFiles;
+use tokio::sync::Notify;
+
+use crate::run_id;
+
+/// A request to a monitoring service.
+#[derive(Clone)]
+pub(crate) struct Message {
+    /// The pings of a job arrive in their order.
+    pub(crate) job: String,
+    pub(crate) url: Url,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: String,
+    pub(crate) timeout: Duration,
+}
+
+/// The queue of a service, and the tasks that empty it. Clones share all state.
+#[derive(Clone)]
+pub(crate) struct Sender(Arc<Shared>);
+
+struct Shared {
+    /// The service, for messages.
+    service: &'static str,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// A flush is waiting: do not pause between tries.
+    is_hurried: AtomicBool,
+    hurry: Notify,
+    /// A lane is empty.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    lanes: [Lane; LANES],
+    failed: u64,
+    dropped: u64,
+    /// When a problem was logged last, and how many there were since.
+    logged: Option<Moment>,
+    unlogged: u64,
+}
+
+#[derive(Default)]
+struct Lane {
+    queue: VecDeque<Message>,
+    is_sending: bool,
+    /// Whether a message has left the queue and is not sent yet.
+    is_in_flight: bool,
+}
+
+/// How many requests are sent at once. Each job has one lane, so that its pings keep their order, and
+/// a slow reply delays only the jobs of that lane.
+const LANES: usize = 8;
+
+/// How many pings may wait in a lane.
+const LONGEST_QUEUE: usize = 128;
+
+/// How often a ping is sent if the server cannot be reached or fails.
+const TRIES: u32 = 3;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How often problems are logged.
+const LOG_PERIOD: Duration = Duration::from_secs(60);
+
+/// Why a ping was not accepted.
+struct Problem {
+    why: String,
+    may_pass: bool,
+}
+
+impl Sender {
+    /// # Errors
+    /// `Configuration` if the HTTP client cannot be created.
+    pub(crate) fn new(service: &'static str) -> Result<Self, Error> {
+        let cannot = || format!("cannot create the HTTP client for pings to {service}");
+        // With its own crypto provider, so that none is installed for the process.
+        let tls = TlsFiles::default().client_config(false)?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            // A redirect would carry the secret of the URL to another host.
+            .redirect(Policy::none())
+            .build()
+            .map_err(|error| Error::new(ErrorKind::Configuration, cannot()).with_source(error))?;
+        Ok(Self::over(service, client, Arc::new(SystemClock)))
+    }
+
+    /// The same with an empty queue and another clock.
+    pub(crate) fn with_clock(&self, clock: Arc<dyn Clock>) -> Self {
+        Self::over(self.0.service, self.0.client.clone(), clock)
+    }
+
+    fn over(service: &'static str, client: Client, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Shared {
+            service,
+            client,
+            clock,
+            state: Mutex::default(),
+            is_hurried: AtomicBool::new(false),
+            hurry: Notify::new(),
+            idle: Notify::new(),
+        }))
+    }
+
+    /// Adds a message to the queue. Never waits.
+    pub(crate) fn send(&self, message: Message) {
+        let lane = run_id::hash([&*message.job]) as usize % LANES;
+        let mut state = self.0.state();
+        if state.lanes[lane].queue.len() >= LONGEST_QUEUE {
+            state.dropped += 1;
+            count("shedlock.pings.dropped");
+            let host = host(&message.url);
+            return self.0.log(state, &message.job, &format!(
+                "a ping to {host} was dropped: earlier pings are still waiting; check that {} replies",
+                self.0.service
+            ));
+        }
+        state.lanes[lane].queue.push_back(message);
+        self.0.wake(state, lane);
+    }
+
+    /// Waits until everything is sent, for at most this long. Returns how many pings are not sent.
+    pub(crate) async fn flush(&self, limit: Duration) -> usize {
+        let _hurried = Hurried::set(&self.0.is_hurried);
+        self.0.hurry.notify_waiters();
+        let idle = async {
+            loop {
+                let mut idle = std::pin::pin!(self.0.idle.notified());
+                idle.as_mut().enable();
+                for lane in 0..LANES {
+                    self.0.wake(self.0.state(), lane);
+                }
+                if self.0.state().left() == 0 {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        let _ = within(&*self.0.clock, limit, idle).await;
+        self.0.state().left()
+    }
+
+    /// How many pings the service did not accept.
+    pub(crate) fn failed(&self) -> u64 {
+        self.0.state().failed
+    }
+
+    /// How many pings were dropped because the queue was full.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.0.state().dropped
+    }
+}
+
+impl State {
+    fn left(&self) -> usize {
+        let lanes = self.lanes.iter();
+        lanes
+            .map(|lane| lane.queue.len() + usize::from(lane.is_in_flight))
+            .sum()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the lane's background task unless it runs.
+    fn wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>, lane: usize) {
+        let it = &mut state.lanes[lane];
+        if it.is_sending || it.queue.is_empty() {
+            return;
+        }
+        // Without a runtime the pings wait for the next event inside one.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        it.is_sending = true;
+        drop(state);
+        let sending = Sending {
+            shared: self.clone(),
+            lane,
+            has_ended: false,
+        };
+        runtime.spawn(sending.run());
+    }
+
+    /// Sends until the lane is empty.
+    async fn send_all(&self, lane: usize) {
+        loop {
+            let message = {
+                let mut state = self.state();
+                let lane = &mut state.lanes[lane];
+                let message = lane.queue.pop_front();
+                lane.is_in_flight = message.is_some();
+                lane.is_sending = message.is_some();
+                message
+            };
+            let Some(message) = message else { return };
+            if let Err(problem) = self.try_often(&message).await {
+                let mut state = self.state();
+                state.failed += 1;
+                count("shedlock.pings.failed");
+                let host = host(&message.url);
+                let text = format!("cannot ping {} at {host}: {}", self.service, problem.why);
+                self.log(state, &message.job, &text);
+            }
+        }
+    }
+
+    async fn try_often(&self, message: &Message) -> Result<(), Problem> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..TRIES {
+            match self.try_once(message).await {
+                Err(problem) if problem.may_pass => {}
+                done => return done,
+            }
+            let hurry = self.hurry.notified();
+            if !self.is_hurried.load(Ordering::Relaxed) {
+                let _ = within(&*self.clock, pause, hurry).await;
+            }
+            pause *= 2;
+        }
+        self.try_once(message).await
+    }
+
+    async fn try_once(&self, message: &Message) -> Result<(), Problem> {
+        let mut request = self.client.post(message.url.clone());
+        let agent = concat!("shedlock/", env!("CARGO_PKG_VERSION"));
+        request = request.header(USER_AGENT, agent);
+        for (name, value) in &message.headers {
+            request = request.header(name, value);
+        }
+        let exchange = async {
+            let response = request.body(message.body.clone()).send().await;
+            let mut response = response.map_err(|error| Problem::of_client(&error))?;
+            let status = response.status();
+            // The first bytes of the reply are enough.
+            let body = response.chunk().await.ok().flatten().unwrap_or_default();
+            judge(status, &body)
+        };
+        match within(&*self.clock, message.timeout, exchange).await {
+            Some(answer) => answer,
+            None => Err(Problem {
+                why: "no reply in time; check that the server is running".to_owned(),
+                may_pass: true,
+            }),
+        }
+    }
+
+    /// Logs a problem, at a bounded rate. Texts contain no URL, whose path or query is a secret.
+    fn log(&self, mut state: MutexGuard<'_, State>, job: &str, text: &str) {
+        let now = self.clock.now();
+        let is_due = |logged: Moment| now.saturating_since(logged) >= LOG_PERIOD;
+        if !state.logged.is_none_or(is_due) {
+            state.unlogged += 1;
+            return;
+        }
+        state.logged = Some(now);
+        let others = std::mem::take(&mut state.unlogged);
+        drop(state);
+        if others == 0 {
+            tracing::warn!(job, "{text}; the run is not affected");
+        } else {
+            tracing::warn!(job, others, "{text}; the runs are not affected");
+        }
+    }
+}
+
+/// Healthchecks replies to some pings that it ignores with `OK (why)`.
+fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
+    let ignored = body.strip_prefix(b"OK (").filter(|_| status.is_success());
+    if let Some(why) = ignored {
+        let why = String::from_utf8_lossy(&why[..why.len().min(40)]);
+        let why = why.split([')', '\r', '\n']).next().unwrap_or_default();
+        return Err(Problem {
+            why: format!("the server ignored the ping ({why}); check the URL and its limits"),
+            may_pass: false,
+        });
+    }
+    if status.is_success() {
+        return Ok(());
+    }
+    let what_to_do = match status.as_u16() {
+        300..=399 => "redirects are not followed; use the URL that it leads to",
+        401 | 403 => "check the key in the URL or DSN",
+        404 | 409 => "check the URL, and that there is exactly one such check",
+        429 => "it limits the rate of pings",
+        500.. => "check the server",
+        _ => "check the URL",
+    };
+    Err(Problem {
+        why: format!("the server replied {status}; {what_to_do}"),
+        may_pass: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
+    })
+}
+
+impl Problem {
+    /// The innermost error says what happened. The others repeat the URL.
+    fn of_client(error: &reqwest::Error) -> Self {
+        let mut inner: &dyn std::error::Error = error;
+        while let Some(source) = inner.source() {
+            inner = source;
+        }
+        let why = if error.source().is_none() {
+            "the request failed".to_owned()
+        } else {
+            inner.to_string()
+        };
+        Self {
+            why: format!("{why}; check that the server is running and can be reached from here"),
+            may_pass: !error.is_builder(),
+        }
+    }
+}
+
+/// The server of a URL, for messages.
+pub(crate) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("an unknown host");
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// A flush is waiting, until this is dropped.
+struct Hurried<'a>(&'a AtomicBool);
+
+impl<'a> Hurried<'a> {
+    fn set(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Relaxed);
+        Self(flag)
+    }
+}
+
+impl Drop for Hurried<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The background task of a lane. If its runtime stops it, the next ping starts another.
+struct Sending {
+    shared: Arc<Shared>,
+    lane: usize,
+    /// It ended by itself. Another one may have started since.
+    has_ended: bool,
+}
+
+impl Sending {
+    async fn run(mut self) {
+        self.shared.send_all(self.lane).await;
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let mut state = self.shared.state();
+            let lane = &mut state.lanes[self.lane];
+            (lane.is_sending, lane.is_in_flight) = (false, false);
+        }
+        self.shared.idle.notify_waiters();
+    }
+}
+
+#[cfg(feature = "metrics")]
+fn count(meter: &'static str) {
+    metrics::counter!(meter).increment(1);
+}
+
+#[cfg(not(feature = "metrics"))]
+fn count(_: &'static str) {}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.0.state();
+        f.debug_struct("Sender")
+            .field("waiting", &state.left())
+            .field("failed", &state.failed)
+            .field("dropped", &state.dropped)
+            .finish_non_exhaustive()
+    }
+}
