@@ -3,9 +3,7 @@
 use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{
-    configuration, invalid, root_cause, unavailable, unresolved, untrusted,
-};
+use shedlock_store::{configuration, invalid, root_cause, unavailable, unresolved, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let message = "invalid URL of the agent; write it like http://127.0.0.1:8500";
