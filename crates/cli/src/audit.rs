@@ -16,6 +16,7 @@ use crate::user;
 
 /// Records an operator's actions, if the store has a journal.
 pub(crate) struct Trail {
+    is_required: bool,
     journal: Option<Arc<dyn Journal>>,
     terminal: Terminal,
 }
@@ -33,7 +34,17 @@ pub(crate) struct Action<'a> {
 impl Trail {
     pub(crate) fn of(store: &Store, terminal: Terminal) -> Self {
         Self {
-            journal: store.provider().journal(),
+            is_required: store.has_own_journal(),
+            journal: store.journal(),
+            terminal,
+        }
+    }
+
+    /// Records them in this journal.
+    pub(crate) fn in_journal(journal: Arc<dyn Journal>, terminal: Terminal) -> Self {
+        Self {
+            is_required: true,
+            journal: Some(journal),
             terminal,
         }
     }
@@ -49,6 +60,9 @@ impl Trail {
             Some(Ok(true)) => {
                 self.journal = Some(journal);
                 return;
+            }
+            Some(Ok(false)) if self.is_required => {
+                "there is none; create it with `shedlock migrate --journal`".to_owned()
             }
             Some(Ok(false)) => return,
             Some(Err(error)) => error.to_string(),

@@ -31,6 +31,15 @@ const COMMANDS: [&[&str]; 14] = [
     &["migrate"],
 ];
 
+/// The options that choose a store.
+const OF_STORES: [&str; 5] = [
+    "store",
+    "store_file",
+    "local",
+    "journal_store",
+    "journal_store_file",
+];
+
 /// Prints all settings. A value that its command would refuse is an error.
 pub(crate) async fn config(args: &ConfigArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let settings = args.settings.as_ref();
@@ -49,6 +58,12 @@ pub(crate) async fn config(args: &ConfigArgs, terminal: Terminal) -> Result<Exit
             rows.push(of_store(&format!("{name}.store"), &store).await?);
         }
     }
+    let (journal, from) = store::chosen_journal(&args.store)?.unzip();
+    rows.push(Setting {
+        name: "journal-store".to_owned(),
+        value: journal,
+        from: from.unwrap_or_else(|| "default".to_owned()),
+    });
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let parser = Cli::command();
     let matches = matches_of(&arguments, settings)?;
@@ -88,9 +103,8 @@ fn of_commands(parser: &Command, settings: Option<&Settings>) -> Result<Vec<Sett
             matches = inner;
         }
         let options = command.get_arguments().filter(|arg| !is_of_one_call(arg));
-        // The store has a row of its own.
-        let options = options
-            .filter(|arg| !["store", "store_file", "local"].contains(&arg.get_id().as_str()));
+        // The stores have rows of their own.
+        let options = options.filter(|arg| !OF_STORES.contains(&arg.get_id().as_str()));
         found.extend(options.map(|arg| (name, setting(arg, matches, name, settings))));
     }
     let mut rows: Vec<Setting> = Vec::new();

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock::{
-    AuditRecord, AuditRequest, Clock, JobRecord, JobRegistration, JobsRequest, Journal,
+    AuditRecord, AuditRequest, Clock, Error, JobRecord, JobRegistration, JobsRequest, Journal,
     JournalEntry, JournalSettings, JournalWriter, LockName, LockProvider, RunEnd, RunOutcome,
-    RunRecord, RunState, RunsRequest, SystemClock,
+    RunRecord, RunState, RunsRequest, SystemClock, missed_slots, scheduler,
 };
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
+use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
-use crate::output;
-use crate::store::Store;
+use crate::output::{self, visible};
+use crate::store::{JournalPlace, Store, open_journal};
 use crate::terminal::Terminal;
 
 /// How long a command that has ended waits for the journal.
@@ -22,12 +23,15 @@ pub(crate) const FLUSH: Duration = Duration::from_secs(2);
 /// The largest page of runs.
 const PAGE: usize = 1_000;
 
-/// The writer for a `run`, if its store can keep a journal. Without a journal in the store, it does
-/// nothing.
-pub(crate) fn writer(provider: &Arc<dyn LockProvider>) -> Option<JournalWriter> {
-    let settings = JournalSettings::new().optional();
-    let journal = provider.journal()?;
-    Some(JournalWriter::with_settings(journal, settings))
+/// The writer for a `run`, if its store can keep a journal. If there is none beside the locks, it does
+/// nothing; in a store of its own there must be one.
+pub(crate) fn writer(store: &Store, args: &RunArgs) -> Option<JournalWriter> {
+    let settings = JournalSettings::new().errors(args.journal_errors.into());
+    let settings = match store.has_own_journal() {
+        true => settings,
+        false => settings.optional(),
+    };
+    Some(JournalWriter::with_settings(store.journal()?, settings))
 }
 
 /// The job of a `run` with a schedule.
@@ -54,10 +58,13 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
 
 /// Prints the jobs.
 pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(&args.store, terminal).await?;
-    let Some(journal) = journal(&store, args.store.option(), terminal).await? else {
+    let place = open_journal(&args.store, terminal).await?;
+    let Some(journal) = journal(&place, &args.store.option(), terminal).await? else {
         return Ok(ExitCode::from(ABSENT));
     };
+    if let Some(job) = &args.forget {
+        return forget(args, job, &place, journal, terminal).await;
+    }
     let mut jobs: Vec<JobRecord> = Vec::new();
     let mut request = JobsRequest::new().with_limit(PAGE);
     loop {
@@ -72,24 +79,72 @@ pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode
         false => "no job matches",
     };
     jobs.retain(|job| args.filter.is_empty() || is_wanted(job));
+    print_jobs(args, &place, &*journal, jobs, none, terminal).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn print_jobs(
+    args: &JobsArgs,
+    place: &JournalPlace,
+    journal: &dyn Journal,
+    jobs: Vec<JobRecord>,
+    none: &str,
+    terminal: Terminal,
+) -> Result<(), Failure> {
     let width = args.width.or_else(|| terminal.width());
     let now = SystemClock.system_time();
-    let kind = store.provider().store();
-    terminal.print(&output::jobs(
-        kind,
-        &jobs,
-        now,
-        none,
-        width,
-        args.output.format,
-    ))?;
+    let mut found = Vec::new();
+    for job in jobs {
+        let missed = missed_slots(journal, &job, now, scheduler::next_slot).await?;
+        found.push((job, missed));
+    }
+    let text = output::jobs(&place.kind, &found, now, none, width, args.output.format);
+    terminal.print(&text)
+}
+
+/// Removes a job and its runs, and prints the job. Without `--yes` it only prints it.
+async fn forget(
+    args: &JobsArgs,
+    name: &str,
+    place: &JournalPlace,
+    journal: Arc<dyn Journal>,
+    terminal: Terminal,
+) -> Result<ExitCode, Failure> {
+    let name = LockName::new(name)?;
+    let Some(job) = journal.job(name.as_str()).await? else {
+        terminal.error(&format!(
+            "{}: not removed: there is no such job in the journal of {}; to see all, run `shedlock \
+             jobs{}`",
+            visible(name.as_str()),
+            place.place,
+            args.store.option()
+        ));
+        return Ok(ExitCode::from(ABSENT));
+    };
+    print_jobs(args, place, &*journal, vec![job], "no jobs", terminal).await?;
+    if !args.yes {
+        terminal.notice(
+            "would remove this job and its runs: nothing was changed; to remove them, add --yes",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    journal.forget(name.as_str()).await?;
+    terminal.notice("removed this job and its runs");
+    let action = Action {
+        what: "forget",
+        name: &name,
+        detail: "the job and its runs".to_owned(),
+        reason: "",
+    };
+    Trail::in_journal(journal, terminal).record(action).await;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the runs of a job, and what operators did to its lock.
 pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
-    let Some(journal) = journal(&store, args.store.option(), terminal).await? else {
+    let place = store.journal_place();
+    let Some(journal) = journal(&place, &args.store.option(), terminal).await? else {
         return Ok(ExitCode::from(ABSENT));
     };
     let of_job = RunsRequest::new().with_job(&args.name);
@@ -109,7 +164,7 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
     let text = output::history(kind, &rows, &actions, width, args.output.format);
     terminal.print(&text)?;
     if rows.is_empty() && actions.is_empty() {
-        terminal.error(&nothing(&*journal, args, &store).await?);
+        terminal.error(&nothing(&*journal, args, &place.place).await?);
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)
@@ -119,10 +174,9 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
 async fn nothing(
     journal: &dyn Journal,
     args: &HistoryArgs,
-    store: &Store,
+    place: &str,
 ) -> Result<String, Failure> {
     let (name, option) = (&args.name, args.store.option());
-    let place = store.place();
     let one = |request: RunsRequest| request.with_limit(1);
     let of_job = journal
         .runs(&one(RunsRequest::new().with_job(name)))
@@ -232,29 +286,43 @@ async fn state(
 
 /// The journal of the store, if it has one.
 pub(crate) async fn if_any(store: &Store) -> Result<Option<Arc<dyn Journal>>, Failure> {
-    let Some(journal) = store.provider().journal() else {
+    Ok(existing(store.journal()).await?)
+}
+
+async fn existing(journal: Option<Arc<dyn Journal>>) -> Result<Option<Arc<dyn Journal>>, Error> {
+    let Some(journal) = journal else {
         return Ok(None);
     };
     Ok(journal.version().await?.is_some().then_some(journal))
 }
 
-/// The journal of the store. Reports if there is none.
+/// The journal in this place. Reports if there is none.
 async fn journal(
-    store: &Store,
+    place: &JournalPlace,
     option: &str,
     terminal: Terminal,
 ) -> Result<Option<Arc<dyn Journal>>, Failure> {
-    let kind = store.provider().store();
-    if store.provider().journal().is_none() {
-        terminal.error(&format!("a store of kind {kind} cannot keep a journal yet"));
-        return Ok(None);
+    let found = existing(place.journal.clone()).await?;
+    if found.is_none() {
+        terminal.error(&why_none(place, option));
     }
-    if let Some(journal) = if_any(store).await? {
-        return Ok(Some(journal));
+    Ok(found)
+}
+
+/// Why there is no journal, and what to do.
+pub(crate) fn why_none(
+    JournalPlace {
+        journal,
+        kind,
+        place,
+    }: &JournalPlace,
+    option: &str,
+) -> String {
+    if journal.is_none() {
+        return format!(
+            "no journal in {place}: a store of kind {kind} cannot keep one; give it a store of its own \
+             with --journal-store"
+        );
     }
-    terminal.error(&format!(
-        "no journal in {}; to create one, run `shedlock migrate --journal{option}`",
-        store.place()
-    ));
-    Ok(None)
+    format!("no journal in {place}; to create one, run `shedlock migrate --journal{option}`")
 }

@@ -75,7 +75,7 @@ fn start() -> ExitCode {
     terminal.listen_to_logs(has_findings);
     let option = cli.command.store_option();
     execute(&cli.command, terminal).unwrap_or_else(|failure| {
-        let failure = failure.reworded(ANY_STORE, option);
+        let failure = failure.reworded(ANY_STORE, &option);
         terminal.failure(&failure, cli.command.has_json_results())
     })
 }

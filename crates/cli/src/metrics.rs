@@ -5,15 +5,15 @@ use std::future::IntoFuture as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use shedlock::http::Endpoints;
-use shedlock::{Error, ErrorKind, Executor, JobMetrics, JobMetricsText, LockProvider, scheduler};
+use shedlock::{Error, ErrorKind, Executor, JobMetrics, JobMetricsText, scheduler};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use crate::args::{MetricsArgs, RunArgs};
 use crate::exit::{Failure, INTERNAL, STORE};
+use crate::journal;
 use crate::store::Store;
 use crate::terminal::Terminal;
 
@@ -21,11 +21,12 @@ use crate::terminal::Terminal;
 pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let text = match Store::open_existing(&args.store, terminal).await {
         Ok(store) => {
-            let text = of(store.provider()).read().await;
+            let text = of(&store).read().await;
             if let Some(error) = text.error() {
                 terminal.error(&format!("{error:#}"));
             } else if !text.has_journal() {
-                terminal.notice(&why_no_jobs(&store, args.store.option()));
+                let why = journal::why_none(&store.journal_place(), &args.store.option());
+                terminal.notice(&format!("no job is reported: {why}"));
             }
             text
         }
@@ -49,8 +50,12 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
 }
 
 /// What reads the metrics of this store.
-fn of(provider: &Arc<dyn LockProvider>) -> JobMetrics {
-    JobMetrics::new(provider.clone()).schedules(scheduler::next_slot)
+fn of(store: &Store) -> JobMetrics {
+    let metrics = JobMetrics::new(store.provider().clone()).schedules(scheduler::next_slot);
+    match store.journal() {
+        Some(journal) => metrics.journal(journal),
+        None => metrics,
+    }
 }
 
 /// Serves `/metrics` and `/healthz` until it is dropped.
@@ -87,19 +92,6 @@ impl Drop for Serving {
             serving.abort();
         }
     }
-}
-
-fn why_no_jobs(store: &Store, option: &str) -> String {
-    let provider = store.provider();
-    if provider.journal().is_none() {
-        let kind = provider.store();
-        return format!("no job is reported: a store of kind {kind} cannot keep a journal yet");
-    }
-    format!(
-        "no job is reported: no journal in {}; to create one, run `shedlock migrate \
-         --journal{option}`",
-        store.place()
-    )
 }
 
 /// Replaces a file in one step. The collector reads only names that end with `.prom`.

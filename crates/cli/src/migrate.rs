@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use shedlock::{Journal, MigrationStep};
+use shedlock::{Journal, MigrationStep, Schema};
 
-use crate::args::MigrateArgs;
+use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
 use crate::output;
-use crate::store::{self, Store};
+use crate::store::{self, JournalPlace, Store};
 use crate::terminal::Terminal;
 
 /// Prepares the store and prints the changes, or only prints them.
@@ -25,19 +25,35 @@ pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
 }
 
 async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure> {
+    let format = args.output.format;
     let store = Store::open(&args.store, terminal).await?;
-    let mut migration = store.provider().migrate().await?;
-    if args.journal {
-        let journal = journal(&store)?;
-        migration.changes.extend(journal.migrate().await?.changes);
-    }
     let kind = store.provider().store();
-    Ok(output::migration(kind, &migration, args.output.format))
+    let mut migration = store.provider().migrate().await?;
+    if !args.journal {
+        return Ok(output::migration(kind, &migration, format));
+    }
+    let (place, journal) = journal(&store)?;
+    let of_journal = journal.migrate().await?;
+    if store.has_own_journal() && format == Format::Table {
+        let locks = output::migration(kind, &migration, format);
+        return Ok(locks + &output::migration(&place.kind, &of_journal, format));
+    }
+    migration.changes.extend(of_journal.changes);
+    Ok(output::migration(kind, &migration, format))
 }
 
-/// What the store of the URL needs. Nothing is connected to.
+/// What the store of the URL needs, or only what its journal needs if that has a store of its own.
+/// Nothing is connected to.
 async fn print(args: &MigrateArgs) -> Result<String, Failure> {
-    let (kind, mut schema) = store::schema(&args.store).await?;
+    let own = match args.journal {
+        true => store::journal_schema(&args.store).await?,
+        false => None,
+    };
+    let (kind, schema) = match own {
+        Some((kind, schema)) => (kind, Schema::default().journal(schema.journal)),
+        None => store::schema(&args.store).await?,
+    };
+    let mut schema = schema;
     if !args.journal {
         schema.journal.clear();
     } else if schema.journal.is_empty() {
@@ -46,34 +62,53 @@ async fn print(args: &MigrateArgs) -> Result<String, Failure> {
     Ok(output::schema(kind, &schema, args.output.format))
 }
 
-/// What the store lacks now.
+/// What the store lacks now, and that of the journal if it has one of its own.
 async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure> {
     let format = args.output.format;
-    if let Some(file) = store::missing_file(&args.store)? {
+    let own = match args.journal {
+        true => store::own_journal(&args.store).await?,
+        false => None,
+    };
+    let is_beside = args.journal && own.is_none();
+    let (kind, mut steps) = if let Some(file) = store::missing_file(&args.store)? {
         let (kind, schema) = store::schema(&args.store).await?;
         let mut steps = vec![MigrationStep::new(format!("create file {file:?}"))];
         steps.extend(schema.create);
-        if args.journal {
+        if is_beside {
             steps.extend(schema.journal);
         }
-        return Ok(output::plan(kind, &steps, format));
+        (kind.to_owned(), steps)
+    } else {
+        let store = Store::open_existing(&args.store, terminal).await?;
+        let mut steps = store.provider().plan_migration().await?;
+        if is_beside {
+            steps.extend(journal(&store)?.1.plan_migration().await?);
+        }
+        (store.provider().store().to_owned(), steps)
+    };
+    if let Some((place, journal)) = own {
+        let of_journal = journal.plan_migration().await?;
+        if format == Format::Table {
+            let locks = output::plan(&kind, &steps, format);
+            return Ok(locks + &output::plan(&place.kind, &of_journal, format));
+        }
+        steps.extend(of_journal);
     }
-    let store = Store::open_existing(&args.store, terminal).await?;
-    let mut steps = store.provider().plan_migration().await?;
-    if args.journal {
-        steps.extend(journal(&store)?.plan_migration().await?);
-    }
-    Ok(output::plan(store.provider().store(), &steps, format))
+    Ok(output::plan(&kind, &steps, format))
 }
 
-fn journal(store: &Store) -> Result<Arc<dyn Journal>, Failure> {
-    let journal = store.provider().journal();
-    journal.ok_or_else(|| without_journal(store.provider().store(), None))
+fn journal(store: &Store) -> Result<(JournalPlace, Arc<dyn Journal>), Failure> {
+    let place = store.journal_place();
+    match place.journal.clone() {
+        Some(journal) => Ok((place, journal)),
+        None => Err(without_journal(&place.kind, None)),
+    }
 }
 
 fn without_journal(kind: &str, note: Option<&str>) -> Failure {
     let why = note.map_or_else(String::new, |note| format!(" ({note})"));
     Failure::usage(format!(
-        "a store of kind {kind} cannot keep a journal yet{why}: leave --journal out"
+        "a store of kind {kind} cannot keep a journal{why}: leave --journal out, or set the URL of \
+         another store for it with --journal-store"
     ))
 }

@@ -74,7 +74,8 @@ pub use job_metrics::{JobMetrics, JobMetricsText};
 pub use journal::{
     Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
     JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
-    MemoryJournal, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest,
+    MemoryJournal, MissedSlots, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState,
+    RunsRequest, missed_slots,
 };
 pub use lease::Lease;
 pub use listener::{Event, Listener};

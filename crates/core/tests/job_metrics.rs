@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{config, secs};
 use shedlock_core::{
-    BoxFuture, Clock, Error, ErrorKind, Executor, JobMetrics, JobMetricsText, JobRegistration,
-    JournalSettings, JournalWriter, ListRequest, LockName, LockProvider, LockRecord, ManualClock,
-    MemoryJournal, MemoryProvider, PauseRequest, ResumeRequest, Slot,
+    Actor, AuditRecord, BoxFuture, Clock, Error, ErrorKind, Executor, JobMetrics, JobMetricsText,
+    JobRegistration, JournalSettings, JournalWriter, ListRequest, LockName, LockProvider,
+    LockRecord, ManualClock, MemoryJournal, MemoryProvider, PauseRequest, ResumeRequest,
+    RunsRequest, Slot,
 };
 
 struct World {
@@ -283,4 +284,86 @@ async fn a_store_or_journal_that_cannot_be_read_is_reported() {
         BTreeMap::from([("shedlock_store_up".to_owned(), 0.0)])
     );
     assert_eq!(text.error().unwrap().to_string(), "away");
+}
+
+#[tokio::test]
+async fn slots_without_a_run_are_counted_by_reason_and_nothing_is_written_for_them() {
+    let world = World::new();
+    world.register_hourly("report").await;
+    let schedules = |_: &shedlock_core::JobRecord, after| Some(next_hour(after));
+    let count = async |reason: &str| {
+        let metrics = JobMetrics::of(&world.executor).clock(world.clock.clone());
+        let text = metrics.schedules(schedules).read().await;
+        let name = format!("shedlock_job_missed_slots{{job_name=\"report\",reason=\"{reason}\"}} ");
+        let line = text.as_str().lines().find(|line| line.starts_with(&name));
+        let line = line.unwrap_or_else(|| panic!("{text:?}"));
+        line[name.len()..].parse::<u32>().unwrap()
+    };
+    let all = async || {
+        [
+            count("paused").await,
+            count("held").await,
+            count("not_started").await,
+        ]
+    };
+    let audit = async |action: &str| {
+        let actor = Actor::Claimed("alice@web-1".to_owned());
+        let record = AuditRecord::new(world.clock.system_time(), 1, actor, action, "report");
+        world.writer.audit(record);
+        assert_eq!(world.writer.flush(secs(60)).await, 0);
+    };
+    let to_next_slot = || {
+        let now = world.clock.system_time();
+        let slot = next_hour(now);
+        world.clock.advance(slot.duration_since(now).unwrap());
+        slot
+    };
+    // A slot that a replica may still start is not missed.
+    let slot = to_next_slot();
+    assert_eq!(all().await, [0, 0, 0]);
+    world.run("report", "report", Some(slot), false).await;
+    assert_eq!(all().await, [0, 0, 0]);
+    // No replica runs for two slots.
+    to_next_slot();
+    to_next_slot();
+    world.clock.advance(secs(900));
+    assert_eq!(all().await, [0, 0, 2]);
+    // A run that fails is a run.
+    let slot = to_next_slot();
+    world.run("report", "report", Some(slot), true).await;
+    // A pause of one slot, and one that ends by itself.
+    audit("pause").await;
+    to_next_slot();
+    world.clock.advance(secs(900));
+    audit("resume").await;
+    assert_eq!(all().await, [1, 0, 2]);
+    // A run that goes on for an hour.
+    let slot = to_next_slot();
+    let config = config("report")
+        .lock_at_most_for("3h")
+        .slot(Slot::at(slot).unwrap());
+    let task = async {
+        to_next_slot();
+        world.clock.advance(secs(900));
+    };
+    assert!(
+        world
+            .executor
+            .execute(&config, task)
+            .await
+            .unwrap()
+            .is_executed()
+    );
+    assert_eq!(world.writer.flush(secs(60)).await, 0);
+    assert_eq!(all().await, [1, 1, 2]);
+    // They are forgotten after a day.
+    world.clock.advance(HOUR * 48);
+    assert_eq!(all().await, [0, 0, 24]);
+    let runs = world
+        .writer
+        .journal()
+        .runs(&RunsRequest::new())
+        .await
+        .unwrap();
+    assert_eq!(runs.len(), 3);
 }

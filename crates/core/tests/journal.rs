@@ -227,6 +227,59 @@ async fn errors_are_recorded_without_passwords_and_cut() {
     }
 }
 
+/// However a task reports its failure, and whatever an operator or a store reports.
+#[tokio::test]
+async fn no_text_reaches_the_journal_with_a_password() {
+    const TEXT: &str = "cannot reach postgres://app:geheim@db/app";
+    for (errors, has_text) in [(ErrorText::Full, true), (ErrorText::None, false)] {
+        let bench = bench();
+        let journal = Arc::new(MemoryJournal::new());
+        let settings = JournalSettings::new().errors(errors);
+        let writer = JournalWriter::with_settings(journal.clone(), settings);
+        let executor = bench.executor.clone().journal(&writer);
+        let task = async {
+            shedlock_core::current_lock().unwrap().fail_with(TEXT);
+        };
+        assert!(
+            executor
+                .execute(&config(), task)
+                .await
+                .unwrap()
+                .is_executed()
+        );
+        let shedlock_core::Attempt::Acquired(held) = executor.lock(&config()).await.unwrap() else {
+            panic!("it is free")
+        };
+        held.fail_with(Error::new(ErrorKind::Internal, TEXT)).await;
+        // A blocking task panics with a text that it has computed.
+        let text = TEXT.to_owned();
+        let task = move || assert!(text.is_empty(), "{text}");
+        let panicking = async move { executor.execute_blocking(&config(), task).await };
+        assert!(tokio::spawn(panicking).await.is_err_and(|it| it.is_panic()));
+        let actor = shedlock_core::Actor::Claimed("ann@web-1".to_owned());
+        let mut record = AuditRecord::new(UNIX_EPOCH, 7, actor, "pause", "a");
+        TEXT.clone_into(&mut record.detail);
+        record.reason = Some(TEXT.to_owned());
+        writer.audit(record);
+        assert_eq!(writer.flush(FLUSH).await, 0);
+
+        let runs = runs(&*journal).await;
+        assert_eq!(runs.len(), 3);
+        for run in &runs {
+            let end = run.end.as_ref().unwrap();
+            assert!(end.outcome.is_failure(), "{run:?}");
+            assert_eq!(end.error.is_some(), has_text, "{run:?}");
+        }
+        let kept = format!("{journal:?} {runs:?}");
+        assert!(!kept.contains("geheim"), "{errors:?}: {kept}");
+        let audit = journal.audit(&AuditRequest::new()).await.unwrap();
+        assert_eq!(
+            audit[0].reason.as_deref(),
+            Some("cannot reach postgres://app:***@db/app")
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_lease_that_was_lost_before_its_unlock_replaces_the_success() {
     let config = config();

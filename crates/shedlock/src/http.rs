@@ -25,7 +25,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use shedlock_core::{SystemClock, within};
+use shedlock_core::{SystemClock, redact, within};
 
 #[cfg(feature = "scheduler")]
 use crate::scheduler::{self, Handle};
@@ -135,6 +135,10 @@ async fn metrics(State(endpoints): State<Arc<Endpoints>>) -> Response {
 async fn health(State(endpoints): State<Arc<Endpoints>>) -> Response {
     match endpoints.problem().await {
         None => "ok\n".into_response(),
-        Some(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),
+        Some(problem) => {
+            // A client's error may quote a URL.
+            let problem = format!("{}\n", redact(&problem));
+            (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
+        }
     }
 }

@@ -67,6 +67,10 @@ impl<S: Store> Journal for OfProvider<S> {
         self.read(self.journal.version())
     }
 
+    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        self.read(self.journal.missing_rights())
+    }
+
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
         self.write(self.journal.migrate())
     }

@@ -7,7 +7,7 @@ use super::{OutputArgs, StoreArgs, exit_codes};
 /// Check the store for everything that can make locks fail or surprise you
 ///
 /// Checks whether the store is reachable and set up for locks, how fast it replies, how far its
-/// clock is from this host's, what this user may do, whether a crash or a failover can lose
+/// clock is from this host's, what this user may do, whether there is a journal that it may write, whether a crash or a failover can lose
 /// locks, and whether a record keeps a job from running: names that differ only in case, locks that
 /// never end, slots in the future, slots that were open for over an hour, pauses. Changes nothing, and creates
 /// nothing. It reads the records of all locks.

@@ -1,10 +1,61 @@
 //! The command lines of `jobs` and `history`.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use glob::Pattern;
 use jiff::Timestamp;
+use shedlock::ErrorText;
 
 use super::{OutputArgs, StoreArgs, exit_codes, values};
+use crate::settings::StoreSetting;
+
+/// How much of a run's error is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JournalErrors {
+    /// Its text, without the passwords of URLs
+    #[default]
+    Full,
+    /// Its text up to the first colon
+    Kind,
+    /// Only that the run failed
+    None,
+}
+
+impl From<JournalErrors> for ErrorText {
+    fn from(errors: JournalErrors) -> Self {
+        match errors {
+            JournalErrors::Full => Self::Full,
+            JournalErrors::Kind => Self::Kind,
+            JournalErrors::None => Self::None,
+        }
+    }
+}
+
+/// The store of the journal, if it is not that of the locks.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct JournalStoreArgs {
+    /// URL of the store that keeps the journal, if it is not the one that keeps the locks
+    ///
+    /// For locks in a store that cannot keep a journal, such as etcd or NATS, or for a journal in a
+    /// database of its own. PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey and MongoDB can keep
+    /// one; `shedlock migrate --journal` with this option creates it. `run` connects to it in the
+    /// background: a journal that cannot be reached does not keep a command from running.
+    ///
+    /// The default is the variable SHEDLOCK_JOURNAL_STORE. Put a URL with a password into the
+    /// variable or into a file (--journal-store-file).
+    #[arg(long, value_name = "URL")]
+    pub(crate) journal_store: Option<String>,
+    /// Read the URL of the journal's store from this file, such as a mounted secret
+    ///
+    /// The file has one line. The default is the variable SHEDLOCK_JOURNAL_STORE_FILE; it is an error
+    /// to set both SHEDLOCK_JOURNAL_STORE and SHEDLOCK_JOURNAL_STORE_FILE.
+    #[arg(long, value_name = "FILE", conflicts_with = "journal_store")]
+    pub(crate) journal_store_file: Option<PathBuf>,
+    /// That of the configuration file.
+    #[arg(skip)]
+    pub(crate) setting: Option<StoreSetting>,
+}
 
 /// Show the jobs of the store's journal: when each last succeeded, and when it is due
 ///
@@ -17,8 +68,18 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// The journal is created with `shedlock migrate --journal`. PostgreSQL, MySQL, MariaDB, SQLite,
 /// Redis, Valkey and MongoDB can keep one.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(Some("the store has no journal")))]
+#[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or --forget names no job in it")))]
 pub(crate) struct JobsArgs {
+    /// Remove this job and its runs from the journal, because it no longer exists
+    ///
+    /// Without --yes, this only shows the job. Otherwise a job that was deleted stays in the list, and is
+    /// reported as overdue. A job that still runs comes back with its next run. Its locks stay: `shedlock
+    /// prune` removes their records. What operators did stays too.
+    #[arg(long, value_name = "JOB", conflicts_with = "filter")]
+    pub(crate) forget: Option<String>,
+    /// Confirm --forget: remove the job
+    #[arg(long, requires = "forget")]
+    pub(crate) yes: bool,
     /// Show only jobs whose name matches this pattern, like 'expire-*'; can be repeated
     #[arg(long, value_name = "PATTERN", value_parser = values::pattern)]
     pub(crate) filter: Vec<Pattern>,

@@ -29,7 +29,7 @@ pub(crate) use claim::Claim;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use extend::ExtendArgs;
 pub(crate) use hold::HoldArgs;
-pub(crate) use journal::{HistoryArgs, JobsArgs};
+pub(crate) use journal::{HistoryArgs, JobsArgs, JournalErrors, JournalStoreArgs};
 pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use metrics::MetricsArgs;
 pub(crate) use parse::{
@@ -106,8 +106,9 @@ impl Command {
     }
 
     /// The option that selects the command's store again, for messages.
-    pub(crate) fn store_option(&mut self) -> &'static str {
-        self.store_mut().map_or("", |store| store.option())
+    pub(crate) fn store_option(&mut self) -> String {
+        self.store_mut()
+            .map_or_else(String::new, |store| store.option())
     }
 
     /// Whether the results were asked for as JSON.
@@ -198,6 +199,8 @@ pub(crate) struct StoreArgs {
     /// the lock (--lock-wait).
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) journal: JournalStoreArgs,
     /// The store of the configuration file.
     #[arg(skip)]
     pub(crate) setting: Option<StoreSetting>,
@@ -370,8 +373,8 @@ pub(crate) const ANY_STORE: &str = " --store …";
 impl StoreArgs {
     /// The option that selects the same store again, for commands that a message quotes. Without
     /// the URL, which may contain a password.
-    pub(crate) fn option(&self) -> &'static str {
-        if self.local {
+    pub(crate) fn option(&self) -> String {
+        let store = if self.local {
             " --local"
         } else if self.store.is_some() {
             ANY_STORE
@@ -379,7 +382,15 @@ impl StoreArgs {
             " --store-file …"
         } else {
             ""
-        }
+        };
+        let journal = if self.journal.journal_store.is_some() {
+            " --journal-store …"
+        } else if self.journal.journal_store_file.is_some() {
+            " --journal-store-file …"
+        } else {
+            ""
+        };
+        format!("{store}{journal}")
     }
 }
 

@@ -57,9 +57,9 @@ pub(super) fn parse_with(arguments: &[OsString], settings: Option<Settings>) -> 
     }
     if let Some(settings) = &settings {
         let name = matches.subcommand_name().unwrap_or_default();
-        let store = settings.store(name).map_err(Failure::usage)?;
         if let Some(args) = cli.command.store_mut() {
-            args.setting = store;
+            args.setting = settings.store(name).map_err(Failure::usage)?;
+            args.journal.setting = settings.journal_store(name).map_err(Failure::usage)?;
         }
     }
     if let Command::Config(args) = &mut cli.command {

@@ -8,7 +8,7 @@ use clap::Args;
 use shedlock::scheduler::Schedule;
 use shedlock::{Error, Retries};
 
-use super::{Claim, PingArgs, StoreArgs, values};
+use super::{Claim, JournalErrors, PingArgs, StoreArgs, values};
 
 const SCHEDULE: &str = "Schedule";
 
@@ -74,6 +74,8 @@ Environment of the command:
                           this run. The user's file (--local) has no password and is always passed on
   SHEDLOCK_STORE_WITHHELD set if the store is not passed on, so that a nested shedlock without
                           --store fails instead of using another store
+  SHEDLOCK_JOURNAL_STORE, SHEDLOCK_JOURNAL_STORE_FILE
+                          removed, unless --pass-store is set
   SHEDLOCK_PING_URL, SHEDLOCK_SENTRY_DSN
                           always removed
 
@@ -239,6 +241,19 @@ pub(crate) struct RunArgs {
     /// billing:host/process/random.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) owner_prefix: Option<String>,
+    /// How much of the reason why a run failed is recorded in the journal
+    ///
+    /// `full` is the exit code or what stopped the command; `kind` is that text up to its first colon.
+    /// What the command prints is never recorded.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHAT",
+        env = "SHEDLOCK_JOURNAL_ERRORS",
+        hide_env_values = true
+    )]
+    pub(crate) journal_errors: JournalErrors,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Pass the store on to the command: a nested shedlock uses the same one

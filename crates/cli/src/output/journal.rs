@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use shedlock::{AuditRecord, JobRecord, RunOutcome, RunRecord, RunState};
+use shedlock::{AuditRecord, JobRecord, MissedSlots, RunOutcome, RunRecord, RunState};
 
 use super::columns::{self, Column};
 use super::{instant, json, visible};
@@ -63,6 +64,7 @@ struct Job<'a> {
     next_slot: Option<String>,
     deadline: Option<String>,
     is_overdue: bool,
+    missed_slots: Option<BTreeMap<&'static str, u32>>,
 }
 
 #[derive(Serialize)]
@@ -103,7 +105,7 @@ struct Run<'a> {
 /// These jobs, as they are now.
 pub(crate) fn jobs(
     store: &str,
-    jobs: &[JobRecord],
+    jobs: &[(JobRecord, Option<MissedSlots>)],
     now: SystemTime,
     none: &str,
     width: Option<usize>,
@@ -112,13 +114,16 @@ pub(crate) fn jobs(
     match format {
         Format::Table if jobs.is_empty() => format!("{none}\n"),
         Format::Table => {
-            let rows: Vec<_> = jobs.iter().map(|job| job_row(job, now)).collect();
+            let rows: Vec<_> = jobs.iter().map(|(job, _)| job_row(job, now)).collect();
             columns::lines(&JOBS, &rows, width)
         }
         Format::Json => json::text(&Jobs {
             version: json::VERSION,
             store,
-            jobs: jobs.iter().map(|job| job_object(job, now)).collect(),
+            jobs: jobs
+                .iter()
+                .map(|(job, missed)| job_object(job, *missed, now))
+                .collect(),
         }),
     }
 }
@@ -189,6 +194,7 @@ fn action_row(action: &AuditRecord) -> [String; 6] {
         "extend" => "extended",
         "pause" => "paused",
         "prune" => "pruned",
+        "forget" => "forgotten",
         "resume" => "resumed",
         "slot-reset" => "slot reset",
         "unlock" => "freed",
@@ -213,7 +219,7 @@ fn action_row(action: &AuditRecord) -> [String; 6] {
     ]
 }
 
-fn job_object(job: &JobRecord, now: SystemTime) -> Job<'_> {
+fn job_object(job: &JobRecord, missed: Option<MissedSlots>, now: SystemTime) -> Job<'_> {
     Job {
         job: &job.job,
         schedule: job.schedule.as_deref(),
@@ -229,6 +235,7 @@ fn job_object(job: &JobRecord, now: SystemTime) -> Job<'_> {
         next_slot: job.next_slot.and_then(|slot| instant(slot.instant())),
         deadline: job.deadline.and_then(instant),
         is_overdue: job.is_overdue(now),
+        missed_slots: missed.map(|missed| missed.by_reason().into()),
     }
 }
 

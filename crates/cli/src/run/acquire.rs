@@ -18,7 +18,7 @@ use crate::exit::{self, Failure};
 use crate::journal;
 use crate::output;
 use crate::signals::asks_to_end;
-use crate::store::{Address, Store};
+use crate::store::Store;
 use crate::terminal::Terminal;
 
 /// What is recorded in the journal: the run with these arguments, or nothing.
@@ -26,8 +26,8 @@ use crate::terminal::Terminal;
 pub(super) struct Keeps<'a>(pub(super) Option<&'a RunArgs>);
 
 pub(super) enum Acquired {
-    /// The lock, the executor that took it, and where its store is.
-    Lock(HeldLock, Executor, Address),
+    /// The lock, the executor that took it, and its store.
+    Lock(HeldLock, Executor, Store),
     /// Why the lock cannot be taken, and the store's short name.
     Skipped(Skip, String),
     /// A signal asked this process to end before it had the lock. The command is not run.
@@ -112,7 +112,7 @@ async fn ask(
     let executor = Executor::new(provider.clone())
         .defaults(claim.defaults())
         .listener(events.clone());
-    let writer = keeps.0.and_then(|_| journal::writer(provider));
+    let writer = keeps.0.and_then(|args| journal::writer(&store, args));
     let executor = match &writer {
         Some(writer) => executor.journal(writer),
         None => executor,
@@ -125,7 +125,7 @@ async fn ask(
         if let (Some(writer), Some(job)) = (writer, job) {
             writer.register(job);
         }
-        return Ok(Acquired::Lock(held, executor, store.address().clone()));
+        return Ok(Acquired::Lock(held, executor, store));
     }
     settle(&executor, claim.name, terminal).await;
     match answer? {

@@ -8,6 +8,9 @@ use crate::store::{self, Address};
 /// The variables with secrets of monitoring services, which the command has no use for.
 const PINGS: [&str; 2] = [PING_URL.1, SENTRY_DSN.1];
 
+/// The variables that name the journal's store.
+const JOURNAL: [&str; 2] = ["SHEDLOCK_JOURNAL_STORE", "SHEDLOCK_JOURNAL_STORE_FILE"];
+
 /// The variables of the command. Each is set, or removed if it has no value, so that a nested
 /// command does not see the variables of the outer one.
 pub(super) fn of(
@@ -32,7 +35,13 @@ pub(super) fn of(
     ]
     .into_iter()
     .chain(store::environment(&args.store, address, args.pass_store))
-    .chain(PINGS.map(|name| (name, None)))
+    .chain(
+        JOURNAL
+            .into_iter()
+            .filter(|_| !args.pass_store)
+            .chain(PINGS)
+            .map(|name| (name, None)),
+    )
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }

@@ -19,11 +19,11 @@ use super::keys::Keys;
 use super::signals::{Asked, Signals};
 use super::tee::{Passing, Tee};
 use super::{environment, program, slot};
-use crate::args::RunArgs;
+use crate::args::{JournalErrors, RunArgs};
 use crate::clock;
 use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
-use crate::store::Address;
+use crate::store::Store;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Guard, Heirloom, News, NotStarted, Plan, Start, StopReason};
 
@@ -31,7 +31,7 @@ use crate::watchdog::{Ended, Guard, Heirloom, News, NotStarted, Plan, Start, Sto
 pub(super) struct Job<'a> {
     args: &'a RunArgs,
     program: &'a Path,
-    store: Address,
+    store: Store,
     events: &'a Events,
     signals: &'a mut Signals,
     asked: Option<Asked>,
@@ -43,7 +43,7 @@ impl<'a> Job<'a> {
     pub(super) fn new(
         args: &'a RunArgs,
         program: &'a Path,
-        store: Address,
+        store: Store,
         events: &'a Events,
         signals: &'a mut Signals,
     ) -> Self {
@@ -178,7 +178,7 @@ impl<'a> Job<'a> {
             program: self.program.as_os_str().to_owned(),
             name: name.clone(),
             arguments: arguments.to_vec(),
-            environment: environment::of(lock, self.args, &self.store),
+            environment: environment::of(lock, self.args, self.store.address()),
             plan,
             lock: self.heirloom(lock),
         }
@@ -188,8 +188,10 @@ impl<'a> Job<'a> {
     fn heirloom(&self, lock: &HeldLock) -> Heirloom {
         let lease = lock.lease();
         Heirloom {
-            store: self.store.clone(),
-            store_option: self.args.store.option().to_owned(),
+            store: self.store.address().clone(),
+            journal: self.store.journal_address().cloned(),
+            has_errors: self.args.journal_errors != JournalErrors::None,
+            store_option: self.args.store.option(),
             name: lock.name().as_str().to_owned(),
             owner: lock.owner().as_str().to_owned(),
             lock_at_most_for: lease.lock_at_most_for(),

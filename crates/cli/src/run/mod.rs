@@ -75,7 +75,7 @@ fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) 
         .until
         .and_then(|until| until.duration_since(SystemClock.system_time()).ok());
     let again = |slot| slot::again(args, slot, left.unwrap_or_default());
-    if let Some(why) = slot::not_run(&args.name, args.store.option(), slot, skip, again) {
+    if let Some(why) = slot::not_run(&args.name, &args.store.option(), slot, skip, again) {
         terminal.error(&why);
         return exit::GIVEN_UP;
     }

@@ -89,7 +89,7 @@ pub(super) fn again(args: &RunArgs, slot: Slot, taken_for: Duration) -> String {
          this command again with --lock-wait {}m",
         shell_word(&args.name),
         slot.just_before(),
-        args.store.option(),
+        &args.store.option(),
         pause.max(taken_for).as_secs() / 60 + 1,
     )
 }

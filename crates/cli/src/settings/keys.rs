@@ -13,6 +13,7 @@ const OF_ONE_CALL: &[&str] = &[
     "metrics-listen",
     "sentry-monitor",
     "force",
+    "forget",
     "owner",
     "to",
     "reason",

@@ -68,6 +68,9 @@ pub(crate) enum StoreChoice {
 /// Keys of which only one can be set. The store's own code decides between them and the variables.
 const STORE_KEYS: [&str; 3] = ["store", "store-file", "local"];
 
+/// The same for the store of the journal.
+const JOURNAL_KEYS: [&str; 2] = ["journal-store", "journal-store-file"];
+
 /// A file, and whether it must exist.
 struct Candidate {
     path: PathBuf,
@@ -126,7 +129,8 @@ impl Settings {
         let sections = self.entries.iter().filter(|entry| entry.section.is_some());
         let top = self.entries.iter().filter(|entry| entry.section.is_none());
         for entry in top.chain(sections) {
-            if STORE_KEYS.contains(&&*entry.key) {
+            let key = &&*entry.key;
+            if STORE_KEYS.contains(key) || JOURNAL_KEYS.contains(key) {
                 continue;
             }
             parser = match &entry.section {
@@ -161,10 +165,19 @@ impl Settings {
     /// # Errors
     /// A text about two choices.
     pub(crate) fn store(&self, command: &str) -> Result<Option<StoreSetting>, String> {
+        self.chosen(command, &STORE_KEYS)
+    }
+
+    /// The same for the store of the journal.
+    pub(crate) fn journal_store(&self, command: &str) -> Result<Option<StoreSetting>, String> {
+        self.chosen(command, &JOURNAL_KEYS)
+    }
+
+    fn chosen(&self, command: &str, keys: &[&str]) -> Result<Option<StoreSetting>, String> {
         let of = |section: Option<&str>| {
             let entries = self.entries.iter().filter(move |entry| {
                 entry.section.as_deref() == section
-                    && STORE_KEYS.contains(&&*entry.key)
+                    && keys.contains(&&*entry.key)
                     && entry.value != Scalar::Flag(false)
             });
             entries.collect::<Vec<_>>()
@@ -186,8 +199,8 @@ impl Settings {
             }
         };
         let choice = match (&*entry.key, &entry.value) {
-            ("store", Scalar::Text(url)) => StoreChoice::Url(url.clone()),
-            ("store-file", Scalar::Text(path)) => StoreChoice::File(PathBuf::from(path)),
+            ("store" | "journal-store", Scalar::Text(url)) => StoreChoice::Url(url.clone()),
+            (_, Scalar::Text(path)) => StoreChoice::File(PathBuf::from(path)),
             _ => StoreChoice::Local,
         };
         let place = self.place(entry);

@@ -2,8 +2,10 @@
 
 mod file;
 mod handover;
+mod journal;
 mod local;
 mod sqlite;
+mod url;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use shedlock::__stores::{STORES, StoreEntry};
-use shedlock::{Clock, Error, ErrorKind, LockProvider, Schema, SystemClock, open_sqlite};
+use shedlock::__stores::STORES;
+use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema, SystemClock, open_sqlite};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
@@ -21,8 +23,12 @@ use crate::output;
 use crate::terminal::Terminal;
 use handover::Source;
 pub(crate) use handover::environment;
+pub(crate) use journal::JournalPlace;
+use journal::OwnStore;
+pub(crate) use journal::{chosen_journal, journal_schema, open_journal, own_journal};
 use local::LocalStore;
-use shedlock_core::redact;
+use shedlock_core::{redact, within};
+use url::{check, of_file};
 
 /// A connected store.
 #[derive(Clone, Debug)]
@@ -30,6 +36,8 @@ pub(crate) struct Store {
     provider: Arc<dyn LockProvider>,
     place: String,
     address: Address,
+    /// The journal, if it is in another store.
+    journal: Option<Arc<OwnStore>>,
 }
 
 /// Where another process of this program finds a store.
@@ -111,28 +119,11 @@ impl Store {
         within: Option<Duration>,
     ) -> Result<Self, Failure> {
         let choice = Choice::make(args, |name| std::env::var_os(name))?;
-        let own = args.connect_timeout;
-        let Some(limit) = own.into_iter().chain(within).min() else {
-            return Self::connect(choice, terminal, create).await;
-        };
-        let option = match own == Some(limit) {
-            true => " (--connect-timeout)",
-            false => "",
-        };
+        let journal = OwnStore::of(args).await?;
         let place = choice.place();
-        tokio::select! {
-            opened = Self::connect(choice, terminal, create) => opened,
-            () = SystemClock.sleep_until(SystemClock.now() + limit) => {
-                Err(Failure::from(Error::new(
-                    ErrorKind::Unavailable,
-                    format!(
-                        "cannot connect to {place}: no reply within {}{option}; check \
-                         that the store is running and its URL is right",
-                        output::duration(limit)
-                    ),
-                )))
-            }
-        }
+        let opening = Self::connect(choice, terminal, create);
+        let opened = in_time(args.connect_timeout, within, &place, opening).await?;
+        Ok(Self { journal, ..opened })
     }
 
     async fn connect(choice: Choice, terminal: Terminal, create: bool) -> Result<Self, Failure> {
@@ -146,6 +137,7 @@ impl Store {
                     provider: connected.map_err(|error| refused(error, &from))?,
                     place: place_of(&url),
                     address: Address::Url(url),
+                    journal: None,
                 }
             }
             Choice::Local { is_meant } => {
@@ -169,6 +161,7 @@ impl Store {
                     provider,
                     place: local.place(),
                     address: Address::File(local.into_file()),
+                    journal: None,
                 }
             }
         })
@@ -176,6 +169,36 @@ impl Store {
 
     pub(crate) fn provider(&self) -> &Arc<dyn LockProvider> {
         &self.provider
+    }
+
+    /// The journal, if the store, or the one that was named for it, can keep one.
+    pub(crate) fn journal(&self) -> Option<Arc<dyn Journal>> {
+        match &self.journal {
+            Some(own) => Some(own.clone()),
+            None => self.provider.journal(),
+        }
+    }
+
+    /// Where the journal is.
+    pub(crate) fn journal_place(&self) -> JournalPlace {
+        match &self.journal {
+            Some(own) => own.place(),
+            None => JournalPlace {
+                journal: self.provider.journal(),
+                kind: self.provider.store().to_owned(),
+                place: self.place.clone(),
+            },
+        }
+    }
+
+    /// Whether the journal is in another store than the locks.
+    pub(crate) fn has_own_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Where another process finds the journal, if it is not in the store of the locks.
+    pub(crate) fn journal_address(&self) -> Option<&Address> {
+        self.journal.as_deref().map(OwnStore::address)
     }
 
     /// Where another process finds the store.
@@ -189,6 +212,35 @@ impl Store {
     }
 }
 
+/// Opens a store within the shorter of these times, if there is one: that of --connect-timeout, and what is left of a wait
+/// for the lock.
+async fn in_time<T, E: From<Error>>(
+    own: Option<Duration>,
+    wait: Option<Duration>,
+    place: &str,
+    opening: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(limit) = own.into_iter().chain(wait).min() else {
+        return opening.await;
+    };
+    let option = match own == Some(limit) {
+        true => " (--connect-timeout)",
+        false => "",
+    };
+    within(&SystemClock, limit, opening)
+        .await
+        .unwrap_or_else(|| {
+            Err(E::from(Error::new(
+                ErrorKind::Unavailable,
+                format!(
+                    "cannot connect to {place}: no reply within {}{option}; check that the \
+                 store is running and its URL is right",
+                    output::duration(limit)
+                ),
+            )))
+        })
+}
+
 /// The kind of the store, and what it needs before it can keep locks. Connects to nothing.
 pub(crate) async fn schema(args: &StoreArgs) -> Result<(&'static str, Schema), Failure> {
     let (url, from) = match Choice::make(args, |name| std::env::var_os(name))? {
@@ -196,8 +248,12 @@ pub(crate) async fn schema(args: &StoreArgs) -> Result<(&'static str, Schema), F
         // The file's path is not part of a statement.
         Choice::Local { .. } => ("sqlite:/locks.db".to_owned(), String::new()),
     };
-    let schema = shedlock::schema(&url).await;
-    let schema = schema.map_err(|error| refused(error, &from))?;
+    schema_of(&url, &from).await
+}
+
+async fn schema_of(url: &str, from: &str) -> Result<(&'static str, Schema), Failure> {
+    let schema = shedlock::schema(url).await;
+    let schema = schema.map_err(|error| refused(error, from))?;
     let scheme = url.split(':').next().unwrap_or_default();
     let has_scheme = |known: &&str| known.eq_ignore_ascii_case(scheme);
     let entry = STORES.iter().find(|it| it.schemes.iter().any(has_scheme));
@@ -299,8 +355,8 @@ impl Choice {
     }
 
     fn file(path: &Path, from: &str) -> Result<Self, Failure> {
-        let from = format!("{from} ({})", path.display());
-        Self::url(&file::read(path, &from)?, &from)
+        let (url, from) = of_file(path, from)?;
+        Self::url(&url, &from)
     }
 
     fn url(url: &str, from: &str) -> Result<Self, Failure> {
@@ -318,17 +374,7 @@ impl Choice {
                  URL of a store, or use --local for a file on this host"
             )));
         }
-        sqlite::check(url, from)?;
-        if let Some(entry) = missing(url) {
-            let name = entry.name;
-            let tool = entry.build_tool.map_or_else(String::new, |tool| {
-                format!(", whose client needs {tool} at build time")
-            });
-            return Err(Failure::usage(format!(
-                "{from}: this command was built without {name}{tool}; rebuild it with `--features \
-                 {name}`, for example with `cargo install shedlock-cli --features {name}`"
-            )));
-        }
+        check(url, from)?;
         Ok(Self::Url {
             url: url.to_owned(),
             from: from.to_owned(),
@@ -336,20 +382,11 @@ impl Choice {
     }
 }
 
-/// The store of this URL, if this command was built without it.
-fn missing(url: &str) -> Option<&'static StoreEntry> {
-    let scheme = url.split(':').next().unwrap_or_default();
-    let mut others = STORES.iter().filter(|entry| !entry.is_built_in);
-    others.find(|entry| {
-        let mut schemes = entry.schemes.iter();
-        schemes.any(|it| scheme.eq_ignore_ascii_case(it))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::handover::WITHHELD;
     use super::*;
+    use crate::args::JournalStoreArgs;
 
     fn choose(
         store: Option<&str>,
@@ -361,6 +398,7 @@ mod tests {
             store_file: None,
             local,
             connect_timeout: None,
+            journal: JournalStoreArgs::default(),
             setting: None,
         };
         Choice::make(&args, |name| {

@@ -18,6 +18,10 @@ use crate::{clock, output};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Heirloom {
     pub(crate) store: Address,
+    /// Where the journal is, if it is not there.
+    pub(crate) journal: Option<Address>,
+    /// Whether the journal keeps the errors of runs.
+    pub(crate) has_errors: bool,
     /// The option that selects the store, for a command that a message quotes.
     pub(crate) store_option: String,
     pub(crate) name: String,
@@ -171,9 +175,6 @@ impl Orphaned {
     /// Records in the journal, if there is one, how the run ended, which `run` could not do itself.
     async fn record_end(&self, provider: &dyn LockProvider, lease: &Lease) {
         const LIMIT: Duration = Duration::from_secs(2);
-        let Some(journal) = provider.journal() else {
-            return;
-        };
         let (outcome, error) = match (self.ended.stopped, self.ended.status) {
             (None, Some(Status::Exited(0))) => (RunOutcome::Succeeded, None),
             (None, Some(Status::Exited(code))) => {
@@ -184,12 +185,19 @@ impl Orphaned {
                 Some("`shedlock run` was killed".to_owned()),
             ),
         };
+        let error = error.filter(|_| self.lock.has_errors);
         let now = SystemClock.system_time();
         let mut run = RunRecord::started(lease, now);
         let ran_for = now.duration_since(run.started).unwrap_or_default();
         run.end = Some(RunEnd::new(ran_for, outcome, error));
         let recorded = async {
-            if journal.version().await?.is_some() {
+            let journal = match &self.lock.journal {
+                Some(address) => address.open().await?.journal(),
+                None => provider.journal(),
+            };
+            if let Some(journal) = journal
+                && journal.version().await?.is_some()
+            {
                 journal.record(&[JournalEntry::run(run, None)]).await?;
             }
             Ok::<_, Error>(())
@@ -236,6 +244,8 @@ impl Heirloom {
     pub(super) fn for_test() -> Self {
         Self {
             store: Address::Url("postgres://u:geheim@h/d".to_owned()),
+            has_errors: true,
+            journal: Some(Address::Url("mysql://u:geheim@h/d".to_owned())),
             store_option: String::new(),
             name: "a".to_owned(),
             owner: "h/1/ff".to_owned(),

@@ -415,3 +415,149 @@ fn an_action_that_cannot_be_recorded_is_done_with_a_warning() {
     assert_eq!(paused.stderr.lines().count(), 1, "{paused:?}");
     assert_eq!(sandbox.lock("b")["state"], "paused");
 }
+
+#[test]
+fn a_job_that_no_longer_exists_is_removed_with_its_runs() {
+    let sandbox = journal();
+    for name in ["gone", "kept"] {
+        assert_eq!(done(&mut sandbox.run(name, "1m", "true")).code, 0);
+    }
+    let forget = |more: &[&str]| {
+        let arguments = [&["jobs", "--forget", "gone"], more].concat();
+        by("ann", &sandbox, &arguments)
+    };
+    let jobs = || {
+        let jobs = json(&sandbox, &["jobs"])["jobs"].clone();
+        let names = jobs.as_array().unwrap().iter();
+        let names = names.map(|job| job["job"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let shown = forget(&[]);
+    let said = "shedlock: would remove this job and its runs: nothing was changed; to remove them, \
+                add --yes\n";
+    assert_eq!((shown.code, &*shown.stderr), (0, said));
+    assert!(shown.stdout.contains("\ngone "), "{shown:?}");
+    assert_eq!(jobs(), ["gone", "kept"]);
+    let removed = forget(&["--yes"]);
+    assert_eq!(
+        (removed.code, &*removed.stderr),
+        (0, "shedlock: removed this job and its runs\n")
+    );
+    assert_eq!(jobs(), ["kept"]);
+    let history = json(&sandbox, &["history", "gone"]);
+    assert_eq!(history["runs"].as_array().unwrap().len(), 0, "{history}");
+    assert_eq!(actions(&sandbox, "gone")[0][..2], ["ann", "forget"]);
+    assert_eq!(
+        sandbox.lock("gone")["state"],
+        "free",
+        "its lock is not touched"
+    );
+    let again = forget(&["--yes"]);
+    let said = "shedlock: gone: not removed: there is no such job in the journal of ";
+    assert!(again.stderr.starts_with(said), "{again:?}");
+    assert_eq!(again.code, 1);
+    // Nothing is removed by a word that was forgotten.
+    assert_eq!(done(&mut sandbox.shedlock(&["jobs", "--yes"])).code, 2);
+}
+
+#[test]
+fn as_much_of_an_error_is_kept_as_was_asked_for() {
+    let sandbox = journal();
+    for (errors, kept) in [
+        ("full", Value::from("exit code 3")),
+        ("kind", Value::from("exit code 3")),
+        ("none", Value::Null),
+    ] {
+        let mut run = sandbox.run_with(errors, "1m", &["--journal-errors", errors], "exit 3");
+        assert_eq!(done(&mut run).code, 3);
+        let history = json(&sandbox, &["history", errors]);
+        assert_eq!(history["runs"][0]["outcome"], "failed", "{history}");
+        assert_eq!(history["runs"][0]["error"], kept, "{history}");
+        let jobs = json(&sandbox, &["jobs", "--filter", errors]);
+        assert_eq!(jobs["jobs"][0]["last_error"], kept, "{jobs}");
+    }
+    let mut run = sandbox.run("killed", "10m", "echo x > up; exec sleep 60");
+    let mut child = run.env("SHEDLOCK_JOURNAL_ERRORS", "none").spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    eventually("a running run", || {
+        json(&sandbox, &["history", "killed"])["runs"][0]["outcome"] == "running"
+    });
+    child.kill().unwrap();
+    end(child);
+    let run = &json(&sandbox, &["history", "killed"])["runs"][0];
+    assert_eq!(
+        (&run["outcome"], &run["error"]),
+        (&"died".into(), &Value::Null)
+    );
+}
+
+/// What a command prints, and the URLs that it was given, are in no record of its runs.
+#[test]
+fn no_password_reaches_the_journal_or_the_metrics() {
+    let sandbox = journal();
+    let script = "echo postgres://u:geheim@h/d; echo postgres://u:geheim@h/d >&2; exit 3";
+    assert_eq!(done(&mut sandbox.run("a", "1m", script)).code, 3);
+    let killed = "echo postgres://u:geheim@h/d >&2; kill -9 $$";
+    assert_eq!(done(&mut sandbox.run("a", "1m", killed)).code, 137);
+    let file = sandbox.path("metrics.prom").display().to_string();
+    for arguments in [
+        &["history", "a", "-o", "json"][..],
+        &["jobs", "-o", "json"],
+        &["metrics"],
+        &["metrics", "--textfile", &file],
+        &["metrics", "--store", "postgres://u:geheim@127.0.0.1:1/d"],
+        &[
+            "metrics",
+            "--store",
+            "postgres://u:geheim@127.0.0.1:1/d",
+            "--textfile",
+            &file,
+        ],
+        &[
+            "metrics",
+            "--journal-store",
+            "postgres://u:geheim@127.0.0.1:1/d",
+        ],
+    ] {
+        let shown = done(&mut sandbox.shedlock(arguments));
+        assert_eq!(shown.code, 0, "{shown:?}");
+        let all = format!(
+            "{}{}{}",
+            shown.stdout,
+            shown.stderr,
+            sandbox.read("metrics.prom")
+        );
+        assert!(!all.contains("geheim"), "{arguments:?}: {all}");
+    }
+    assert!(
+        sandbox
+            .read("metrics.prom")
+            .contains("shedlock_store_up 0\n")
+    );
+}
+
+#[test]
+fn slots_without_a_run_are_counted_by_reason() {
+    let sandbox = journal();
+    let options = ["--schedule", "* * * * *"];
+    assert_eq!(
+        done(&mut sandbox.run_with("a", "10m", &options, "true")).code,
+        0
+    );
+    assert_eq!(done(&mut sandbox.run("b", "1m", "true")).code, 0);
+    let jobs = || json(&sandbox, &["jobs"])["jobs"].clone();
+    let none = serde_json::json!({ "paused": 0, "held": 0, "not_started": 0 });
+    assert_eq!(jobs()[0]["missed_slots"], none);
+    assert_eq!(jobs()[1]["missed_slots"], Value::Null, "it has no schedule");
+    // As if it had been registered an hour ago, and had not run since.
+    sql(
+        &sandbox,
+        "UPDATE shedlock_job SET registered_us = registered_us - 3600000000",
+    );
+    let missed = jobs()[0]["missed_slots"]["not_started"].as_u64().unwrap();
+    // A slot is missed once its run would be overdue, after 11 minutes.
+    assert!((47..=50).contains(&missed), "{missed}");
+    let metrics = done(&mut sandbox.shedlock(&["metrics"])).stdout;
+    let line = "shedlock_job_missed_slots{job_name=\"a\",reason=\"not_started\"} 4";
+    assert!(metrics.contains(line), "{metrics}");
+}

@@ -16,6 +16,7 @@ mod hidden_characters;
 mod hold;
 mod inspect;
 mod journal;
+mod journal_store;
 mod keep_alive;
 mod list;
 mod messages;

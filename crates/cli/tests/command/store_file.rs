@@ -28,7 +28,8 @@ fn the_url_is_read_from_a_file_without_its_line_end() {
             by_variable.stderr
         );
         let by_option = done(&mut sandbox.bare(&["list", "--store-file", &path]));
-        assert_eq!(by_option.stdout, by_variable.stdout);
+        // A second may have passed.
+        assert!(by_option.stdout.contains("\na "), "{by_option:?}");
     }
     let path = file(&sandbox, "url", &sandbox.store());
     let run = ["run", "-n", "b", "--lock-at-most-for", "1m", "--", "true"];

@@ -39,6 +39,7 @@ mod common;
 
 mod clock;
 mod consul;
+mod journal;
 mod mongodb;
 mod mysql;
 mod nats;
@@ -132,6 +133,15 @@ fn cannot_run(store: &str, name: &str, words: &str) {
 }
 
 impl Report {
+    /// The level of the finding about the journal, and its text.
+    #[track_caller]
+    fn journal(&self) -> (String, String) {
+        let found = self.findings.iter().find(|it| it.check == "journal");
+        let found = found.unwrap_or_else(|| panic!("{self:?}"));
+        let remedy = found.remedy.as_deref().unwrap_or_default();
+        (found.level.clone(), format!("{}; {remedy}", found.message))
+    }
+
     /// Those that are not in order: their checks and levels.
     fn faults(&self) -> Vec<(&str, &str)> {
         let faults = self.findings.iter().filter(|found| found.level != "ok");

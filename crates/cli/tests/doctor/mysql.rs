@@ -7,14 +7,14 @@ use super::common::{Sandbox, done, eventually};
 use super::{cannot_run, doctor};
 
 /// A database with a lock table, and a user of its own.
-struct Room {
+pub(super) struct Room {
     connection: MySqlConnection,
     name: String,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Room {
-    async fn in_server(server: &str) -> Self {
+    pub(super) async fn in_server(server: &str) -> Self {
         let name: String = unique("doctor").chars().take(32).collect();
         let connection = MySqlConnection::connect(server).await.unwrap();
         let url = server.replacen("root@", &format!("{name}:x@"), 1);
@@ -34,7 +34,7 @@ impl Room {
     }
 
     /// Runs this statement as the administrator. `{user}` is the user, and also the database.
-    async fn run(&mut self, statement: &str) {
+    pub(super) async fn run(&mut self, statement: &str) {
         let text = AssertSqlSafe(statement.replace("{user}", &self.name));
         let ran = sqlx::raw_sql(text).execute(&mut self.connection).await;
         ran.unwrap_or_else(|error| panic!("{statement}: {error}"));
@@ -42,7 +42,7 @@ impl Room {
 }
 
 /// The servers that this machine has.
-fn servers() -> impl Iterator<Item = String> {
+pub(super) fn servers() -> impl Iterator<Item = String> {
     ["SHEDLOCK_TEST_MARIADB", "SHEDLOCK_TEST_MYSQL"]
         .into_iter()
         .filter_map(server_if_any)

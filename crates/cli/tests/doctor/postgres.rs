@@ -9,14 +9,14 @@ use super::common::{Sandbox, done, eventually};
 use super::{cannot_run, doctor};
 
 /// A schema with a lock table, and a user of its own, whose rights and settings the test may change.
-struct Room {
+pub(super) struct Room {
     connection: PgConnection,
     name: String,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Room {
-    async fn in_server(server: &str) -> Self {
+    pub(super) async fn in_server(server: &str) -> Self {
         let name = unique("doctor");
         let connection = PgConnection::connect(server).await.unwrap();
         let url = format!("{server}?schema={name}");
@@ -35,12 +35,12 @@ impl Room {
     }
 
     /// None if the run is restricted to other stores.
-    async fn new() -> Option<Self> {
+    pub(super) async fn new() -> Option<Self> {
         Some(Self::in_server(&server_if_any("SHEDLOCK_TEST_POSTGRES")?).await)
     }
 
     /// Runs these statements as the administrator. `{user}` is the user, and also the schema.
-    async fn run(&mut self, statements: &str) {
+    pub(super) async fn run(&mut self, statements: &str) {
         let text = AssertSqlSafe(statements.replace("{user}", &self.name));
         let ran = sqlx::raw_sql(text).execute(&mut self.connection).await;
         ran.unwrap_or_else(|error| panic!("{statements}: {error}"));

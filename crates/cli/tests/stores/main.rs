@@ -12,6 +12,7 @@ mod audit;
 mod differences;
 mod faults;
 mod fenced;
+mod journal_store;
 mod json;
 mod places;
 mod refusals;
@@ -54,6 +55,14 @@ fn main() {
             }));
             trials.push(Trial::test(format!("silent_{}", place.name), move || {
                 Ok(refusals::a_silent_server_is_waited_for_no_longer_than_asked(&place)?)
+            }));
+        }
+        if ["nats", "zookeeper", "consul", "etcd"].contains(&place.name) {
+            let name = format!("journal_store_{}", place.name);
+            trials.push(Trial::test(name, move || {
+                Ok(journal_store::a_fleet_keeps_its_journal_in_another_store(
+                    &place,
+                )?)
             }));
         }
         if place.name == "postgres" {

@@ -14,8 +14,8 @@ pub(super) enum Kind {
     Counter,
 }
 
-/// A value, and the label that distinguishes it.
-pub(super) type Sample<'a> = (Option<(&'static str, &'a str)>, f64);
+/// A value, and the labels that distinguish it.
+pub(super) type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 
 impl Exposition {
     /// Adds a metric with its values. A metric without values is left out.
@@ -36,13 +36,14 @@ impl Exposition {
         };
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
-        for (label, value) in samples {
-            match label {
-                None => self.line(format_args!("{name} {value}")),
-                Some((label, text)) => {
-                    let text = escaped(text);
-                    self.line(format_args!("{name}{{{label}=\"{text}\"}} {value}"));
-                }
+        for (labels, value) in samples {
+            let labels: Vec<_> = labels
+                .iter()
+                .map(|(label, text)| format!("{label}=\"{}\"", escaped(text)))
+                .collect();
+            match labels.is_empty() {
+                true => self.line(format_args!("{name} {value}")),
+                false => self.line(format_args!("{name}{{{}}} {value}", labels.join(","))),
             }
         }
     }
@@ -79,9 +80,9 @@ mod tests {
     fn labels_are_escaped_and_stay_distinct() {
         let mut text = Exposition::default();
         let jobs = ["a", r#"\"#, r#"""#, "\n", r"\n", "ü{x}"];
-        let samples = jobs.iter().map(|job| (Some(("job", *job)), 1.5));
+        let samples = jobs.iter().map(|job| (vec![("job", *job)], 1.5));
         text.add("x", Kind::Gauge, "An x.", samples);
-        text.add("y_total", Kind::Counter, "A y.", [(None, 2.0)]);
+        text.add("y_total", Kind::Counter, "A y.", [(Vec::new(), 2.0)]);
         text.add("z", Kind::Gauge, "None.", []);
         text.comment("two\nlines");
         assert_eq!(

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::journal::expected_period;
 use crate::{
     Clock, Error, ErrorKind, Executor, JobRecord, JobsRequest, Journal, JournalWriter, ListRequest,
-    LockProvider, LockRecord, SystemClock, within,
+    LockProvider, LockRecord, MissedSlots, SystemClock, missed_slots, within,
 };
 use paused::Pauses;
 pub use text::JobMetricsText;
@@ -37,6 +37,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// | `shedlock_job_last_failure_timestamp_seconds{job_name}` | when the latest failed run ended |
 /// | `shedlock_job_last_duration_seconds{job_name}` | how long the latest successful run took |
 /// | `shedlock_job_paused{job_name}` | 1 if an operator has paused the job, otherwise 0 |
+/// | `shedlock_job_missed_slots{job_name, reason}` | slots of the last 24 hours that had no run ([`missed_slots`]): `paused`, `held` by an earlier run, or `not_started`, because no replica ran or none started it in time; only with [`schedules`](Self::schedules) |
 /// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
 ///
 /// `job_name` is the template of the locks' names
@@ -83,8 +84,15 @@ pub struct JobMetrics {
 struct Found {
     /// The locks that cannot be taken now.
     locks: Vec<LockRecord>,
-    /// The jobs, and whether each is paused; none if there is no journal.
-    jobs: Option<Result<Vec<(JobRecord, bool)>, Error>>,
+    /// None if there is no journal.
+    jobs: Option<Result<Vec<FoundJob>, Error>>,
+}
+
+#[derive(Debug)]
+struct FoundJob {
+    job: JobRecord,
+    is_paused: bool,
+    missed: Option<MissedSlots>,
 }
 
 /// The time limit unless one is set. Prometheus waits for 10 s.
@@ -196,7 +204,7 @@ impl JobMetrics {
         &self,
         journal: &dyn Journal,
         locks: &[LockRecord],
-    ) -> Result<Option<Vec<(JobRecord, bool)>>, Error> {
+    ) -> Result<Option<Vec<FoundJob>>, Error> {
         if journal.version().await?.is_none() {
             return Ok(None);
         }
@@ -215,13 +223,22 @@ impl JobMetrics {
         let now = self.clock.system_time();
         let mut found = Vec::with_capacity(jobs.len());
         for mut job in jobs {
+            let next = |job: &JobRecord, after| self.next_slot(job, after);
+            let missed = match self.next {
+                Some(_) => missed_slots(journal, &job, now, next).await?,
+                None => None,
+            };
             let until = pauses.end(&job.job, journal).await?;
             let end = match until {
                 None if job.is_overdue(now) => paused::last_end(&*self.provider, &job.job).await?,
                 until => until,
             };
-            paused::postpone(&mut job, end, |job, after| self.next_slot(job, after));
-            found.push((job, until.is_some()));
+            paused::postpone(&mut job, end, next);
+            found.push(FoundJob {
+                job,
+                is_paused: until.is_some(),
+                missed,
+            });
         }
         Ok(Some(found))
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Found;
 use super::exposition::{Exposition, Kind, Sample};
+use super::{Found, FoundJob};
 use crate::{Error, JobRecord, JournalWriter, LockState};
 
 /// Metrics of jobs in Prometheus's text format.
@@ -75,7 +75,7 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
         "shedlock_store_up",
         Kind::Gauge,
         "Whether the store of the locks could be read.",
-        [(None, f64::from(u8::from(is_store_up)))],
+        [(Vec::new(), f64::from(u8::from(is_store_up)))],
     );
     let (mut has_journal, mut error) = (true, None);
     match found {
@@ -86,7 +86,7 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
                 clippy::cast_precision_loss,
                 reason = "there are fewer locks than 2^52"
             )]
-            let counts = STATES.map(|(word, state)| (Some(("state", word)), count(state) as f64));
+            let counts = STATES.map(|(word, state)| (vec![("state", word)], count(state) as f64));
             text.add(
                 "shedlock_locks",
                 Kind::Gauge,
@@ -104,7 +104,7 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
                         "shedlock_journal_up",
                         Kind::Gauge,
                         "Whether the journal of jobs and runs could be read.",
-                        [(None, f64::from(u8::from(jobs.is_ok())))],
+                        [(Vec::new(), f64::from(u8::from(jobs.is_ok())))],
                     );
                     add_jobs(&mut text, &jobs.unwrap_or_default());
                 }
@@ -121,7 +121,7 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
             "shedlock_journal_dropped_total",
             Kind::Counter,
             "Entries that this process could not write to the journal.",
-            [(None, dropped)],
+            [(Vec::new(), dropped)],
         );
     }
     JobMetricsText {
@@ -132,7 +132,7 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
     }
 }
 
-fn add_jobs(text: &mut Exposition, jobs: &[(JobRecord, bool)]) {
+fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
     type Value = fn(&JobRecord) -> Option<f64>;
     let metrics: [(&str, &str, Value); 5] = [
         (
@@ -163,7 +163,7 @@ fn add_jobs(text: &mut Exposition, jobs: &[(JobRecord, bool)]) {
     ];
     for (name, help, value) in metrics {
         let samples = jobs.iter();
-        let samples = samples.filter_map(|(job, _)| Some(sample(job, value(job)?)));
+        let samples = samples.filter_map(|it| Some(sample(&it.job, value(&it.job)?)));
         text.add(name, Kind::Gauge, help, samples);
     }
     text.add(
@@ -171,12 +171,26 @@ fn add_jobs(text: &mut Exposition, jobs: &[(JobRecord, bool)]) {
         Kind::Gauge,
         "Whether an operator has paused the job.",
         jobs.iter()
-            .map(|(job, is_paused)| sample(job, f64::from(u8::from(*is_paused)))),
+            .map(|it| sample(&it.job, f64::from(u8::from(it.is_paused)))),
+    );
+    let missed = jobs.iter().filter_map(|it| Some((&it.job, it.missed?)));
+    let missed = missed.flat_map(|(job, missed)| {
+        let counts = missed.by_reason().into_iter();
+        counts.map(|(reason, count)| {
+            let labels = vec![("job_name", &*job.job), ("reason", reason)];
+            (labels, f64::from(count))
+        })
+    });
+    text.add(
+        "shedlock_job_missed_slots",
+        Kind::Gauge,
+        "Slots of the last 24 hours that had no run, by reason.",
+        missed,
     );
 }
 
 fn sample(job: &JobRecord, value: f64) -> Sample<'_> {
-    (Some(("job_name", &*job.job)), value)
+    (vec![("job_name", &*job.job)], value)
 }
 
 fn seconds(instant: SystemTime) -> f64 {

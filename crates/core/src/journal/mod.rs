@@ -7,6 +7,7 @@ mod audit;
 mod entry;
 mod job;
 mod memory;
+mod missed;
 mod query;
 mod registration;
 mod run;
@@ -19,6 +20,7 @@ pub use audit::{Actor, AuditRecord};
 pub use entry::{JobChange, JournalEntry};
 pub use job::JobRecord;
 pub use memory::MemoryJournal;
+pub use missed::{MissedSlots, missed_slots};
 pub use query::{AuditRequest, JobsRequest, RunsRequest};
 pub use registration::JobRegistration;
 pub(crate) use registration::expected_period;
@@ -73,6 +75,13 @@ pub trait Journal: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the version of the journal's schema, or `None` if there is no journal.
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>>;
+
+    /// Returns the rights that this user lacks for the journal, such as `INSERT on shedlock_run`, or to
+    /// create it if there is none. Changes nothing. The default returns none: an implementation that
+    /// cannot find out reports a missing right when it is needed.
+    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// Creates the journal, or upgrades its schema to [`JOURNAL_VERSION`]. Repeating it is harmless.
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>>;

@@ -11,6 +11,7 @@ use super::{
     AuditRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
     RunOutcome, RunRecord,
 };
+use crate::redact::redact;
 use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
 
 /// Records the runs of an executor in a journal. Pass it to
@@ -141,8 +142,10 @@ impl JournalWriter {
         }
     }
 
-    /// Records what an operator did.
-    pub fn audit(&self, record: AuditRecord) {
+    /// Records what an operator did. Passwords of URLs in its texts are hidden.
+    pub fn audit(&self, mut record: AuditRecord) {
+        record.detail = redact(&record.detail).into_owned();
+        record.reason = record.reason.map(|reason| redact(&reason).into_owned());
         self.0.push(JournalEntry::Audit(record));
     }
 

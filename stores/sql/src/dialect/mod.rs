@@ -84,6 +84,9 @@ pub(crate) struct JournalWords {
     /// records on MySQL, and concurrent inserts would deadlock.
     pub(crate) unless_there: &'static str,
     pub(crate) begin: &'static str,
+    /// An expression that is true if this user may not create tables beside `{table}`. Empty if the dialect has no
+    /// rights.
+    pub(crate) may_not_create: &'static str,
 }
 
 /// The name of the checks about writes that a crash can lose.

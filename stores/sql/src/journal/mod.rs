@@ -4,6 +4,7 @@
 //! precision can change them. The statements use only what all dialects share, so that each exists once. An empty text
 //! and -1 stand for null in their values.
 
+mod rights;
 mod rows;
 mod schema;
 
@@ -443,6 +444,10 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>>> {
         Box::pin(self.found_version())
+    }
+
+    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(self.lacking())
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {

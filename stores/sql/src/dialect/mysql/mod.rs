@@ -172,6 +172,13 @@ pub(crate) static MYSQL: Dialect = Dialect {
         has_index: |_| "1 = 1".to_owned(),
         unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
         begin: "BEGIN",
+        may_not_create: "COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE' AND NOT EXISTS (\
+             SELECT 1 FROM information_schema.USER_PRIVILEGES p \
+             WHERE p.PRIVILEGE_TYPE = 'CREATE' AND p.GRANTEE = \
+             CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')) AND NOT EXISTS (\
+             SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES p \
+             WHERE p.PRIVILEGE_TYPE = 'CREATE' AND DATABASE() LIKE p.TABLE_SCHEMA AND p.GRANTEE = \
+             CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))",
     },
     add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
 };

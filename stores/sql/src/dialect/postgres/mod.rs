@@ -101,6 +101,10 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         },
         unless_there: "ON CONFLICT DO NOTHING",
         begin: "BEGIN",
+        may_not_create: "NOT pg_catalog.has_schema_privilege(COALESCE(\
+             (SELECT c.relnamespace FROM pg_catalog.pg_class c \
+             WHERE c.oid = pg_catalog.to_regclass('{table}')), \
+             pg_catalog.to_regnamespace(current_schema()::text)), 'CREATE')",
     },
     add_column: ADD_COLUMN,
 };

@@ -1,0 +1,99 @@
+//! What a database user may not do with the journal.
+
+use shedlock_store::Result;
+
+use super::SqlJournal;
+use super::schema::TABLES;
+use crate::driver::Driver;
+use crate::failure::Class;
+use crate::statement::Field::Number;
+
+/// Statements that need one right each and change nothing, for the tables in their order.
+const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
+    (
+        TABLES[0],
+        &[("SELECT", "SELECT 1 FROM {journal} WHERE 1 = 0")],
+    ),
+    (
+        TABLES[1],
+        &[
+            ("SELECT", "SELECT 1 FROM {job} WHERE 1 = 0"),
+            (
+                "INSERT",
+                "INSERT INTO {job} (job, registered_us) \
+                 SELECT '', 0 FROM (SELECT 1 AS one) AS n WHERE 1 = 0",
+            ),
+            ("UPDATE", "UPDATE {job} SET last_error = '' WHERE 1 = 0"),
+            ("DELETE", "DELETE FROM {job} WHERE 1 = 0"),
+        ],
+    ),
+    (
+        TABLES[2],
+        &[
+            ("SELECT", "SELECT 1 FROM {run} WHERE 1 = 0"),
+            (
+                "INSERT",
+                "INSERT INTO {run} (id, job, name, owner, started_us) \
+                 SELECT '', '', '', '', 0 FROM (SELECT 1 AS one) AS n WHERE 1 = 0",
+            ),
+            ("UPDATE", "UPDATE {run} SET error = '' WHERE 1 = 0"),
+            ("DELETE", "DELETE FROM {run} WHERE 1 = 0"),
+        ],
+    ),
+    (
+        TABLES[3],
+        &[
+            ("SELECT", "SELECT 1 FROM {audit} WHERE 1 = 0"),
+            (
+                "INSERT",
+                "INSERT INTO {audit} (id, at_us, actor, is_authenticated, action, name, detail) \
+                 SELECT '', 0, '', 0, '', '', '' FROM (SELECT 1 AS one) AS n WHERE 1 = 0",
+            ),
+            ("DELETE", "DELETE FROM {audit} WHERE 1 = 0"),
+        ],
+    ),
+];
+
+impl<B: Driver> SqlJournal<B> {
+    /// The rights that are missing on the tables; the right to create them if there are none.
+    pub(super) async fn lacking(&self) -> Result<Vec<String>> {
+        let (dialect, options) = (B::DIALECT, &self.store.options);
+        let mut lacking = Vec::new();
+        for (suffix, rehearsals) in REHEARSALS {
+            let mut rights = Vec::new();
+            for (right, template) in rehearsals {
+                let statement = dialect.journal_statement(options, template, &[Number]);
+                match self.send(&statement, &Vec::new()).await {
+                    Ok(_) => {}
+                    Err(failure) => match failure.class {
+                        Class::Privilege | Class::ReadOnly => rights.push(*right),
+                        Class::Shape if suffix == TABLES[0] => return self.creation().await,
+                        // `plan_migration` reports a table that is missing.
+                        Class::Shape => break,
+                        _ => return Err(self.explained(failure, false)),
+                    },
+                }
+            }
+            if !rights.is_empty() {
+                let table = options.table.with_suffix(suffix);
+                lacking.push(format!("{} on {table}", rights.join(", ")));
+            }
+        }
+        Ok(lacking)
+    }
+
+    async fn creation(&self) -> Result<Vec<String>> {
+        let condition = B::DIALECT.journal.may_not_create;
+        if condition.is_empty() {
+            return Ok(Vec::new());
+        }
+        let statement = B::DIALECT.condition(&self.store.options, condition);
+        let reply = self.send(&statement, &Vec::new()).await;
+        // A server that does not have these catalogs rejects the statement.
+        let row = reply.ok().and_then(|reply| reply.rows.into_iter().next());
+        let is_missing = row.and_then(|row| row.name).is_some_and(|name| name == "x");
+        let right =
+            is_missing.then(|| format!("CREATE where table {} is", self.store.options.table));
+        Ok(right.into_iter().collect())
+    }
+}
