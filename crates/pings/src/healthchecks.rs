@@ -100,7 +100,8 @@ impl Healthchecks {
     }
 
     /// Pings a check of its own for every other job. `{slug}` in the URL stands for the slug of the
-    /// check: the job's name in lower case, with `-` for each character that slugs cannot have.
+    /// check: the job's name in lower case, with one `-` for each run of characters that a slug cannot
+    /// have, and none at the start or end (`a/b::c` becomes `a-b-c`).
     /// `https://hc-ping.com/<ping key>/{slug}?create=1` also creates checks that do not exist.
     ///
     /// # Errors
@@ -157,7 +158,7 @@ impl Healthchecks {
         self.sender.flush(limit).await
     }
 
-    /// Returns how many pings the server did not accept, or could not be sent.
+    /// Returns how many pings could not be sent, or were not accepted by the server.
     pub fn failed(&self) -> u64 {
         self.sender.failed()
     }

@@ -72,8 +72,8 @@ impl SentryCrons {
     /// Creates a listener for the project of this DSN (Client Keys in the project's settings).
     ///
     /// # Errors
-    /// `InvalidInput` for a text that is no DSN, which the error does not repeat; `Configuration` if
-    /// the HTTP client cannot be created.
+    /// `InvalidInput` if this is not a DSN; the error does not repeat it. `Configuration` if the HTTP
+    /// client cannot be created.
     pub fn new(dsn: &str) -> Result<Self, Error> {
         Ok(Self {
             dsn: Arc::new(Dsn::parse(dsn)?),
@@ -94,7 +94,7 @@ impl SentryCrons {
     /// Sets the monitor of a job.
     ///
     /// # Errors
-    /// `InvalidInput` for a schedule that Sentry does not have.
+    /// `InvalidInput` if the schedule is invalid, or of a kind that Sentry does not support.
     pub fn monitor(mut self, job: impl Into<String>, monitor: Monitor) -> Result<Self, Error> {
         monitor.config()?;
         Arc::make_mut(&mut self.monitors).insert(job.into(), monitor);
@@ -134,7 +134,7 @@ impl SentryCrons {
         self.sender.flush(limit).await
     }
 
-    /// Returns how many check-ins Sentry did not accept, or could not be sent.
+    /// Returns how many check-ins could not be sent, or were not accepted by Sentry.
     pub fn failed(&self) -> u64 {
         self.sender.failed()
     }
