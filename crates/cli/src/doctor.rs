@@ -63,7 +63,7 @@ async fn of_journal(journal: &dyn Journal, is_required: bool) -> Finding {
     const CREATE: &str = "run `shedlock migrate --journal`";
     let version = journal.version().await;
     let lacking = journal
-        .missing_rights()
+        .missing_privileges()
         .await
         .unwrap_or_default()
         .join("; ");
@@ -74,7 +74,7 @@ async fn of_journal(journal: &dyn Journal, is_required: bool) -> Finding {
                 "this user may not use the journal, if there is one: it lacks {lacking}; runs and \
                  operators' actions are not recorded"
             ),
-            "grant these rights; docs/schema.md lists what each user needs",
+            "grant these privileges; docs/schema.md lists what each user needs",
         ),
         Err(error) => Finding::from_text(CHECK, Level::Warning, &format!("{error:#}")),
         Ok(None) => {
@@ -110,7 +110,7 @@ async fn of_journal(journal: &dyn Journal, is_required: bool) -> Finding {
                         "the journal has version {version}, but this user lacks {lacking}: not \
                          everything is recorded"
                     ),
-                    "grant these rights; docs/schema.md lists what each user needs",
+                    "grant these privileges; docs/schema.md lists what each user needs",
                 );
             }
             Finding::ok(CHECK, format!("the journal has version {version}"))

@@ -67,8 +67,8 @@ impl<S: Store> Journal for OfProvider<S> {
         self.read(self.journal.version())
     }
 
-    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>>> {
-        self.read(self.journal.missing_rights())
+    fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        self.read(self.journal.missing_privileges())
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {

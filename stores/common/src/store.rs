@@ -122,7 +122,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// As [`LockProvider::check`](shedlock_core::LockProvider::check).
     fn check(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Checks what only this store can check: its settings, its servers, this user's rights. It is called after
+    /// Checks what only this store can check: its settings, its servers, this user's privileges. It is called after
     /// [`check`](Self::check) has succeeded, and changes nothing. The checks that are the same for every store (records,
     /// clocks, round trips) are made by the provider.
     fn diagnose(&self) -> impl Future<Output = Result<Vec<Finding>>> + Send {

@@ -220,8 +220,8 @@ impl Journal for OwnStore {
         })
     }
 
-    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>, Error>> {
-        Box::pin(async { self.get().await?.missing_rights().await })
+    fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+        Box::pin(async { self.get().await?.missing_privileges().await })
     }
 
     /// Also creates a SQLite file.

@@ -15,8 +15,11 @@ fn outer(sandbox: &Sandbox, options: &[&str], variables: &[(&str, &str)], script
     done(command.envs(variables.iter().copied()))
 }
 
-/// Each way to choose a store: options, and variables.
-fn choices(sandbox: &Sandbox) -> Vec<(Vec<String>, Vec<(&'static str, String)>)> {
+/// A way to choose a store: options, and variables.
+type Choice = (Vec<String>, Vec<(&'static str, String)>);
+
+/// Each of them.
+fn choices(sandbox: &Sandbox) -> Vec<Choice> {
     let store = sandbox.store();
     let write = |name: &str, text: &str| {
         fs::write(sandbox.path(name), text).unwrap();

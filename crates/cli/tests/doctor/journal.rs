@@ -56,7 +56,7 @@ fn complains(used: &[Done]) {
 }
 
 #[tokio::test]
-async fn postgres_users_lack_rights() {
+async fn postgres_users_lack_privileges() {
     const NONE: &str =
         "ALTER SCHEMA {user} OWNER TO CURRENT_USER; GRANT USAGE ON SCHEMA {user} TO {user}";
     let Some(mut room) = postgres::Room::new().await else {
@@ -68,7 +68,7 @@ async fn postgres_users_lack_rights() {
     room.run(NONE).await;
     let (level, text) = doctor(&room.url).journal();
     assert_eq!(level, "ok");
-    let said = "to create one, this user lacks CREATE where table ";
+    let said = "to create one, this user lacks CREATE in the schema of table ";
     assert!(text.contains(said), "{text}");
     is_silent(&use_locks(&room.url));
 
@@ -89,7 +89,7 @@ async fn postgres_users_lack_rights() {
     let expected = format!(
         "the journal has version 1, but this user lacks INSERT, UPDATE, DELETE on {0}_job\"; INSERT, \
          UPDATE, DELETE on {0}_run\"; INSERT, DELETE on {0}_audit\": not everything is recorded; grant \
-         these rights; {SCHEMA}",
+         these privileges; {SCHEMA}",
         table_of(&text)
     );
     assert_eq!(text, expected);
@@ -115,7 +115,7 @@ fn table_of(text: &str) -> &str {
 }
 
 #[tokio::test]
-async fn mysql_users_lack_rights() {
+async fn mysql_users_lack_privileges() {
     for server in mysql::servers() {
         let mut room = mysql::Room::in_server(&server).await;
         let (level, text) = doctor(&room.url).journal();
@@ -126,7 +126,7 @@ async fn mysql_users_lack_rights() {
             .await;
         let (level, text) = doctor(&room.url).journal();
         assert_eq!(level, "ok");
-        let said = "to create one, this user lacks CREATE where table ";
+        let said = "to create one, this user lacks CREATE in the schema of table ";
         assert!(text.contains(said), "{text}");
         is_silent(&use_locks(&room.url));
 

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use super::common::{Sandbox, done, eventually};
 use super::{cannot_run, doctor};
 
-/// A schema with a lock table, and a user of its own, whose rights and settings the test may change.
+/// A schema with a lock table, and a user of its own, whose privileges and settings the test may change.
 pub(super) struct Room {
     connection: PgConnection,
     name: String,

@@ -76,10 +76,10 @@ pub trait Journal: fmt::Debug + Send + Sync + 'static {
     /// Returns the version of the journal's schema, or `None` if there is no journal.
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>>;
 
-    /// Returns the rights that this user lacks for the journal, such as `INSERT on shedlock_run`, or to
-    /// create it if there is none. Changes nothing. The default returns none: an implementation that
-    /// cannot find out reports a missing right when it is needed.
-    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>, Error>> {
+    /// Returns the privileges that this user lacks for the journal, such as `INSERT on shedlock_run`, or
+    /// to create it if there is none. Changes nothing. The default returns none: an implementation that
+    /// cannot find out reports a missing privilege when it is needed.
+    fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>, Error>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

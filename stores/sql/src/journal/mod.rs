@@ -4,7 +4,7 @@
 //! precision can change them. The statements use only what all dialects share, so that each exists once. An empty text
 //! and -1 stand for null in their values.
 
-mod rights;
+mod privileges;
 mod rows;
 mod schema;
 
@@ -446,7 +446,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
         Box::pin(self.found_version())
     }
 
-    fn missing_rights(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+    fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(self.lacking())
     }
 

@@ -8,7 +8,7 @@ use crate::driver::Driver;
 use crate::failure::Class;
 use crate::statement::Field::Number;
 
-/// Statements that need one right each and change nothing, for the tables in their order.
+/// Statements that need one privilege each and change nothing, for the tables in their order.
 const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
     (
         TABLES[0],
@@ -55,18 +55,18 @@ const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 impl<B: Driver> SqlJournal<B> {
-    /// The rights that are missing on the tables; the right to create them if there are none.
+    /// The privileges that are missing on the tables; the one to create them if there are none.
     pub(super) async fn lacking(&self) -> Result<Vec<String>> {
         let (dialect, options) = (B::DIALECT, &self.store.options);
         let mut lacking = Vec::new();
         for (suffix, rehearsals) in REHEARSALS {
-            let mut rights = Vec::new();
-            for (right, template) in rehearsals {
+            let mut privileges = Vec::new();
+            for (privilege, template) in rehearsals {
                 let statement = dialect.journal_statement(options, template, &[Number]);
                 match self.send(&statement, &Vec::new()).await {
                     Ok(_) => {}
                     Err(failure) => match failure.class {
-                        Class::Privilege | Class::ReadOnly => rights.push(*right),
+                        Class::Privilege | Class::ReadOnly => privileges.push(*privilege),
                         Class::Shape if suffix == TABLES[0] => return self.creation().await,
                         // `plan_migration` reports a table that is missing.
                         Class::Shape => break,
@@ -74,9 +74,9 @@ impl<B: Driver> SqlJournal<B> {
                     },
                 }
             }
-            if !rights.is_empty() {
+            if !privileges.is_empty() {
                 let table = options.table.with_suffix(suffix);
-                lacking.push(format!("{} on {table}", rights.join(", ")));
+                lacking.push(format!("{} on {table}", privileges.join(", ")));
             }
         }
         Ok(lacking)
@@ -92,8 +92,8 @@ impl<B: Driver> SqlJournal<B> {
         // A server that does not have these catalogs rejects the statement.
         let row = reply.ok().and_then(|reply| reply.rows.into_iter().next());
         let is_missing = row.and_then(|row| row.name).is_some_and(|name| name == "x");
-        let right =
-            is_missing.then(|| format!("CREATE where table {} is", self.store.options.table));
-        Ok(right.into_iter().collect())
+        let table = &self.store.options.table;
+        let create = is_missing.then(|| format!("CREATE in the schema of table {table}"));
+        Ok(create.into_iter().collect())
     }
 }
