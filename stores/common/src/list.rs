@@ -17,9 +17,8 @@ tokio::task_local! {
 /// # Errors
 /// As there.
 pub fn listed<T>(store: &str, name: &str, found: Result<T>) -> Result<Option<T>> {
-    if let Err(error) = &found
-        && error.kind() == ErrorKind::Conflict
-    {
+    let conflict = found.as_ref().err();
+    if let Some(error) = conflict.filter(|error| error.kind() == ErrorKind::Conflict) {
         let described = format!("{name:?} ({})", error.message());
         // Only a diagnosis collects them.
         let _ = LEFT_OUT.try_with(|left_out| left_out.borrow_mut().push(described));
