@@ -50,7 +50,7 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
     let left = writer.flush(FLUSH).await;
     if left > 0 {
         terminal.notice(&format!(
-            "{name}: the journal did not reply within {}: how this run ended is not recorded",
+            "{name}: the journal could not be written within {}: how this run ended is not recorded",
             output::duration(FLUSH)
         ));
     }

@@ -33,6 +33,7 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
         terminal,
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,
+        kept: 0,
         is_complete: true,
     };
     let result = removal.of(typed).await;
@@ -64,6 +65,8 @@ struct Removal<'a> {
     locks: PrunedLocks<'a>,
     /// How many records were looked at.
     seen: usize,
+    /// Those that are idle and must be kept all the same.
+    kept: usize,
     /// Whether the record of each lock that was named is removed, or would be.
     is_complete: bool,
 }
@@ -159,10 +162,16 @@ impl Removal<'_> {
         self.seen += 1;
         let request = PruneRequest::new(record.name.clone(), self.args.idle_for);
         let now = record.read_at.unwrap_or_else(|| SystemClock.system_time());
+        let used = record.last_used();
+        let idle = used.and_then(|used| now.duration_since(used).ok());
+        let is_idle = idle.is_some_and(|idle| idle >= self.args.idle_for);
         if let Some(reason) = request.refusal(&record, now) {
+            let is_taken = reason == KeepReason::Taken;
+            self.kept += usize::from(is_idle && !is_taken);
             return Ok(Some((record, Why::Rule(reason))));
         }
         if let Some(next) = self.next_slot(&record, now).await? {
+            self.kept += usize::from(is_idle);
             return Ok(Some((record, Why::Scheduled(next))));
         }
         let removed = if self.args.yes {
@@ -254,6 +263,11 @@ impl Removal<'_> {
         let (count, seen) = (self.locks.count(), self.seen);
         let idle = output::duration(self.args.idle_for);
         match count {
+            0 if self.kept > 0 => format!(
+                "no record to remove: {seen} seen, {} of them idle for {idle} but kept; give a name to \
+                 see why",
+                self.kept
+            ),
             0 => format!("no record to remove: {seen} seen, none of them idle for {idle}"),
             _ if self.args.yes => format!("removed {count} of {seen} records"),
             _ => format!(

@@ -98,9 +98,13 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
     let name = request.name();
     store.check_name(name)?;
     let owner = request.owner();
+    let longest = store.capabilities().longest_lock_at_most_for;
+    let longest = longest.min(HUNDRED_YEARS);
     let mut created: Option<Owner> = None;
     for _ in 0..ROUNDS {
         let Some(seen) = store.look(name).await? else {
+            // A request that is wrong creates nothing.
+            request.duration(store.clock().system_time(), longest)?;
             // An ordinary attempt creates the record, and the pause replaces it.
             let creation = AttemptRequest::new(name.clone(), Owner::generate(), CREATION);
             let _ = store.attempt(&creation).await?;
@@ -109,8 +113,6 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
         };
         let record = &seen.record;
         let now = now(store, &seen);
-        let longest = store.capabilities().longest_lock_at_most_for;
-        let longest = longest.min(HUNDRED_YEARS);
         let lasts = request.duration(now, longest)?;
         let until = ceil(after(now, lasts)?)?;
         let is_created = |owner: &Owner| record.owner.as_deref() == Some(owner.as_str());

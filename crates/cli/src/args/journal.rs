@@ -101,8 +101,8 @@ pub(crate) struct JobsArgs {
 /// not recorded`.
 ///
 /// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`
-/// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset` and `pruned`. BY is
-/// then the user@host that did it, as that host claims.
+/// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset`, `pruned` and
+/// `forgotten` (`shedlock jobs --forget`). BY is then the user@host that did it, as that host claims.
 ///
 /// The journal keeps 1,000 runs of each job, for 30 days, and actions for a year. It is created with
 /// `shedlock migrate --journal`; what happened before is not in it. PostgreSQL, MySQL, MariaDB, SQLite,

@@ -121,7 +121,10 @@ fn commands(error: &clap::Error, words: &[&str]) -> Option<Vec<String>> {
     }
     let command = command_of(words);
     let names: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
-    Some(vec![format!("the commands are {}", names.join(", "))])
+    Some(vec![match &names[..] {
+        [only] => format!("the only command is `{} {only}`", command.get_name()),
+        _ => format!("the commands are {}", names.join(", ")),
+    }])
 }
 
 /// The command that was typed.

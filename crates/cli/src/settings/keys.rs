@@ -70,16 +70,26 @@ pub(super) fn check(parser: &Command, entry: &Entry) -> Result<(), String> {
     let is_duration = arg
         .get_value_names()
         .is_some_and(|names| names == ["DURATION"]);
+    let is_count = matches!(arg.get_action(), ArgAction::Count);
     match (&entry.value, is_flag) {
+        (Scalar::Number(_), _) if ["store", "journal-store"].contains(&key) => Err(format!(
+            "{key}: write the URL of the store in quotes, like \"postgres://app@db/app\""
+        )),
+        (Scalar::Number(_), _) if ["store-file", "journal-store-file"].contains(&key) => {
+            Err(format!("{key}: write the path of the file in quotes"))
+        }
+        (Scalar::Text(number) | Scalar::Number(number), _)
+            if is_count && number.parse::<u8>().is_err() =>
+        {
+            Err(format!("{key}: write a number, like 1"))
+        }
         (Scalar::Number(_), false) if is_duration => Err(format!(
             "{key}: a duration needs a unit and quotes, like \"10m\""
         )),
         (Scalar::Text(_) | Scalar::Number(_), true) => {
             Err(format!("{key}: write true or false, without quotes"))
         }
-        (Scalar::Flag(_), false) if matches!(arg.get_action(), ArgAction::Count) => {
-            Err(format!("{key}: write a number, like 1"))
-        }
+        (Scalar::Flag(_), false) if is_count => Err(format!("{key}: write a number, like 1")),
         (Scalar::Flag(_), false) => Err(format!("{key}: write the value in quotes")),
         _ => Ok(()),
     }

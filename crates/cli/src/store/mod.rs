@@ -370,8 +370,8 @@ impl Choice {
         }
         if url.starts_with("memory:") {
             return Err(Failure::usage(format!(
-                "{from}: locks in memory exclude no other process and end with this one; set the \
-                 URL of a store, or use --local for a file on this host"
+                "{from}: locks in memory do not keep other processes out, and are gone when this one \
+                 ends; set the URL of a store, or use --local for a file on this host"
             )));
         }
         check(url, from)?;

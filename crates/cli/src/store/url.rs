@@ -26,7 +26,10 @@ pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
 
 /// The URL in this file, and where it came from.
 pub(super) fn of_file(path: &Path, from: &str) -> Result<(String, String), Failure> {
-    let from = format!("{from} ({})", path.display());
+    let from = match path.as_os_str().is_empty() {
+        true => from.to_owned(),
+        false => format!("{from} ({})", path.display()),
+    };
     Ok((file::read(path, &from)?, from))
 }
 

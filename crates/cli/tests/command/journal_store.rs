@@ -85,7 +85,8 @@ fn a_journal_that_is_absent_or_away_is_reported_and_keeps_no_command_from_runnin
         let ran = done(sandbox.run("a", "1m", "true").env(VARIABLE, url));
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(ran.stderr.contains(why), "{ran:?}");
-        let said = "a: the journal did not reply within 2s: how this run ended is not recorded";
+        let said =
+            "a: the journal could not be written within 2s: how this run ended is not recorded";
         assert!(ran.stderr.contains(said), "{ran:?}");
         let paused = done(sandbox.shedlock(&["pause", "b"]).env(VARIABLE, url));
         assert_eq!(paused.code, 0, "{paused:?}");

@@ -141,6 +141,10 @@ fn a_named_lock_that_is_kept_is_reported_with_the_reason() {
     let failed = done(&mut sandbox.run_with("open", "60s", &slots, "exit 3"));
     assert_ne!(failed.code, 0, "{failed:?}");
     age(&sandbox, "open", 100);
+    let said = "shedlock: no record to remove: 1 seen, 1 of them idle for 90d but kept; give a name to see \
+                why\n";
+    let all = pruned(&sandbox, &[]);
+    assert_eq!((all.code, all.stderr.as_str()), (0, said), "{all:?}");
     let kept = pruned(&sandbox, &["open", "--yes"]);
     assert_eq!((kept.code, kept.stdout.as_str()), (1, ""), "{kept:?}");
     assert!(

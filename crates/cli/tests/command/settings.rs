@@ -285,7 +285,16 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
             "store = [\"postgres://u:geheim@h/d\"]",
             ":1: store: write one value in quotes, not a list",
         ),
+        (
+            "store = 5",
+            ":1: store: write the URL of the store in quotes, like \"postgres://app@db/app\"",
+        ),
+        (
+            "journal-store-file = 5",
+            ":1: journal-store-file: write the path of the file in quotes",
+        ),
         ("verbose = true", ":1: verbose: write a number, like 1"),
+        ("verbose = -1", ":1: verbose: write a number, like 1"),
         (
             "[run]\nzone = \"Mars/Olympus\"",
             "invalid value 'Mars/Olympus' for 'zone in ",

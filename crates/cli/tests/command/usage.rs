@@ -53,7 +53,7 @@ fn what_is_missing_or_unknown_has_a_tip() {
             "nonsense",
             "the commands are run, hold, extend, list, show,",
         ),
-        ("slot nonsense", "the commands are reset"),
+        ("slot nonsense", "the only command is `slot reset`"),
         ("lisst", "a similar subcommand exists: 'list'"),
     ] {
         let refused = refused(&sandbox, line);

@@ -22,6 +22,7 @@ cases!("pauses" [Operators]:
     pausing_is_refused_unless_declared,
     a_pause_holds_the_lock_and_shows_who_and_why [Smoke, Record],
     a_pause_needs_no_record,
+    a_pause_that_is_refused_takes_no_lock,
     a_pause_leaves_a_running_task_alone,
     a_pause_can_take_the_lock_from_its_holder,
     a_pause_replaces_at_least,
@@ -155,6 +156,29 @@ pub async fn a_pause_needs_no_record(context: &TestContext) -> Verdict {
     skipped_as(&second, &context.request(&name("job")), SkipReason::Paused).await?;
     resume(&second, "job").await?;
     abandon(&first, &context.request(&name("job"))).await
+}
+
+/// A pause without a length, or one that has ended already, leaves a name that was never used as it is.
+pub async fn a_pause_that_is_refused_takes_no_lock(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let provider = context.provider().await?;
+    for request in [
+        request("job").lasting(Duration::ZERO),
+        request("job").until(SystemTime::UNIX_EPOCH),
+    ] {
+        let refused = provider.pause(&request).await;
+        let is_invalid = |error: &Error| error.kind() == ErrorKind::InvalidInput;
+        ensure!(
+            refused.as_ref().is_err_and(is_invalid),
+            "{request:?} should be refused as InvalidInput, but the answer was {refused:?}"
+        );
+        let found = provider.inspect(&name("job")).await?;
+        ensure!(
+            found.is_none(),
+            "a pause that was refused should leave no record: {found:?}"
+        );
+    }
+    Ok(())
 }
 
 /// A pause does not touch a running task, and returns who holds the lock.

@@ -19,7 +19,7 @@ const CASES: [Case; 7] = [
             "b INFO sending id=1",
             "post took message_id=<1> id=1 from=b",
             "b INFO marked as sent id=1",
-            "b DEBUG unlocked lock=\"outbox\"",
+            "b DEBUG lock released lock=\"outbox\"",
         ],
         &[],
     ),
@@ -71,7 +71,10 @@ const CASES: [Case; 7] = [
     ),
     (
         "sending that outlives the lock",
-        &["a INFO sending id=1", "a DEBUG unlocked lock=\"outbox\""],
+        &[
+            "a INFO sending id=1",
+            "a DEBUG lock released lock=\"outbox\"",
+        ],
         &["was still sending"],
     ),
 ];

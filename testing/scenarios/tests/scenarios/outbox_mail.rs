@@ -207,7 +207,7 @@ pub(crate) fn sending_does_not_outlive_the_lock(store: Store) {
     let replicas = ["a", "b"].map(|name| scene.replica(name, &behind));
     let runs = "three runs are over, and mails were in flight when one of them was";
     scene.history.wait_for(runs, |lines| {
-        let over = lines.iter().filter(|line| line.says("unlocked lock="));
+        let over = lines.iter().filter(|line| line.says("lock released lock="));
         (over.count() >= 3 && Mails::judge(lines).stopped > 0).then_some(())
     });
     for replica in replicas {

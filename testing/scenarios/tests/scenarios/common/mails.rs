@@ -12,7 +12,7 @@ const REFUSED: &str = "not sent: ";
 const STOPPED: &str = "sending was stopped";
 const TOOK: &str = "took message_id=";
 const KILLED: &str = "is killed";
-const UNLOCKED: &str = "unlocked lock=";
+const UNLOCKED: &str = "lock released lock=";
 
 /// What a history shows about its mails.
 #[derive(Debug, Default)]
