@@ -164,7 +164,9 @@ async fn odd_metrics() -> String {
     assert_eq!(jobs.len(), names.len() + 2);
     let config = LockConfig::new("held").lock_at_most_for("10m");
     let held = executor.lock(&config).await.unwrap();
-    let text = JobMetrics::of(&executor).read().await.into_text();
+    let hourly = |_: &_, after| Some(after + Duration::from_secs(3_600));
+    let metrics = JobMetrics::of(&executor).schedules(hourly);
+    let text = metrics.read().await.into_text();
     drop(held);
     text
 }

@@ -37,7 +37,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// | `shedlock_job_last_failure_timestamp_seconds{job_name}` | when the latest failed run ended |
 /// | `shedlock_job_last_duration_seconds{job_name}` | how long the latest successful run took |
 /// | `shedlock_job_paused{job_name}` | 1 if an operator has paused the job, otherwise 0 |
-/// | `shedlock_job_missed_slots{job_name, reason}` | slots of the last 24 hours that had no run ([`missed_slots`]): `paused`, `held` by an earlier run, or `not_started`, because no replica ran or none started it in time; only with [`schedules`](Self::schedules) |
+/// | `shedlock_job_missed_slots{job_name, reason}` | slots without a run in the last 24 hours ([`missed_slots`]): `paused`, `held` by an earlier run, or `not_started`, because no replica was up or none started it in time; only with [`schedules`](Self::schedules) |
 /// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
 ///
 /// `job_name` is the template of the locks' names
