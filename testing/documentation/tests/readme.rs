@@ -75,8 +75,10 @@ fn packages() -> Vec<(String, PathBuf)> {
         let to = folder.join("package");
         let archive = to.join(format!("{name}-{version}.crate"));
         succeed(
+            // Files with the time of today: in an archive all have the same, so that cargo would use what it has built from
+            // an earlier one.
             Command::new("tar")
-                .arg("-xf")
+                .args(["--touch", "-xf"])
                 .arg(archive)
                 .arg("-C")
                 .arg(&to),
