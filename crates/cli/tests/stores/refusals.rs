@@ -85,7 +85,7 @@ pub(crate) fn a_server_that_cannot_be_reached_is_reported_alike(
 /// What a server refuses, by the name of the store: what is appended to its URL or replaces a part of it, and the error.
 pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<(), String> {
     let server = place.server()?;
-    let (user, password) = ("nobody-9", "geheim");
+    let (user, password) = ("stranger-9", "geheim");
     let login = |url: &str| {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let host = rest.rsplit('@').next().unwrap_or(rest);
