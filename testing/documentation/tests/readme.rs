@@ -74,6 +74,8 @@ fn packages() -> Vec<(String, PathBuf)> {
     let unpack = |(name, version): (String, String)| {
         let to = folder.join("package");
         let archive = to.join(format!("{name}-{version}.crate"));
+        // Files of an earlier run, which this one may have renamed.
+        let _ = fs::remove_dir_all(to.join(format!("{name}-{version}")));
         succeed(
             // Files with the time of today: in an archive all have the same, so that cargo would use what it has built from
             // an earlier one.
