@@ -37,37 +37,17 @@ impl Source {
         args: &StoreArgs,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Failure> {
-        let url = |url: &str, from: &str| Self::Url {
-            url: url.to_owned(),
-            from: from.to_owned(),
-        };
-        let file = |path: &Path, from: &str| Self::File {
-            path: path.to_owned(),
-            from: from.to_owned(),
-        };
         if args.local {
             return Ok(Self::Local { is_meant: true });
         }
         if let Some(typed) = &args.store {
-            return Ok(url(typed, "--store"));
+            return Ok(Self::url(typed, "--store"));
         }
         if let Some(path) = &args.store_file {
-            return Ok(file(path, "--store-file"));
+            return Ok(Self::file(path, "--store-file"));
         }
-        match (variable(STORE), variable(STORE_FILE)) {
-            (Some(_), Some(_)) => {
-                return Err(Failure::usage(
-                    "SHEDLOCK_STORE and SHEDLOCK_STORE_FILE are both set: unset one of them",
-                ));
-            }
-            (Some(set), None) => {
-                let set = set.into_string().map_err(|_| {
-                    Failure::usage("SHEDLOCK_STORE is not valid UTF-8: set it to a URL")
-                })?;
-                return Ok(url(&set, STORE));
-            }
-            (None, Some(path)) => return Ok(file(Path::new(&path), STORE_FILE)),
-            (None, None) => {}
+        if let Some(source) = Self::of_variables([STORE, STORE_FILE], &variable)? {
+            return Ok(source);
         }
         if variable(WITHHELD).is_some() {
             return Err(Failure::usage(
@@ -77,12 +57,8 @@ impl Source {
                  host",
             ));
         }
-        if let Some(StoreSetting { choice, from, .. }) = &args.setting {
-            return Ok(match choice {
-                StoreChoice::Url(set) => url(set, from),
-                StoreChoice::File(path) => file(path, from),
-                StoreChoice::Local => Self::Local { is_meant: true },
-            });
+        if let Some(setting) = &args.setting {
+            return Ok(Self::of_setting(setting));
         }
         if variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
             return Err(Failure::usage(
@@ -92,6 +68,49 @@ impl Source {
             ));
         }
         Ok(Self::Local { is_meant: false })
+    }
+
+    pub(super) fn url(url: &str, from: &str) -> Self {
+        Self::Url {
+            url: url.to_owned(),
+            from: from.to_owned(),
+        }
+    }
+
+    pub(super) fn file(path: &Path, from: &str) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            from: from.to_owned(),
+        }
+    }
+
+    /// The URL in the first of these variables, or the file that the second one names.
+    pub(super) fn of_variables(
+        [url, file]: [&str; 2],
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<Self>, Failure> {
+        match (variable(url), variable(file)) {
+            (Some(_), Some(_)) => Err(Failure::usage(format!(
+                "{url} and {file} are both set: unset one of them"
+            ))),
+            (Some(set), None) => {
+                let set = set.into_string().map_err(|_| {
+                    Failure::usage(format!("{url} is not valid UTF-8: set it to a URL"))
+                })?;
+                Ok(Some(Self::url(&set, url)))
+            }
+            (None, Some(path)) => Ok(Some(Self::file(Path::new(&path), file))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What the configuration file names.
+    pub(super) fn of_setting(setting: &StoreSetting) -> Self {
+        match &setting.choice {
+            StoreChoice::Url(url) => Self::url(url, &setting.from),
+            StoreChoice::File(path) => Self::file(path, &setting.from),
+            StoreChoice::Local => Self::Local { is_meant: true },
+        }
     }
 }
 

@@ -13,11 +13,11 @@ use shedlock::{
 use shedlock_core::redact;
 use tokio::sync::OnceCell;
 
-use super::url::{check, of_file, of_variables};
+use super::handover::Source;
+use super::url::{check, of_file};
 use super::{Address, Store, in_time, place_of, schema_of, sqlite};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::settings::{StoreChoice, StoreSetting};
 use crate::terminal::Terminal;
 
 /// A journal, and where it is.
@@ -50,21 +50,21 @@ pub(super) fn choose(
 ) -> Result<Option<(String, String)>, Failure> {
     let variables = ["SHEDLOCK_JOURNAL_STORE", "SHEDLOCK_JOURNAL_STORE_FILE"];
     let args = &args.journal;
-    let chosen = if let Some(url) = &args.journal_store {
-        (url.clone(), "--journal-store".to_owned())
+    let source = if let Some(url) = &args.journal_store {
+        Source::url(url, "--journal-store")
     } else if let Some(path) = &args.journal_store_file {
-        of_file(path, "--journal-store-file")?
-    } else if let Some(chosen) = of_variables(variables, variable)? {
-        chosen
+        Source::file(path, "--journal-store-file")
+    } else if let Some(source) = Source::of_variables(variables, variable)? {
+        source
+    } else if let Some(setting) = &args.setting {
+        Source::of_setting(setting)
     } else {
-        match &args.setting {
-            Some(StoreSetting { choice, from, .. }) => match choice {
-                StoreChoice::Url(url) => (url.clone(), from.clone()),
-                StoreChoice::File(path) => of_file(path, from)?,
-                StoreChoice::Local => return Ok(None),
-            },
-            None => return Ok(None),
-        }
+        return Ok(None);
+    };
+    let chosen = match source {
+        Source::Url { url, from } => (url, from),
+        Source::File { path, from } => of_file(&path, &from)?,
+        Source::Local { .. } => return Ok(None),
     };
     let (url, from) = &chosen;
     if url.trim().is_empty() {

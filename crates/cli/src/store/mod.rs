@@ -212,8 +212,8 @@ impl Store {
     }
 }
 
-/// Opens a store within the shorter of these times, if there is one: that of --connect-timeout, and what is left of a wait
-/// for the lock.
+/// Opens a store within the shorter of these times, if there is one: that of --connect-timeout, and
+/// what is left of a wait for the lock.
 async fn in_time<T, E: From<Error>>(
     own: Option<Duration>,
     wait: Option<Duration>,

@@ -1,6 +1,5 @@
 //! The URL of a store: where it comes from, and what this command can open.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use shedlock::__stores::{STORES, StoreEntry};
@@ -31,27 +30,6 @@ pub(super) fn of_file(path: &Path, from: &str) -> Result<(String, String), Failu
         false => format!("{from} ({})", path.display()),
     };
     Ok((file::read(path, &from)?, from))
-}
-
-/// The URL in the first of these variables or in the file that the second one names, and where it
-/// came from.
-pub(super) fn of_variables(
-    [url, file]: [&str; 2],
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Option<(String, String)>, Failure> {
-    match (variable(url), variable(file)) {
-        (Some(_), Some(_)) => Err(Failure::usage(format!(
-            "{url} and {file} are both set: unset one of them"
-        ))),
-        (Some(value), None) => {
-            let value = value.into_string().map_err(|_| {
-                Failure::usage(format!("{url} is not valid UTF-8: set it to a URL"))
-            })?;
-            Ok(Some((value, url.to_owned())))
-        }
-        (None, Some(path)) => of_file(Path::new(&path), file).map(Some),
-        (None, None) => Ok(None),
-    }
 }
 
 /// The store of this URL, if this command was built without it.
