@@ -461,13 +461,17 @@ mod tests {
     fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
         let folder = tempfile::tempdir().unwrap();
         let program = |name: &str, ends: &str| {
-            use std::os::unix::fs::PermissionsExt as _;
             let path = folder.path().join(name);
             let text = format!(
                 "#!/bin/sh\necho \"test $CARGO_PKG_NAME in $PWD told $TOLD\"\necho on stderr >&2\n{ends}\n"
             );
-            fs::write(&path, text).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            // Another process writes the executable file. While this one had it open, a test beside
+            // this one could start a program, which would inherit it and make it "busy".
+            let source = folder.path().join(format!("{name}.txt"));
+            fs::write(&source, text).unwrap();
+            let mut install = Command::new("install");
+            install.args(["-m", "755"]).args([&source, &path]);
+            assert!(install.status().unwrap().success());
             Task::Executable(Executable {
                 path,
                 manifest: folder.path().join("Cargo.toml"),

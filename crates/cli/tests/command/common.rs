@@ -41,6 +41,18 @@ impl Sandbox {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
+    /// An executable file with this text.
+    ///
+    /// Another process writes it: while this one had it open for writing, a test beside it could
+    /// start a program, which would inherit the open file and keep it from being run ("text file
+    /// busy").
+    pub(crate) fn script(&self, name: &str, text: &str) {
+        let write = "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", write, "sh"]).arg(self.path(name));
+        assert!(shell.arg(text).status().unwrap().success());
+    }
+
     /// The numbers in this file.
     pub(crate) fn pids(&self, name: &str) -> Vec<i32> {
         let text = self.read(name);

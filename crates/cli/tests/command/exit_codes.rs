@@ -282,8 +282,7 @@ fn a_command_that_cannot_be_run_gives_what_shells_give_and_takes_no_lock() {
 #[test]
 fn a_script_without_a_first_line_runs_as_in_every_shell() {
     let sandbox = Sandbox::new();
-    std::fs::write(sandbox.path("plain"), "echo \"$1\"; exit 7").unwrap();
-    std::fs::set_permissions(sandbox.path("plain"), PermissionsExt::from_mode(0o755)).unwrap();
+    sandbox.script("plain", "echo \"$1\"; exit 7");
     let arguments = [
         "run",
         "--name",
@@ -306,12 +305,8 @@ fn a_script_without_a_first_line_runs_as_in_every_shell() {
 #[test]
 fn a_command_that_cannot_be_run_is_not_a_riddle() {
     let sandbox = Sandbox::new();
-    let script = |name: &str, line: &str| {
-        std::fs::write(sandbox.path(name), line).unwrap();
-        std::fs::set_permissions(sandbox.path(name), PermissionsExt::from_mode(0o755)).unwrap();
-    };
-    script("missing", "#!/no/such/interpreter -x\n");
-    script("forbidden", "#! /etc/passwd\n");
+    sandbox.script("missing", "#!/no/such/interpreter -x\n");
+    sandbox.script("forbidden", "#! /etc/passwd\n");
     std::os::unix::fs::symlink("/no/such/target", sandbox.path("link")).unwrap();
     for (command, code, said) in [
         (

@@ -103,8 +103,7 @@ fn a_term_while_the_lock_is_waited_for_leaves_the_slot_open() {
 fn a_missing_interpreter_leaves_the_slot_open() {
     for options in BOTH {
         let sandbox = Sandbox::new();
-        std::fs::write(sandbox.path("script"), "#!/no/such/interpreter\n").unwrap();
-        std::fs::set_permissions(sandbox.path("script"), PermissionsExt::from_mode(0o755)).unwrap();
+        sandbox.script("script", "#!/no/such/interpreter\n");
         for _ in 0..2 {
             let mut command = sandbox.shedlock(&["run", "-n", "a", "--lock-at-most-for", "60s"]);
             // At-least is for tasks that ran.

@@ -207,7 +207,10 @@ async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.to_string().contains("`.prepared(false)`"), "{error}");
     let third = PostgresProvider::builder(pool().await).prepared(false);
-    serves(&third.build().unwrap(), "job").await;
+    // Each pool stays until the end: PgBouncer may close the server's session, and the statements with
+    // it, when a client leaves.
+    let third = third.build().unwrap();
+    serves(&third, "job").await;
     // If prepared statements are required by option, the error says so too.
     let url = with_option(&url, "prepared", "true");
     let insists = PostgresProvider::connect(&url).await.unwrap();
