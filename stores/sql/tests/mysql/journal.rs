@@ -10,7 +10,7 @@ pub(crate) async fn the_journal(server: &str) {
     let room = Room::migrated(server).await;
     journal::check(room.provider().await.journal().unwrap()).await;
     let room = Room::migrated(server).await;
-    journal::retained(room.provider().await.journal().unwrap(), 20_000).await;
+    journal::retained(room.provider().await.journal().unwrap()).await;
     let room = Room::migrated(server).await;
     let url = with_option(&room.url, "prepared", "false");
     let provider = shedlock_sql::MySqlProvider::connect(&url).await.unwrap();
