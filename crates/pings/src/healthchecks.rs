@@ -99,9 +99,10 @@ impl Healthchecks {
         Ok(self)
     }
 
-    /// Pings a check of its own for every other job. `{slug}` in the URL stands for the slug of the
-    /// check: the job's name in lower case, with one `-` for each run of characters that a slug cannot
-    /// have, and none at the start or end (`a/b::c` becomes `a-b-c`).
+    /// For each job without a URL of its own (see [`check`](Self::check)), pings a check that is named
+    /// after the job. `{slug}` in the URL stands for the slug of the check: the job's name in lower
+    /// case, with one `-` for each run of characters that a slug cannot have, and none at the start or
+    /// end (`a/b::c` becomes `a-b-c`).
     /// `https://hc-ping.com/<ping key>/{slug}?create=1` also creates checks that do not exist.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use shedlock_core::{Clock as _, ErrorText, Event, Lease, SystemClock, TaskEnd};
 
 /// How a run ended, for a monitoring service.
 ///
-/// An executor's runs are reported by the listener. Create one yourself only for a run of which you
-/// know more, such as the exit code of a process.
+/// The listener reports an executor's runs. Create a `RunReport` yourself only for a run that you know
+/// more about than the executor does, such as the exit code of its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct RunReport {
