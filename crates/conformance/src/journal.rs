@@ -67,15 +67,15 @@ pub async fn contended(journals: &[Arc<dyn Journal>]) {
 }
 
 /// Checks that a journal does not grow without bounds: many runs leave at most those that are kept, in all that can be
-/// read. There are 3,000 runs, and 100,000 in a full run (`SHEDLOCK_TEST_FULL`).
+/// read. There are 3,000 runs, and `full` in a full run (`SHEDLOCK_TEST_FULL`).
 ///
 /// # Panics
 /// If more is left, or something that should have been kept is missing.
-pub async fn retained(journal: Arc<dyn Journal>) {
+pub async fn retained(journal: Arc<dyn Journal>, full: u64) {
     const KEPT: usize = 50;
     const BATCH: usize = 64;
     let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
-    let count = if is_full { 100_000 } else { 3_000 };
+    let count = if is_full { full } else { 3_000 };
     let journal = &*journal;
     let _ = journal.migrate().await.expect("this user may create it");
     let mut retention = Retention::default();

@@ -8,5 +8,5 @@ use shedlock_core::MemoryJournal;
 #[tokio::test]
 async fn the_journal_in_memory() {
     journal::check(Arc::new(MemoryJournal::new())).await;
-    journal::retained(Arc::new(MemoryJournal::new())).await;
+    journal::retained(Arc::new(MemoryJournal::new()), 100_000).await;
 }

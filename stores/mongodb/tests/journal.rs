@@ -68,7 +68,8 @@ async fn mongodb_keeps_a_journal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_keeps_as_many_runs_as_it_should() {
     let room = Room::new().await;
-    journal::retained(room.provider(TimeMode::Store).journal().unwrap()).await;
+    // The emulator takes more than twenty minutes for 100,000, which other stores record in a full run.
+    journal::retained(room.provider(TimeMode::Store).journal().unwrap(), 10_000).await;
     room.close().await;
 }
 

@@ -49,7 +49,7 @@ async fn nothing_else_is_left(server: &str) {
     let environment = unique("kept");
     let url = format!("{server}?environment={environment}");
     let provider = RedisProvider::connect(&url).await.unwrap();
-    journal::retained(provider.journal().unwrap()).await;
+    journal::retained(provider.journal().unwrap(), 100_000).await;
     let client = Client::open(server).unwrap();
     let mut admin = common::connection(&client).await.unwrap();
     let mut size = async |command: &str, key: &str| -> usize {

@@ -10,7 +10,7 @@ pub(crate) async fn the_journal(server: &str) {
     let room = Room::migrated(server).await;
     journal::check(room.provider().await.journal().unwrap()).await;
     let room = Room::migrated(server).await;
-    journal::retained(room.provider().await.journal().unwrap()).await;
+    journal::retained(room.provider().await.journal().unwrap(), 100_000).await;
     let room = Room::migrated(server).await;
     let url = with_option(&room.url, "prepared", "false");
     let provider = shedlock_sql::MySqlProvider::connect(&url).await.unwrap();

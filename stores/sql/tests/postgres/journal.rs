@@ -49,7 +49,7 @@ async fn the_journal_behind_pgbouncer() {
 #[tokio::test]
 async fn a_journal_keeps_as_many_runs_as_it_should() {
     let room = Room::migrated().await;
-    journal::retained(room.provider().await.journal().unwrap()).await;
+    journal::retained(room.provider().await.journal().unwrap(), 100_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
