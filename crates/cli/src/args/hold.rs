@@ -19,6 +19,7 @@ use super::{Claim, OutputArgs, StoreArgs, values};
 /// it exits with 75, and what relies on the lock must watch for that. If a command is what needs the
 /// lock, use `shedlock run`.
 #[derive(Debug, Args)]
+#[command(override_usage = "shedlock hold --lock-at-most-for <DURATION> [OPTIONS] <NAME>")]
 #[command(after_long_help = "\
 Exit codes:
   0      the lock was held and released, or was not free (see --skip-exit-code)

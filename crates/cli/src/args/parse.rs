@@ -16,6 +16,8 @@ pub(crate) const AT_MOST: (&str, &str) = ("--lock-at-most-for", "SHEDLOCK_LOCK_A
 pub(crate) const AT_LEAST: (&str, &str) = ("--lock-at-least-for", "SHEDLOCK_LOCK_AT_LEAST_FOR");
 
 pub(crate) const PING_URL: (&str, &str) = ("--ping-url", "SHEDLOCK_PING_URL");
+/// No variable sets it.
+pub(crate) const PING_OUTPUT: (&str, &str) = ("--ping-output", "");
 pub(crate) const SENTRY_DSN: (&str, &str) = ("--sentry-dsn", "SHEDLOCK_SENTRY_DSN");
 
 /// The configuration file of this process, for messages that name where a value came from.

@@ -2,6 +2,8 @@
 
 use shedlock::__stores::{STORES, StoreEntry};
 
+use super::listed;
+
 /// The stores on servers. The others are a file or a process of this host.
 fn served() -> impl Iterator<Item = &'static StoreEntry> {
     let built_in = STORES.iter().filter(|entry| entry.is_built_in);
@@ -18,7 +20,7 @@ pub(super) fn after_help() -> String {
          shedlock run --name backup --lock-at-most-for 10m -- ./backup.sh\n  \
          shedlock list\n  \
          shedlock run --help",
-        one_of(&titles)
+        listed(&titles, "or")
     )
 }
 
@@ -28,7 +30,7 @@ pub(super) fn help() -> String {
         .map(|entry| format!("{}://...", entry.schemes[0]))
         .collect();
     urls.push("sqlite:/FILE".to_owned());
-    format!("URL of the store: {}", one_of(&urls))
+    format!("URL of the store: {}", listed(&urls, "or"))
 }
 
 /// The long help of `--store`.
@@ -51,15 +53,6 @@ pub(super) fn long_help() -> String {
         help(),
         schemes.join(", ")
     )
-}
-
-fn one_of(words: &[impl AsRef<str>]) -> String {
-    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-    match &words[..] {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
 }
 
 #[cfg(test)]

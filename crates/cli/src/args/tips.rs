@@ -110,8 +110,36 @@ fn unknown(error: &clap::Error, words: &[&str], has_dashes: bool) -> Option<Vec<
     if (word == "--name" || word == "-n") && has_name {
         return Some(vec!["write the name without --name".to_owned()]);
     }
+    let has_tip = match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => {
+            !tips.iter().any(|tip| tip.to_string().contains("use '-- "))
+        }
+        _ => false,
+    };
+    if has_tip {
+        return None;
+    }
+    if let Some(long) = word.strip_prefix("--") {
+        return Some(elsewhere(long, command.get_name()));
+    }
     // To pass the option on to the command would run it as the command.
     is_run.then(Vec::new)
+}
+
+/// Where this option would be known. A name that begins with two dashes is too rare for the parser's
+/// tip, which takes every option for one.
+fn elsewhere(long: &str, command: &str) -> Vec<String> {
+    if (command, long) == ("prune", "all") {
+        return vec!["without a name, prune is about all locks of the store".to_owned()];
+    }
+    let others = super::commands_with(&Cli::command(), long);
+    if others.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "--{long} is an option of {}",
+        super::listed(&others, "and")
+    )]
 }
 
 /// The commands that there are, unless the parser has found a similar one.

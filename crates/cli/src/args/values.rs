@@ -143,9 +143,23 @@ pub(super) fn width(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The latest instant, to the second.
+const LATEST: &str = "9999-12-30T22:00:00Z";
+
+/// Whether only its year keeps this text from being an instant.
+fn is_too_late(text: &str) -> bool {
+    let (year, rest) = text.split_once('-').unwrap_or_default();
+    let is_late = year.len() >= 4 && year.bytes().all(|byte| byte.is_ascii_digit());
+    // Of those with four digits, all are known but the last days of 9999.
+    is_late && format!("2024-{rest}").parse::<jiff::Timestamp>().is_ok()
+}
+
 /// An instant.
 pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse::<jiff::Timestamp>().map_err(|_| {
+        if is_too_late(text) {
+            return format!("it is too late: the latest time is {LATEST}");
+        }
         "write a date and a time with its zone, like 2026-11-21T03:00:00Z or \
          2026-11-21T12:00:00+09:00"
             .to_owned()
@@ -227,12 +241,17 @@ mod tests {
             "2026-11-21",
             "2026-11-21T03:00:00",
             "2026-13-01T00:00:00Z",
-            "10000-01-01T00:00:00Z",
+            "-0001-13-01T00:00:00Z",
         ] {
             let said = time(text).unwrap_err();
             let advice = "write a date and a time with its zone, like 2026-11-21T03:00:00Z";
             assert!(said.starts_with(advice), "{text}: {said}");
         }
+        for late in ["9999-12-31T23:59:59Z", "10000-01-01T00:00:00+09:00"] {
+            let said = time(late).unwrap_err();
+            assert_eq!(said, format!("it is too late: the latest time is {LATEST}"));
+        }
+        assert!(time(LATEST).is_ok());
         assert!(time("2026-11-21T03:00:00+09:00").is_ok());
     }
 }

@@ -35,9 +35,11 @@ impl<'a> Pings<'a> {
         let url = wanted(&args.pings.ping_url);
         let dsn = wanted(&args.pings.sentry_dsn);
         if args.pings.ping_output && url.is_none() {
-            return Err(Failure::usage(
-                "--ping-output needs --ping-url: set the URL of the check that gets the output",
-            ));
+            let arguments: Vec<_> = std::env::args_os().collect();
+            let option = args::origin(args::PING_OUTPUT, &arguments);
+            return Err(Failure::usage(format!(
+                "{option} needs --ping-url: set the URL of the check that gets the output"
+            )));
         }
         let (healthchecks, sentry) = (url.map(|url| check(args, url)), dsn.map(SentryCrons::new));
         let mut pings = Self {

@@ -41,7 +41,8 @@ pub(super) fn entries(path: &Path, text: &str) -> Result<(Vec<Section>, Vec<Entr
     let path = path.display();
     let table = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(span.start));
-        format!("{path}:{line}: {}", explained(error.message()))
+        let at = text.lines().nth(line - 1).unwrap_or_default();
+        format!("{path}:{line}: {}", explained(error.message(), at))
     })?;
     let mut entries = Vec::new();
     let mut read = |section: Option<&str>, table: &DeTable<'_>| {
@@ -92,10 +93,20 @@ pub(super) fn entries(path: &Path, text: &str) -> Result<(Vec<Section>, Vec<Entr
     Ok((sections, entries))
 }
 
-/// What the parser reports, for readers who do not know its grammar.
-fn explained(message: &str) -> String {
+/// What the parser reports about this line, for readers who do not know its grammar.
+fn explained(message: &str, line: &str) -> String {
     const LIKE: &str = "write it like lock-at-most-for = \"10m\"";
-    if message.starts_with("string values must be quoted") {
+    let line = line.split('#').next().unwrap_or_default().trim_end();
+    if line.ends_with('=') {
+        format!("the key has no value: {LIKE}")
+    } else if message.starts_with("unclosed array") || message.starts_with("unclosed inline table")
+    {
+        format!("a key has one value, not a list or a table: {LIKE}")
+    } else if message.starts_with("unquoted keys cannot be empty") {
+        format!("there is no key before \"=\": {LIKE}")
+    } else if message.starts_with("unexpected key or value") {
+        format!("there is text after the value: {LIKE}")
+    } else if message.starts_with("string values must be quoted") {
         format!("a value is not in quotes: {LIKE}")
     } else if message.contains("string, expected") {
         format!("the quotes are not closed on this line: {LIKE}")

@@ -3,6 +3,7 @@
 use clap::{Arg, ArgAction, Command};
 
 use super::{Entry, Scalar};
+use crate::args::{commands_with, listed};
 
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
 const OF_ONE_CALL: &[&str] = &[
@@ -50,9 +51,7 @@ pub(super) fn check(parser: &Command, entry: &Entry) -> Result<(), String> {
     let section_command = section.and_then(|section| parser.find_subcommand(section));
     let command = section_command.unwrap_or(parser);
     if OF_ONE_CALL.contains(&key) {
-        return Err(format!(
-            "{key:?} belongs to one call: pass it on the command line"
-        ));
+        return Err(of_one_call(parser, key, section));
     }
     let known = options(command);
     let Some(arg) = known.iter().find(|arg| arg.get_long() == Some(key)) else {
@@ -95,6 +94,21 @@ pub(super) fn check(parser: &Command, entry: &Entry) -> Result<(), String> {
     }
 }
 
+/// Why a key that makes sense for one call only is refused.
+fn of_one_call(parser: &Command, key: &str, section: Option<&str>) -> String {
+    let others = commands_with(parser, key);
+    let is_of = |name: &String| section.is_none_or(|it| name.split(' ').next() == Some(it));
+    if others.is_empty() || others.iter().any(is_of) {
+        return format!("{key:?} belongs to one call: pass it on the command line");
+    }
+    format!(
+        "{key:?} is not an option of {}, and cannot be set in a file: pass it on the command line of \
+         {}",
+        section.unwrap_or_default(),
+        listed(&others, "or")
+    )
+}
+
 /// Refuses a section that is no command.
 pub(super) fn check_section(parser: &Command, name: &str) -> Result<(), String> {
     if parser.find_subcommand(name).is_some() {
@@ -131,8 +145,15 @@ fn unknown(parser: &Command, key: &str, section: Option<&str>, known: &[&Arg]) -
     };
     let advice = match (nearest(key, &keys), section) {
         (_, Some(section)) if is_known() => {
+            // A command of a command is set in the section of the outer one.
+            let mut others: Vec<_> = commands_with(parser, key)
+                .iter()
+                .filter_map(|name| Some(format!("[{}]", name.split(' ').next()?)))
+                .collect();
+            others.dedup();
             return format!(
-                "{key:?} is not an option of {section}; `shedlock {section} --help` lists its options"
+                "{key:?} is not an option of {section}; write it in {}",
+                listed(&others, "or")
             );
         }
         (Some(nearest), _) => format!("the nearest known key is {nearest:?}"),

@@ -1,6 +1,5 @@
 //! One line on stderr.
 
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use jiff::Timestamp;
@@ -92,15 +91,13 @@ impl<'a> Line<'a> {
             }
         }
         text.push_str(self.message);
-        for (name, value) in &self.fields {
-            // Writing into a string cannot fail.
-            let _ = match value {
-                Value::String(word) if is_word(word) => write!(text, " {name}={word}"),
-                Value::String(words) => write!(text, " {name}={words:?}"),
-                other => write!(text, " {name}={other}"),
-            };
+        let mut text = text.trim_end().to_owned();
+        let fields: Vec<_> = self.fields.iter().map(field).collect();
+        if !fields.is_empty() {
+            // In parentheses, so that they do not read as the end of the sentence.
+            text.push_str(&format!(" ({})", fields.join(" ")));
         }
-        format!("shedlock: {}\n", visible(&redact(text.trim_end())))
+        format!("shedlock: {}\n", visible(&redact(&text)))
     }
 
     fn json(self, time: &str) -> String {
@@ -120,9 +117,17 @@ impl<'a> Line<'a> {
     }
 }
 
+fn field((name, value): (&String, &Value)) -> String {
+    match value {
+        Value::String(word) if is_word(word) => format!("{name}={word}"),
+        Value::String(words) => format!("{name}={words:?}"),
+        other => format!("{name}={other}"),
+    }
+}
+
 /// Whether a value needs no quotes.
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && !text.contains([' ', '"', '='])
+    !text.is_empty() && !text.contains([' ', '"', '=', '(', ')'])
 }
 
 #[cfg(test)]
@@ -149,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_line_for_people_has_a_time_and_an_origin_only_if_it_is_asked_for() {
-        let rest = "cannot reach nats://***@h\\n lock=\"a b\" token=7 url=redis://u:***@h\n";
+        let rest = "cannot reach nats://***@h (lock=\"a b\" token=7 url=redis://u:***@h)\n";
         for (verbosity, start) in [
             (0, "shedlock: warning: "),
             (1, "shedlock: 2027-01-15T08:00:00.250Z warning: "),

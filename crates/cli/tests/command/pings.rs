@@ -329,6 +329,16 @@ fn the_end_of_the_output_is_sent_only_if_that_is_wanted() {
         without.stderr,
         "shedlock: --ping-output needs --ping-url: set the URL of the check that gets the output\n"
     );
+    let file = sandbox.path("shedlock.toml");
+    fs::write(&file, "\n[run]\nping-output = true\n").unwrap();
+    let mut command = sandbox.run("a", "1m", "true");
+    let without = done(command.env("SHEDLOCK_CONFIG", &file));
+    let said = format!(
+        "shedlock: ping-output in {}:3 needs --ping-url: set the URL of the check that gets the \
+         output\n",
+        file.display()
+    );
+    assert_eq!((without.code, without.stderr), (2, said));
 }
 
 #[test]

@@ -197,12 +197,30 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "[run]\nsort = \"age\"",
-            ":2: \"sort\" is not an option of run; `shedlock run --help` lists its options",
+            ":2: \"sort\" is not an option of run; write it in [list]",
         ),
         (
             "[list]\nkeep-alive = true",
-            ":2: \"keep-alive\" is not an option of list; `shedlock list --help` lists its options",
+            ":2: \"keep-alive\" is not an option of list; write it in [run]",
         ),
+        (
+            "[run]\nfilter = \"a*\"",
+            ":2: \"filter\" is not an option of run, and cannot be set in a file: pass it on the command \
+             line of list or jobs",
+        ),
+        (
+            "[list]\nfilter = \"a*\"",
+            ":2: \"filter\" belongs to one call: pass it on the command line",
+        ),
+        (
+            "\na = ",
+            ":2: the key has no value: write it like lock-at-most-for = \"10m\"",
+        ),
+        ("a = # b", ":1: the key has no value: write it like"),
+        ("a = [", ":1: a key has one value, not a list or a table: "),
+        ("a = {", ":1: a key has one value, not a list or a table: "),
+        ("= 3", ":1: there is no key before \"=\": "),
+        ("a = \"b\" c", ":1: there is text after the value: "),
         (
             "[rnu]\nsort = \"age\"",
             ":1: unknown section [rnu]; the nearest known section is [run]",

@@ -55,6 +55,19 @@ fn what_is_missing_or_unknown_has_a_tip() {
         ),
         ("slot nonsense", "the only command is `slot reset`"),
         ("lisst", "a similar subcommand exists: 'list'"),
+        ("--store sqlite:/a list", "'list --store' exists"),
+        (
+            "prune --all --idle-for 90d",
+            "without a name, prune is about all locks of the store",
+        ),
+        (
+            "show a --width 80",
+            "--width is an option of list, jobs and history",
+        ),
+        (
+            "run -n x --lock-at-most-for 1m --to 2026-11-21T03:00:00Z -- true",
+            "--to is an option of slot reset",
+        ),
     ] {
         let refused = refused(&sandbox, line);
         let tip = format!("\n  tip: {tip}");
@@ -62,7 +75,11 @@ fn what_is_missing_or_unknown_has_a_tip() {
         assert!(!refused.stderr.contains("use '-- "), "{}", refused.stderr);
     }
     // A tip that would not help.
-    for line in ["list -n x", "run -n x --lock-at-most-for 1m -x -- true"] {
+    for line in [
+        "list -n x",
+        "show a --nonsense",
+        "run -n x --lock-at-most-for 1m -x -- true",
+    ] {
         let refused = refused(&sandbox, line);
         assert!(!refused.stderr.contains("tip"), "{}", refused.stderr);
     }
