@@ -187,7 +187,7 @@ impl<B: Driver> Call<'_, B> {
     }
 
     /// Refuses a table whose schema does not exist.
-    async fn check_schema(&self) -> Result<()> {
+    pub(crate) async fn check_schema(&self) -> Result<()> {
         let Some(schema) = &self.options.table.schema else {
             return Ok(());
         };
@@ -198,7 +198,8 @@ impl<B: Driver> Call<'_, B> {
         match found.row().and_then(|row| row.name.as_deref()) {
             Some("x") => Ok(()),
             _ => Err(configuration(format!(
-                "schema {:?} does not exist; create it, or correct ?schema= in the store's URL",
+                "schema {:?} does not exist; create it, or correct ?schema= or ?table= in the \
+                 store's URL",
                 schema.as_str()
             ))),
         }
@@ -317,7 +318,7 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
         return Ok(());
     }
     Err(invalid(format!(
-        "the name has {characters} characters but the table's column holds {longest}: shorten it, \
+        "the name has {characters} characters but the table's column holds {longest}; shorten it, \
          or widen the column"
     )))
 }
@@ -336,7 +337,7 @@ pub(crate) fn check_owner_text(owner: &str, shape: &Shape, options: &Options) ->
     let (column, table) = (options.columns[3].as_str(), &options.table);
     Err(configuration(format!(
         "the owner {owner:?} needs {needed} characters but column {column:?} of table {table} \
-         holds {longest}: widen the column to VARCHAR(255)"
+         holds {longest}; widen the column to VARCHAR(255)"
     )))
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Class {
     /// No connection was available, and waiting does not help: wrong password, unknown database, or no TLS although it
     /// is required.
     Refused,
+    /// The certificates of the TLS connection are not accepted, by this side or by the server.
+    Untrusted,
     /// A parameter of the connection's startup packet was rejected, as connection poolers do.
     Startup,
     /// The connection broke between the request and the reply.
@@ -115,7 +117,7 @@ impl Failure {
     fn reason(&self) -> Option<String> {
         let is_lost = matches!(
             self.class,
-            Class::NotSent | Class::Refused | Class::ReplyLost
+            Class::NotSent | Class::Refused | Class::Untrusted | Class::ReplyLost
         );
         driver::said(&*self.source).or_else(|| is_lost.then(|| root_cause(&*self.source)))
     }
@@ -178,6 +180,11 @@ impl Class {
             Self::Refused => {
                 "the server rejected the connection; check user, password, database and TLS \
                  settings"
+            }
+            Self::Untrusted => {
+                "the TLS connection failed; check the host name in the URL, and set sslrootcert in \
+                 it to the file of the authority that issued the server's certificate (and \
+                 sslcert and sslkey, if the server requires a client certificate)"
             }
             Self::Startup => {
                 "the server, or a connection pooler in front of it, rejected a startup parameter of \

@@ -120,6 +120,8 @@ mod tests {
 
     use sqlx::error::{DatabaseError, ErrorKind};
 
+    use crate::identifier::{Fold, Table};
+
     use super::*;
 
     /// An error that a server returns.
@@ -175,6 +177,21 @@ mod tests {
         for code in ["28000", "28P01", "3D000"] {
             assert_eq!(connecting(code), Class::Refused, "{code}");
         }
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_not_tried_again() {
+        let cause = "invalid peer certificate: UnknownIssuer";
+        let error = sqlx::Error::Io(std::io::Error::other(cause));
+        let failure = by_sqlx::connecting(error, classify);
+        assert_eq!(failure.class, Class::Untrusted);
+        let table = Table::parse(None, "shedlock", Fold::Lower, 63).unwrap();
+        let error = failure.explained(Postgres::DIALECT.explain, &table, "", false);
+        assert!(!error.is_retryable());
+        let said = format!("{error:#}");
+        let start = format!("the TLS connection failed: {cause}; check the host name in the URL, ");
+        assert!(said.starts_with(&start), "{said}");
+        assert!(said.contains("set sslrootcert"), "{said}");
     }
 
     /// The driver looks up the text with its brackets as a host name.

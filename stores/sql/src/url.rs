@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use shedlock_core::Error;
 use shedlock_store::{
-    FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid, refuse_cut_password,
+    FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid, read_file, refuse_cut_password,
+    unusable_file,
 };
 use url::Url;
 
@@ -143,6 +144,11 @@ impl Address {
         if !rest.is_empty() {
             url.set_query(Some(&rest.join("&")));
         }
+        for (option, value) in url.query_pairs() {
+            if TLS_FILES.contains(&&*option) {
+                check_file(&option, &value)?;
+            }
+        }
         Ok(url)
     }
 
@@ -152,6 +158,32 @@ impl Address {
         let size = self.max_connections.unwrap_or(usual);
         let connections = Connections::own(connect, size, self.connect_timeout, &options);
         Ok(SqlStore::new(connections, options))
+    }
+}
+
+/// The options of sqlx that name files. It reads them only when it connects, and its errors do not name them.
+const TLS_FILES: [&str; 8] = [
+    "sslca",
+    "ssl-ca",
+    "sslrootcert",
+    "ssl-root-cert",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+];
+
+/// Refuses a file that cannot be read, or is not in PEM. The value may also be the text of such a file.
+fn check_file(option: &str, value: &str) -> Result<()> {
+    const PEM: &[u8] = b"-----BEGIN";
+    if value.trim().as_bytes().starts_with(PEM) {
+        return Ok(());
+    }
+    let text = read_file(option, value)?;
+    let mut places = text.windows(PEM.len());
+    match places.any(|place| place == PEM) {
+        true => Ok(()),
+        false => Err(unusable_file(option)),
     }
 }
 

@@ -188,6 +188,33 @@ async fn a_dry_run_names_what_the_journal_lacks() {
     }
 }
 
+#[tokio::test]
+async fn a_schema_that_does_not_exist_is_named_by_every_form_of_the_command() {
+    let remedy = "schema \"nosch\" does not exist; create it, or correct ?schema= or ?table= in the \
+                  store's URL\n";
+    for database in Database::each().await {
+        if database.url.starts_with("sqlite") {
+            continue;
+        }
+        for option in ["schema=nosch", "table=nosch.x"] {
+            let missing = format!("{}?{option}", database.url);
+            for options in [&[][..], &["--dry-run"], &["--journal"]] {
+                let mut migrate = database.sandbox.bare(&["migrate", "--store", &missing]);
+                let refused = done(migrate.args(options));
+                assert_eq!((refused.code, &*refused.stdout), (69, ""), "{refused:?}");
+                assert!(refused.stderr.ends_with(remedy), "{refused:?}");
+            }
+            // The journal's own store.
+            for dry_run in [&[][..], &["--dry-run"]] {
+                let mut migrate = database.sandbox.shedlock(&["migrate", "--journal"]);
+                let refused = done(migrate.args(dry_run).args(["--journal-store", &missing]));
+                assert_eq!(refused.code, 69, "{refused:?}");
+                assert!(refused.stderr.ends_with(remedy), "{refused:?}");
+            }
+        }
+    }
+}
+
 /// The operator reads the plan, and an administrator executes it.
 #[tokio::test]
 async fn a_user_without_rights_can_plan() {

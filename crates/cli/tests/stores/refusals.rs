@@ -98,7 +98,13 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
         String::from(url)
     };
     let settings = "check user, password, database and TLS settings";
-    let cases = match place.name {
+    let no_file = |option: &str| {
+        format!(
+            "cannot read file \"/none/ca.pem\" of option {option:?} in the URL: No such file or \
+             directory (os error 2); check the path and who may read it"
+        )
+    };
+    let mut cases = match place.name {
         "postgres" => vec![
             (
                 login(&server),
@@ -114,8 +120,13 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
             ),
             (
                 format!("{server}?schema=nope"),
-                "schema \"nope\" does not exist; create it, or correct ?schema= in the store's URL"
+                "schema \"nope\" does not exist; create it, or correct ?schema= or ?table= in the \
+                 store's URL"
                     .to_owned(),
+            ),
+            (
+                format!("{server}?sslmode=verify-full&sslrootcert=/none/ca.pem"),
+                no_file("sslrootcert"),
             ),
         ],
         "mariadb" | "mysql" => vec![
@@ -132,8 +143,13 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
             ),
             (
                 format!("{server}?schema=nope"),
-                "schema \"nope\" does not exist; create it, or correct ?schema= in the store's URL"
+                "schema \"nope\" does not exist; create it, or correct ?schema= or ?table= in the \
+                 store's URL"
                     .to_owned(),
+            ),
+            (
+                format!("{server}?ssl-mode=VERIFY_CA&ssl-ca=/none/ca.pem"),
+                no_file("ssl-ca"),
             ),
         ],
         "redis" | "valkey" => vec![
@@ -173,6 +189,14 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
         )],
         _ => Vec::new(),
     };
+    if place.name == "mysql" {
+        // Its server has a certificate that no authority has issued.
+        let says = "the TLS connection failed: invalid peer certificate: UnknownIssuer; check the host \
+                    name in the URL, and set ssl-ca in it to the file of the authority that issued the \
+                    server's certificate (and ssl-cert and ssl-key, if the server requires a client \
+                    certificate)";
+        cases.push((format!("{server}?ssl-mode=VERIFY_CA"), says.to_owned()));
+    }
     for (store, says) in cases {
         let error = refusal(&store);
         assert!(error.ends_with(&format!(": {says}")), "{error}");

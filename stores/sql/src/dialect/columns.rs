@@ -56,7 +56,7 @@ impl<'a> Columns<'a> {
         if !self.get(name)?.unique {
             return Err(configuration(format!(
                 "column {name:?} of table {table} is neither primary key nor unique, so two \
-                 processes could both insert the lock: add a primary key on it"
+                 processes could both insert the lock; add a primary key on it"
             )));
         }
         let is_known = |column: &Column| {
@@ -67,7 +67,7 @@ impl<'a> Columns<'a> {
         match required.find(|column| !is_known(column)) {
             None => Ok(()),
             Some(column) => Err(configuration(format!(
-                "table {table} has a required column {:?} that shedlock does not set: give it a \
+                "table {table} has a required column {:?} that shedlock does not set; give it a \
                  default or allow null",
                 column.name
             ))),
@@ -104,7 +104,7 @@ impl<'a> Columns<'a> {
 
     fn unfit(&self, column: &Column, wanted: &str) -> Error {
         configuration(format!(
-            "column {:?} of table {} has the type {}: {wanted} is needed",
+            "column {:?} of table {} has the type {}; change it to {wanted}",
             column.name, self.options.table, column.type_name
         ))
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use shedlock_store::Host;
+use shedlock_store::untrusted;
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 
@@ -19,6 +20,9 @@ type Classify = fn(&dyn DatabaseError) -> Class;
 /// Classifies an error that occurred while a connection was being acquired: nothing was sent.
 pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
     match &error {
+        Error::Io(_) | Error::Tls(_) if untrusted(&error).is_some() => {
+            Failure::new(Class::Untrusted, error)
+        }
         Error::Configuration(_) | Error::Tls(_) => Failure::new(Class::Refused, error),
         Error::Database(_) => running(error, classify).while_connecting(),
         _ => Failure::new(Class::NotSent, error),

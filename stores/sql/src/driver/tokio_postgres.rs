@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::{TryStreamExt as _, pin_mut};
 use shedlock_core::{BoxFuture, SystemClock, within};
+use shedlock_store::untrusted;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::DbError;
 use tokio_postgres::types::{ToSql, Type};
@@ -334,6 +335,7 @@ impl Driver for TokioPostgres {
 fn connecting(error: BoxError) -> Failure {
     match reported(&error) {
         Some(class) => Failure::new(class, error).while_connecting(),
+        None if untrusted(&*error).is_some() => Failure::new(Class::Untrusted, error),
         None if is_about(&error, "TLS handshake") || is_about(&error, "invalid config") => {
             Failure::new(Class::Refused, error)
         }

@@ -277,6 +277,7 @@ impl<B: Driver> SqlJournal<B> {
         for table in schema::tables(dialect) {
             let columns = self.columns(table.name(options)).await?;
             if columns.is_empty() {
+                self.store.call().check_schema().await?;
                 lacks.push(table.creation(dialect, options));
             }
             for (index, definition) in table.indexes(dialect, options) {

@@ -143,11 +143,12 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
     let cases = [
         (
             SHEDLOCKS.replace(", PRIMARY KEY (name)", ""),
-            "neither primary key nor unique",
+            "neither primary key nor unique, so two processes could both insert the lock; add a primary \
+             key on it",
         ),
         (
             SHEDLOCKS.replace("VARCHAR(64)", "CHAR(64)"),
-            "varchar or text is needed",
+            "; change it to varchar or text",
         ),
         (
             SHEDLOCKS.replace("lock_until TIMESTAMP", "lock_until DATE"),
@@ -159,11 +160,12 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
         ),
         (
             format!("{SHEDLOCKS}, team INT NOT NULL"),
-            "required column \"team\" that shedlock does not set",
+            "required column \"team\" that shedlock does not set; give it a default or allow null",
         ),
         (
             SHEDLOCKS.replace("PRIMARY KEY (name)", "PRIMARY KEY (name, locked_by)"),
-            "neither primary key nor unique",
+            "neither primary key nor unique, so two processes could both insert the lock; add a primary \
+             key on it",
         ),
     ];
     for (columns, words) in cases {
