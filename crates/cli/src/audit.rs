@@ -8,7 +8,9 @@ use shedlock::{
 };
 use shedlock_core::{redact, within};
 
-use crate::journal::FLUSH;
+use crate::args::StoreArgs;
+use crate::cause;
+use crate::journal::{FLUSH, why_none};
 use crate::output::{self, visible};
 use crate::store::Store;
 use crate::terminal::Terminal;
@@ -16,7 +18,8 @@ use crate::user;
 
 /// Records an operator's actions, if the store has a journal.
 pub(crate) struct Trail {
-    is_required: bool,
+    /// What to say if there is no journal, if one is required.
+    absent: Option<String>,
     journal: Option<Arc<dyn Journal>>,
     terminal: Terminal,
 }
@@ -32,9 +35,10 @@ pub(crate) struct Action<'a> {
 }
 
 impl Trail {
-    pub(crate) fn of(store: &Store, terminal: Terminal) -> Self {
+    pub(crate) fn of(store: &Store, args: &StoreArgs, terminal: Terminal) -> Self {
+        let absent = || why_none(&store.journal_place(), &args.option());
         Self {
-            is_required: store.has_own_journal(),
+            absent: store.has_own_journal().then(absent),
             journal: store.journal(),
             terminal,
         }
@@ -43,7 +47,7 @@ impl Trail {
     /// Records them in this journal.
     pub(crate) fn in_journal(journal: Arc<dyn Journal>, terminal: Terminal) -> Self {
         Self {
-            is_required: true,
+            absent: None,
             journal: Some(journal),
             terminal,
         }
@@ -61,15 +65,19 @@ impl Trail {
                 self.journal = Some(journal);
                 return;
             }
-            Some(Ok(false)) if self.is_required => {
-                "there is none; create it with `shedlock migrate --journal`".to_owned()
+            Some(Ok(false)) => match self.absent.take() {
+                Some(why) => why,
+                None => return,
+            },
+            // What was not written is the record, not the action.
+            Some(Err(error)) => {
+                let why = cause::of(&error.to_string(), action.name.as_str());
+                why.replace("; nothing was written", "")
             }
-            Some(Ok(false)) => return,
-            Some(Err(error)) => error.to_string(),
             None => format!("no reply within {}", output::duration(FLUSH)),
         };
         self.terminal.warning(&format!(
-            "{}: done, but the journal may not show it: {why}",
+            "{}: done, so do not repeat it; its record in the journal may be missing: {why}",
             visible(action.name.as_str())
         ));
     }

@@ -59,9 +59,10 @@ impl Failure {
         Self::usage(reason.unwrap_or_default().trim())
     }
 
-    /// The same before the command of this lock has started: a failure of the store says so. It
-    /// names the lock once, and the option as it is written on the command line.
-    pub(crate) fn not_started(self, name: &str) -> Self {
+    /// The same before the command of this lock has started (`again`, for another attempt): a failure
+    /// of the store says so. It names the lock once, and the option as it is written on the command
+    /// line.
+    pub(crate) fn not_started(self, name: &str, again: bool) -> Self {
         let failure = self.with_options();
         if failure.code != STORE {
             return failure;
@@ -69,8 +70,9 @@ impl Failure {
         let lock = format!("lock {name:?} in ");
         let message = &failure.message;
         let why = message.strip_prefix(&lock).unwrap_or(message);
+        let again = if again { " again" } else { "" };
         Self {
-            message: format!("{name}: the command was not started: {why}"),
+            message: format!("{name}: the command was not started{again}: {why}"),
             ..failure
         }
     }
@@ -120,6 +122,7 @@ impl Failure {
     /// Whose failure it is, as a word of the JSON format.
     pub(crate) fn kind(&self) -> &'static str {
         match self.code {
+            ABSENT => "absent",
             USAGE => "usage",
             STORE => "store",
             _ => "internal",
@@ -152,11 +155,14 @@ mod tests {
             .with_lock("a\"b")
             .with_store("sqlite");
         assert_eq!(
-            Failure::from(late).not_started("a\"b").message(),
+            Failure::from(late).not_started("a\"b", false).message(),
             "a\"b: the command was not started: sqlite: too late: raise --lock-at-most-for"
         );
         let wrong = Error::new(ErrorKind::InvalidInput, "wrong").with_lock("a");
         let message = "lock \"a\": wrong";
-        assert_eq!(Failure::from(wrong).not_started("a").message(), message);
+        assert_eq!(
+            Failure::from(wrong).not_started("a", true).message(),
+            message
+        );
     }
 }

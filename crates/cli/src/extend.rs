@@ -51,7 +51,9 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
             detail: detail(before, until.as_ref().ok().copied().flatten()),
             reason: "",
         };
-        Trail::of(&store, terminal).record(action).await;
+        Trail::of(&store, &args.store, terminal)
+            .record(action)
+            .await;
     }
     let until = until?;
     let kind = store.provider().store();

@@ -28,7 +28,7 @@ const PAGE: usize = 1_000;
 pub(crate) fn writer(store: &Store, args: &RunArgs) -> Option<JournalWriter> {
     let settings = JournalSettings::new().errors(args.journal_errors.into());
     let settings = match store.has_own_journal() {
-        true => settings,
+        true => settings.absent(why_none(&store.journal_place(), &args.store.option())),
         false => settings.optional(),
     };
     Some(JournalWriter::with_settings(store.journal()?, settings))
@@ -59,9 +59,7 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
 /// Prints the jobs.
 pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let place = open_journal(&args.store, terminal).await?;
-    let Some(journal) = journal(&place, &args.store.option(), terminal).await? else {
-        return Ok(ExitCode::from(ABSENT));
-    };
+    let journal = journal(&place, &args.store.option()).await?;
     if let Some(job) = &args.forget {
         return forget(args, job, &place, journal, terminal).await;
     }
@@ -112,14 +110,16 @@ async fn forget(
 ) -> Result<ExitCode, Failure> {
     let name = LockName::new(name)?;
     let Some(job) = journal.job(name.as_str()).await? else {
-        terminal.error(&format!(
-            "{}: not removed: there is no such job in the journal of {}; to see all, run `shedlock \
-             jobs{}`",
-            visible(name.as_str()),
-            place.place,
-            args.store.option()
+        return Err(Failure::new(
+            ABSENT,
+            format!(
+                "{}: not removed: there is no such job in the journal of {}; to see all, run \
+                 `shedlock jobs{}`",
+                visible(name.as_str()),
+                place.place,
+                args.store.option()
+            ),
         ));
-        return Ok(ExitCode::from(ABSENT));
     };
     print_jobs(args, place, &*journal, vec![job], "no jobs", terminal).await?;
     if !args.yes {
@@ -144,9 +144,7 @@ async fn forget(
 pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
     let place = store.journal_place();
-    let Some(journal) = journal(&place, &args.store.option(), terminal).await? else {
-        return Ok(ExitCode::from(ABSENT));
-    };
+    let journal = journal(&place, &args.store.option()).await?;
     let of_job = RunsRequest::new().with_job(&args.name);
     let mut runs = matching(&*journal, &of_job, args).await?;
     if runs.is_empty() {
@@ -296,17 +294,10 @@ async fn existing(journal: Option<Arc<dyn Journal>>) -> Result<Option<Arc<dyn Jo
     Ok(journal.version().await?.is_some().then_some(journal))
 }
 
-/// The journal in this place. Reports if there is none.
-async fn journal(
-    place: &JournalPlace,
-    option: &str,
-    terminal: Terminal,
-) -> Result<Option<Arc<dyn Journal>>, Failure> {
+/// The journal in this place.
+async fn journal(place: &JournalPlace, option: &str) -> Result<Arc<dyn Journal>, Failure> {
     let found = existing(place.journal.clone()).await?;
-    if found.is_none() {
-        terminal.error(&why_none(place, option));
-    }
-    Ok(found)
+    found.ok_or_else(|| Failure::new(ABSENT, why_none(place, option)))
 }
 
 /// Why there is no journal, and what to do.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use shedlock::{Clock, Error, ListRequest, LockRecord, LockState, SystemClock};
 
 use crate::args::{Format, ListArgs, SortKey, StateFilter};
+use crate::cause;
 use crate::exit::Failure;
 use crate::output::{self, age, left};
 use crate::store::Store;
@@ -40,10 +41,8 @@ async fn watch(
             Err(failure) if opened.is_none() && !failure.may_pass() => return Err(failure),
             Err(failure) => {
                 let every = output::duration(interval);
-                terminal.error(&format!(
-                    "{}; trying again every {every}",
-                    failure.message()
-                ));
+                let why = cause::of(failure.message(), "");
+                terminal.error(&format!("{why}; trying again every {every}"));
                 true
             }
         };

@@ -8,6 +8,7 @@ compile_error!(
 
 mod args;
 mod audit;
+mod cause;
 mod clock;
 mod config;
 mod doctor;

@@ -26,7 +26,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
                 terminal.error(&format!("{error:#}"));
             } else if !text.has_journal() {
                 let why = journal::why_none(&store.journal_place(), &args.store.option());
-                terminal.notice(&format!("no job is reported: {why}"));
+                terminal.notice(&format!("no job is reported, because there is {why}"));
             }
             text
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use shedlock::{Journal, MigrationStep, Schema};
+use shedlock::{Journal, Migration, MigrationStep, Schema};
 
 use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
@@ -36,7 +36,12 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     let of_journal = journal.migrate().await?;
     if store.has_own_journal() && format == Format::Table {
         let locks = output::migration(kind, &migration, format);
-        return Ok(locks + &output::migration(&place.kind, &of_journal, format));
+        let journal = output::migration(&place.kind, &of_journal, format);
+        let is_empty = |migration: &Migration| migration.changes.is_empty();
+        return Ok(of_both(
+            (locks, is_empty(&migration)),
+            (journal, is_empty(&of_journal)),
+        ));
     }
     migration.changes.extend(of_journal.changes);
     Ok(output::migration(kind, &migration, format))
@@ -90,11 +95,25 @@ async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
         let of_journal = journal.plan_migration().await?;
         if format == Format::Table {
             let locks = output::plan(&kind, &steps, format);
-            return Ok(locks + &output::plan(&place.kind, &of_journal, format));
+            let journal = output::plan(&place.kind, &of_journal, format);
+            return Ok(of_both(
+                (locks, steps.is_empty()),
+                (journal, of_journal.is_empty()),
+            ));
         }
         steps.extend(of_journal);
     }
     Ok(output::plan(&kind, &steps, format))
+}
+
+/// What was done in each of two stores. One where nothing was to do is left out if there was in the
+/// other.
+fn of_both(locks: (String, bool), journal: (String, bool)) -> String {
+    match (locks, journal) {
+        ((_, true), (journal, false)) => journal,
+        ((locks, false), (_, true)) => locks,
+        ((locks, _), (journal, _)) => locks + &journal,
+    }
 }
 
 fn journal(store: &Store) -> Result<(JournalPlace, Arc<dyn Journal>), Failure> {
@@ -106,9 +125,11 @@ fn journal(store: &Store) -> Result<(JournalPlace, Arc<dyn Journal>), Failure> {
 }
 
 fn without_journal(kind: &str, note: Option<&str>) -> Failure {
-    let why = note.map_or_else(String::new, |note| format!(" ({note})"));
+    // The note of another store is about its locks.
+    let why = note.filter(|_| output::is_sql(kind));
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
     Failure::usage(format!(
-        "a store of kind {kind} cannot keep a journal{why}: leave --journal out, or set the URL of \
+        "a store of kind {kind} cannot keep a journal{why}; leave --journal out, or set the URL of \
          another store for it with --journal-store"
     ))
 }

@@ -35,7 +35,7 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
     };
     let has_end = args.lasts.is_some() || args.until.is_some();
     let mut paused = Vec::new();
-    let mut trail = Trail::of(&store, terminal);
+    let mut trail = Trail::of(&store, &args.store, terminal);
     let found = names.find(&store, ("lock", |_| true), terminal).await?;
     let mut result = Ok(found.is_complete);
     for name in found.names {
@@ -89,7 +89,7 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
         .find(&store, ("paused lock", is_paused), terminal)
         .await?;
     let mut resumed = Vec::new();
-    let mut trail = Trail::of(&store, terminal);
+    let mut trail = Trail::of(&store, &args.store, terminal);
     let mut result = Ok(found.is_complete);
     for name in found.names {
         let mut request = ResumeRequest::new(name.clone());

@@ -29,7 +29,7 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
         args,
         store: &store,
         journal: journal::if_any(&store).await?,
-        trail: Trail::of(&store, terminal),
+        trail: Trail::of(&store, &args.store, terminal),
         terminal,
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,

@@ -36,7 +36,9 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
                 detail: format!("the last slot is {last_slot}{was}"),
                 reason: "",
             };
-            Trail::of(&store, terminal).record(action).await;
+            Trail::of(&store, &args.store, terminal)
+                .record(action)
+                .await;
             (Some(before), Some(last_slot), None)
         }
         SlotReset::NotAhead(lock) => (

@@ -41,7 +41,9 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
                     .unwrap_or_else(|| "it was kept after its last run".to_owned()),
                 reason: "",
             };
-            Trail::of(&store, terminal).record(action).await;
+            Trail::of(&store, &args.store, terminal)
+                .record(action)
+                .await;
             (Some(lock), true, None)
         }
         ForcedUnlock::OwnerDiffers(lock) => {

@@ -297,8 +297,18 @@ fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
     }
     let what_to_do = match status.as_u16() {
         300..=399 => "redirects are not followed; use the URL that it leads to",
-        401 | 403 => "check the key in the URL or DSN",
-        404 | 409 => "check the URL, and that there is exactly one such check",
+        401 => "check the key in the URL or DSN",
+        403 => {
+            "it does not accept pings with this URL or DSN; check its key, and that the server does not \
+             block this host"
+        }
+        404 => {
+            "it has no such check or monitor; create it (a check with a slug: with ?create=1 in the \
+             URL), or correct the URL or DSN"
+        }
+        409 => {
+            "it has several checks of this slug; rename one, or use the URL with the check's UUID"
+        }
         429 => "it limits the rate of pings",
         500.. => "check the server",
         _ => "check the URL",

@@ -74,8 +74,9 @@ async fn problems_are_logged_once_a_minute_without_the_secret() {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("ping")).collect();
     assert_eq!(lines.len(), 2, "{text}");
     let said = format!(
-        "cannot ping healthchecks at {host}: the server replied 404 Not Found; check the URL, and \
-         that there is exactly one such check; the run is not affected job=\"report\""
+        "cannot ping healthchecks at {host}: the server replied 404 Not Found; it has no such \
+         check or monitor; create it (a check with a slug: with ?create=1 in the URL), or correct \
+         the URL or DSN; the run is not affected job=\"report\""
     );
     assert!(lines[0].ends_with(&said), "{text}");
     assert!(

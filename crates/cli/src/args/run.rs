@@ -42,7 +42,7 @@ Exit codes:
   0      the command succeeded, or was skipped (see --skip-exit-code)
   N      the command's own exit code
   2      the command line, a variable or the configuration file is wrong
-  69     the store failed or was too slow; the command was not started
+  69     the store failed or was too slow; the command was not started, or not started again
   70     shedlock failed, or its watchdog was killed (the process that stops the command if shedlock
          itself is killed); the command was stopped, or not started
   75     the lease was about to end, or --max-run-time had passed, and the command was stopped; or a

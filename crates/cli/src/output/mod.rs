@@ -17,7 +17,7 @@ use shedlock::{Finding, LockName, LockRecord, LockState, Migration, Slot};
 use crate::args::Format;
 use crate::exit::Failure;
 pub(crate) use journal::{history, jobs};
-pub(crate) use plan::{plan, schema};
+pub(crate) use plan::{is_sql, plan, schema};
 pub(crate) use visible::{visible, visible_lines};
 
 /// These locks, or `none` for people. The table fits the width, if there is one.

@@ -90,7 +90,8 @@ fn steps(steps: &[MigrationStep]) -> Vec<Step<'_>> {
     steps.collect()
 }
 
-fn is_sql(store: &str) -> bool {
+/// Whether the store is prepared by a script in SQL.
+pub(crate) fn is_sql(store: &str) -> bool {
     ["postgres", "mysql", "sqlite"].contains(&store)
 }
 

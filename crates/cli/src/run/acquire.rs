@@ -10,10 +10,10 @@ use shedlock::{
     SystemClock, UnlockRequest,
 };
 
-use super::cause;
 use super::events::Events;
 use super::signals::Signals;
 use crate::args::{Claim, RunArgs};
+use crate::cause;
 use crate::exit::{self, Failure};
 use crate::journal;
 use crate::output;

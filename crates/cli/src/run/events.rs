@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use shedlock::{Error, Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
 
-use super::{cause, slot};
+use super::slot;
+use crate::cause;
 use crate::terminal::Terminal;
 
 /// Receives events of the lock: before it is acquired, whether it is waited for; afterwards,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Release, SystemClock};
 
 use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
-use super::code_of_signal;
 use super::events::Events;
 use super::signals::{Signals, name_of};
 use super::slot;
+use super::{LOSS, code_of_signal, why_not_extended};
 use crate::args::HoldArgs;
 use crate::exit::{self, Failure};
 use crate::output;
@@ -127,9 +127,10 @@ async fn end_of(
     let name = &args.name;
     let lost = |events: &Events| {
         let why = if events.is_lost() {
-            "the lock was freed by force or paused with --now, or its record was changed"
+            LOSS.to_owned()
         } else {
-            "it could not be extended in time; check that the store is reachable"
+            let why = why_not_extended(events.not_extended());
+            format!("it could not be extended{why}")
         };
         terminal.error(&format!("{name}: the lease was lost: {why}"));
         exit::LOST

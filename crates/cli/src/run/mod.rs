@@ -1,7 +1,6 @@
 //! `shedlock run`, a command under a lock, and `shedlock hold`, a lock without a command.
 
 mod acquire;
-mod cause;
 mod environment;
 mod events;
 mod follow;
@@ -99,19 +98,10 @@ fn explain(
         format!("it did not end after {first} to this program, and ")
     });
     match ended.stopped {
-        Some(StopReason::Deadline) if args.keep_alive => {
-            let why = match not_extended {
-                // The reason is printed already.
-                Some(failure) if failure.is_final => String::new(),
-                Some(failure) => format!(" in time: {}", failure.why),
-                None => " in time: the store did not reply, or this process was suspended; check \
-                         the store and the load of this host"
-                    .to_owned(),
-            };
-            terminal.error(&format!(
-                "{name}: the command was stopped: {ignored}its lease could not be extended{why}"
-            ));
-        }
+        Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
+            "{name}: the command was stopped: {ignored}its lease could not be extended{}",
+            why_not_extended(not_extended)
+        )),
         Some(StopReason::IgnoredSignal) => terminal.error(&format!(
             "{name}: the command was killed: it did not end within {} after {first} to this \
              program; raise --stop-grace if it needs longer",
@@ -150,6 +140,20 @@ fn explain(
              owner holds the lock: {}",
             pids.join(", ")
         ));
+    }
+}
+
+/// Why a lease could not be extended, after these words.
+fn why_not_extended(failure: Option<NotExtended>) -> String {
+    match failure {
+        // The reason is printed already.
+        Some(failure) if failure.is_final => String::new(),
+        Some(failure) => format!(" in time: {}", failure.why),
+        None => {
+            " in time: the store did not reply, or this process was suspended; check the store \
+                 and the load of this host"
+                .to_owned()
+        }
     }
 }
 

@@ -14,8 +14,9 @@ use super::events::Events;
 use super::job::Job;
 use super::pings::Pings;
 use super::signals::{Signals, name_of};
-use super::{LOSS, cause, code_of, explain, program, slot};
+use super::{LOSS, code_of, explain, program, slot};
 use crate::args::RunArgs;
+use crate::cause;
 use crate::exit::{self, Failure};
 use crate::journal;
 use crate::metrics::Serving;
@@ -32,6 +33,8 @@ pub(super) struct Runner<'a> {
     pings: Pings<'a>,
     /// Whether the lock stays taken after an attempt that failed here, as was reported.
     is_backing_off: bool,
+    /// Whether the command was started, in an earlier turn.
+    has_run: bool,
 }
 
 /// The result of a turn.
@@ -96,6 +99,7 @@ impl<'a> Runner<'a> {
             signals,
             pings,
             is_backing_off: false,
+            has_run: false,
         })
     }
 
@@ -117,7 +121,8 @@ impl<'a> Runner<'a> {
         let keeps = Keeps(Some(self.args));
         let signals = &mut self.signals;
         let acquired = acquire(&claim, &lock, &events, signals, keeps, self.terminal).await;
-        let acquired = acquired.map_err(|failure| failure.not_started(&self.args.name));
+        let (name, again) = (&self.args.name, self.has_run);
+        let acquired = acquired.map_err(|failure| failure.not_started(name, again));
         let (held, executor, store) = match acquired? {
             Acquired::Lock(held, executor, store) => (held, executor, store),
             Acquired::Skipped(skip, _) => return Ok(Turn::Skipped(skip)),
@@ -166,6 +171,7 @@ impl<'a> Runner<'a> {
             _ = first_to_end(&mut self.signals) => {}
         }
         ended?;
+        self.has_run = true;
         Ok(Turn::Ran(Ran {
             code,
             attempt,

@@ -6,10 +6,17 @@ use shedlock::__stores::{STORES, StoreEntry};
 
 use super::{file, sqlite};
 use crate::exit::Failure;
+use shedlock_core::redact;
 
 /// Refuses the URL of a store that this command cannot open.
 pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
     sqlite::check(url, from)?;
+    if is_masked(url) {
+        return Err(Failure::usage(format!(
+            "{from}: the password in this URL is hidden (***), as in all output of this command; \
+             write the password in its place"
+        )));
+    }
     let Some(entry) = missing(url) else {
         return Ok(());
     };
@@ -23,6 +30,15 @@ pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
     )))
 }
 
+/// Whether the URL was copied from a text whose passwords are hidden.
+fn is_masked(url: &str) -> bool {
+    let marks = ["//***@", ":***@", "password=***"];
+    url.contains("***") && *redact(url) == *url && {
+        let url = url.to_ascii_lowercase();
+        marks.iter().any(|mark| url.contains(mark))
+    }
+}
+
 /// The URL in this file, and where it came from.
 pub(super) fn of_file(path: &Path, from: &str) -> Result<(String, String), Failure> {
     let from = match path.as_os_str().is_empty() {
@@ -30,6 +46,24 @@ pub(super) fn of_file(path: &Path, from: &str) -> Result<(String, String), Failu
         false => format!("{from} ({})", path.display()),
     };
     Ok((file::read(path, &from)?, from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hidden_password_is_not_taken_for_one() {
+        for url in [
+            "redis://user:geheim@host",
+            "nats://geheim@host",
+            "postgres://host/d?user=u&password=geheim",
+        ] {
+            assert!(!is_masked(url), "{url}");
+            assert!(is_masked(&redact(url)), "{url}");
+        }
+        assert!(!is_masked("redis://host/?prefix=***"));
+    }
 }
 
 /// The store of this URL, if this command was built without it.

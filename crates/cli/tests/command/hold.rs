@@ -97,11 +97,28 @@ fn a_lost_lock_is_not_reported_as_held_to_the_end() {
     let ended = end(child);
     assert_eq!(ended.code, 75, "{ended:?}");
     assert!(
-        ended
-            .stderr
-            .contains("db: the lease was lost: the lock was freed by force"),
+        ended.stderr.contains(
+            "db: the lease was lost: the lock was freed by force or paused with --now, taken \
+                       over while this process was suspended, or its record was changed\n"
+        ),
         "{ended:?}"
     );
+}
+
+#[test]
+fn a_lease_that_ends_while_hold_is_suspended_is_not_blamed_on_the_store_alone() {
+    let sandbox = Sandbox::new();
+    let (child, _) = holding(&sandbox, "2s", &[]);
+    signal(child.id(), Signal::STOP);
+    eventually("the end of the lease", || {
+        sandbox.lock("db")["state"] == "free"
+    });
+    signal(child.id(), Signal::CONT);
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{ended:?}");
+    let said = "db: the lease was lost: it could not be extended in time: the store did not reply, or this \
+                process was suspended; check the store and the load of this host\n";
+    assert!(ended.stderr.ends_with(said), "{ended:?}");
 }
 
 #[test]

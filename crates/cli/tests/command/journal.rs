@@ -223,6 +223,12 @@ fn without_a_journal_nothing_is_recorded_and_the_commands_say_how_to_create_one(
         assert_eq!((shown.code, shown.stdout.as_str()), (1, ""));
         let said = "to create one, run `shedlock migrate --journal`";
         assert!(shown.stderr.contains(said), "{}", shown.stderr);
+        let shown = done(sandbox.shedlock(arguments).args(["-o", "json"]));
+        let json: Value = serde_json::from_str(&shown.stdout).unwrap();
+        assert_eq!(json["error"]["kind"], "absent", "{json}");
+        assert_eq!(json["error"]["exit_code"], 1, "{json}");
+        let message = json["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with(said), "{json}");
     }
     // The journal is no list of locks, and needs no restart of anything.
     assert_eq!(
@@ -410,7 +416,7 @@ fn an_action_that_cannot_be_recorded_is_done_with_a_warning() {
     let paused = by("ann", &sandbox, &["pause", "a", "b"]);
     assert_eq!(paused.code, 0, "{paused:?}");
     assert_eq!(paused.stdout.lines().count(), 2, "{paused:?}");
-    let said = "shedlock: a: done, but the journal may not show it: ";
+    let said = "shedlock: a: done, so do not repeat it; its record in the journal may be missing: ";
     assert!(paused.stderr.starts_with(said), "{paused:?}");
     assert_eq!(paused.stderr.lines().count(), 1, "{paused:?}");
     assert_eq!(sandbox.lock("b")["state"], "paused");

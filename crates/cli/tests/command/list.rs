@@ -193,6 +193,20 @@ fn a_watched_list_survives_a_store_that_fails_and_ends_with_its_reader() {
 }
 
 #[test]
+fn a_watched_list_does_not_advise_what_it_does_itself() {
+    let store = "postgres://u@127.0.0.1:1/d";
+    let mut watch = Sandbox::new()
+        .bare(&["list", "--watch", "10s", "--store", store])
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(watch.stderr.take().unwrap()).lines();
+    let said = errors.next().unwrap().unwrap();
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert!(said.ends_with("to spare; trying again every 10s"), "{said}");
+}
+
+#[test]
 fn a_watched_list_is_redrawn_on_a_terminal_until_ctrl_c() {
     let sandbox = filled();
     let exe = env!("CARGO_BIN_EXE_shedlock");

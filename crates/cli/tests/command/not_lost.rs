@@ -1,11 +1,12 @@
 //! Slots that must not be lost, and slots that are repaired by hand.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Sandbox, calendar, done, end, signal};
+use super::common::{Sandbox, calendar, done, end, signal, sql};
 
 const UTC: [&str; 2] = ["--schedule", "0 0 1 1 *"];
 /// The same local time, nine hours earlier.
@@ -40,6 +41,21 @@ fn a_failure_is_tried_again_until_it_succeeds() {
     let second = done(&mut run(&sandbox, "60s", &[&UTC, &NOT_LOST], script));
     let said = format!("shedlock: a: skipped slot {slot}: already taken\n");
     assert_eq!((second.code, second.stderr), (0, said));
+}
+
+#[test]
+fn a_store_that_fails_between_two_attempts_does_not_deny_the_first() {
+    let sandbox = Sandbox::new();
+    let options = [&UTC[..], &["--must-not-be-lost", "--retry-backoff", "2s"]];
+    let mut child = run(&sandbox, "60s", &options, "exit 7").spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("attempt 1 of 5 at slot"), "{first}");
+    sql(&sandbox, "ALTER TABLE shedlock RENAME TO away");
+    let last = lines.last().unwrap().unwrap();
+    assert_eq!(end(child).code, 69, "{last}");
+    let start = "shedlock: a: the command was not started again: sqlite: ";
+    assert!(last.starts_with(start), "{last}");
 }
 
 #[test]

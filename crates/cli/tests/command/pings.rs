@@ -226,6 +226,20 @@ fn a_server_that_fails_refuses_or_redirects_does_not_affect_the_command() {
             "500 Internal Server Error; check the server",
         ),
         (
+            Answer::Status(403, "no"),
+            "403 Forbidden; it does not accept pings with this URL or DSN; check its key, and that the \
+             server does not block this host",
+        ),
+        (
+            Answer::Status(404, "no"),
+            "404 Not Found; it has no such check or monitor; create it (a check with a slug: with \
+             ?create=1 in the URL), or correct the URL or DSN",
+        ),
+        (
+            Answer::Status(409, "no"),
+            "409 Conflict; it has several checks of this slug; rename one",
+        ),
+        (
             Answer::RedirectTo(other.checks().replace("{slug}", "x")),
             "redirects are not followed",
         ),

@@ -123,6 +123,11 @@ fn a_wrong_value_says_what_to_write() {
             "write the whole path, like sqlite:/var/lib/locks.db",
         ),
         (
+            "list --store redis://user:***@host",
+            "--store: the password in this URL is hidden (***), as in all output of this command; write \
+             the password in its place",
+        ),
+        (
             "list --store postgres://h:99999/d",
             "invalid port number; write it like \
              scheme://user@host:port/database?option=value",

@@ -103,7 +103,7 @@ async fn postgres_users_lack_privileges() {
     assert!(text.contains("it lacks SELECT on "), "{text}");
     let used = use_locks(&room.url);
     is_silent(&used[..3]);
-    let said = "done, but the journal may not show it: ";
+    let said = "done, so do not repeat it; its record in the journal may be missing: ";
     assert!(used[3].stderr.contains(said), "{used:?}");
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn a_journal_that_fails_does_not_fail_an_operator(place: &Place) -> R
         run("BEGIN".to_owned()).await;
         run(format!("LOCK TABLE {audit}")).await;
         let resumed = command(&["resume", "a"]);
-        let said = "shedlock: a: done, but the journal may not show it: no reply within 2s\n";
+        let said = "shedlock: a: done, so do not repeat it; its record in the journal may be missing: no reply within 2s\n";
         assert_eq!((resumed.code, &*resumed.stderr), (0, said), "{resumed:?}");
         assert!(
             resumed.stdout.starts_with("a: resumed by ann@"),

@@ -16,6 +16,8 @@ pub struct JournalSettings {
     pub(super) errors: ErrorText,
     pub(super) queue: usize,
     pub(super) is_optional: bool,
+    /// Why nothing is written if there is no journal, and what to do.
+    pub(super) absent: String,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -62,6 +64,7 @@ impl Default for JournalSettings {
             errors: ErrorText::default(),
             queue: 1_024,
             is_optional: false,
+            absent: "there is no journal; create it with `shedlock migrate --journal`".to_owned(),
             clock: Arc::new(SystemClock),
         }
     }
@@ -100,6 +103,13 @@ impl JournalSettings {
     /// Records nothing if there is no journal in the store, instead of warning about it.
     pub fn optional(mut self) -> Self {
         self.is_optional = true;
+        self
+    }
+
+    /// Replaces the message for a journal that is required and does not exist.
+    #[doc(hidden)]
+    pub fn absent(mut self, message: impl Into<String>) -> Self {
+        self.absent = message.into();
         self
     }
 

@@ -430,10 +430,7 @@ impl Shared {
             state.in_flight.clear();
             return Ok(false);
         }
-        Err(Error::new(
-            ErrorKind::Configuration,
-            "there is no journal: create it with `shedlock migrate --journal`",
-        ))
+        Err(Error::new(ErrorKind::Configuration, &*self.settings.absent))
     }
 }
 

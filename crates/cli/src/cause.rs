@@ -1,7 +1,7 @@
 //! Errors of the store in the words of a program that retries by itself.
 
 /// Why a call failed, for a message that names the lock already, and whose reader has nothing to retry.
-pub(super) fn of(error: &str, name: &str) -> String {
+pub(crate) fn of(error: &str, name: &str) -> String {
     const ADVICE: [&str; 7] = [
         ", then retry with the same owner",
         "; retry with the same owner",
