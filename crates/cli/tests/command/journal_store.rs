@@ -199,6 +199,28 @@ fn a_store_that_cannot_keep_a_journal_is_refused_before_anything_happens() {
         assert!(!refused.stderr.contains("geheim"), "{refused:?}");
         assert_eq!(sandbox.read("up"), "");
     }
+    // In the same store as the locks, what it needs for the locks is no reason.
+    for (url, why) in [
+        (
+            "nats://h",
+            "a store of kind nats cannot keep a journal; leave",
+        ),
+        (
+            "postgres://h/d?table=a123456789b123456789c123456789d123456789e123456789f123456789",
+            "a store of kind postgres cannot keep a journal: ",
+        ),
+    ] {
+        let print = ["migrate", "--print", "--journal", "--store", url];
+        let refused = done(&mut sandbox.bare(&print));
+        assert_eq!((refused.code, &*refused.stdout), (2, ""), "{refused:?}");
+        assert!(
+            refused.stderr.starts_with(&format!("shedlock: {why}")),
+            "{refused:?}"
+        );
+        let advice =
+            "; leave --journal out, or set the URL of another store for it with --journal-store\n";
+        assert!(refused.stderr.ends_with(advice), "{refused:?}");
+    }
     let mut both = sandbox.shedlock(&["jobs"]);
     let both = done(
         both.env(VARIABLE, "a")
