@@ -40,6 +40,7 @@ pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
 pub(crate) use pings::PingArgs;
 pub(crate) use prune::PruneArgs;
 pub(crate) use run::RunArgs;
+pub(crate) use tips::{commands_with, listed};
 pub(crate) use values::pattern;
 
 /// Run a command once, however many hosts start it, under a shared lock.
@@ -78,34 +79,6 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
-}
-
-/// The commands that have this option, apart from those that all have it.
-pub(crate) fn commands_with(parser: &clap::Command, long: &str) -> Vec<String> {
-    let has = |command: &clap::Command| {
-        let mut options = command.get_arguments();
-        options.any(|arg| arg.get_long() == Some(long))
-    };
-    let mut found = Vec::new();
-    for command in parser.get_subcommands() {
-        let name = command.get_name();
-        if has(command) {
-            found.push(name.to_owned());
-        }
-        let inner = command.get_subcommands().filter(|it| has(it));
-        found.extend(inner.map(|it| format!("{name} {}", it.get_name())));
-    }
-    found
-}
-
-/// Words as a sentence lists them.
-pub(crate) fn listed(words: &[impl AsRef<str>], last: &str) -> String {
-    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-    match &words[..] {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
-    }
 }
 
 impl Command {

@@ -132,13 +132,13 @@ fn elsewhere(long: &str, command: &str) -> Vec<String> {
     if (command, long) == ("prune", "all") {
         return vec!["without a name, prune is about all locks of the store".to_owned()];
     }
-    let others = super::commands_with(&Cli::command(), long);
+    let others = commands_with(&Cli::command(), long);
     if others.is_empty() {
         return Vec::new();
     }
     vec![format!(
         "--{long} is an option of {}",
-        super::listed(&others, "and")
+        listed(&others, "and")
     )]
 }
 
@@ -213,5 +213,33 @@ fn variable_of(command: &Command, option: &str) -> Option<String> {
         None => command
             .get_subcommands()
             .find_map(|command| variable_of(command, option)),
+    }
+}
+
+/// The commands that have this option, apart from those that all have it.
+pub(crate) fn commands_with(parser: &Command, long: &str) -> Vec<String> {
+    let has = |command: &Command| {
+        let mut options = command.get_arguments();
+        options.any(|arg| arg.get_long() == Some(long))
+    };
+    let mut found = Vec::new();
+    for command in parser.get_subcommands() {
+        let name = command.get_name();
+        if has(command) {
+            found.push(name.to_owned());
+        }
+        let inner = command.get_subcommands().filter(|it| has(it));
+        found.extend(inner.map(|it| format!("{name} {}", it.get_name())));
+    }
+    found
+}
+
+/// Words as a sentence lists them.
+pub(crate) fn listed(words: &[impl AsRef<str>], last: &str) -> String {
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    match &words[..] {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }

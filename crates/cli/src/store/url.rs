@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use shedlock::__stores::{STORES, StoreEntry};
+use shedlock_core::redact;
 
 use super::{file, sqlite};
 use crate::exit::Failure;
-use shedlock_core::redact;
 
 /// Refuses the URL of a store that this command cannot open.
 pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
@@ -48,6 +48,16 @@ pub(super) fn of_file(path: &Path, from: &str) -> Result<(String, String), Failu
     Ok((file::read(path, &from)?, from))
 }
 
+/// The store of this URL, if this command was built without it.
+fn missing(url: &str) -> Option<&'static StoreEntry> {
+    let scheme = url.split(':').next().unwrap_or_default();
+    let mut others = STORES.iter().filter(|entry| !entry.is_built_in);
+    others.find(|entry| {
+        let mut schemes = entry.schemes.iter();
+        schemes.any(|it| scheme.eq_ignore_ascii_case(it))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,14 +74,4 @@ mod tests {
         }
         assert!(!is_masked("redis://host/?prefix=***"));
     }
-}
-
-/// The store of this URL, if this command was built without it.
-fn missing(url: &str) -> Option<&'static StoreEntry> {
-    let scheme = url.split(':').next().unwrap_or_default();
-    let mut others = STORES.iter().filter(|entry| !entry.is_built_in);
-    others.find(|entry| {
-        let mut schemes = entry.schemes.iter();
-        schemes.any(|it| scheme.eq_ignore_ascii_case(it))
-    })
 }
