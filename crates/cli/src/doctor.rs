@@ -61,6 +61,8 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
 async fn of_journal(journal: &dyn Journal, is_required: bool) -> Finding {
     const CHECK: &str = "journal";
     const CREATE: &str = "run `shedlock migrate --journal`";
+    const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list what each user \
+        needs";
     let version = journal.version().await;
     let lacking = journal
         .missing_privileges()
@@ -74,13 +76,13 @@ async fn of_journal(journal: &dyn Journal, is_required: bool) -> Finding {
                 "this user may not use the journal, if there is one: it lacks {lacking}; runs and \
                  operators' actions are not recorded"
             ),
-            "grant these privileges; docs/schema.md lists what each user needs",
+            GRANT,
         ),
         Err(error) => Finding::from_text(CHECK, Level::Warning, &format!("{error:#}")),
         Ok(None) => {
             let mut message = "no journal: runs and operators' actions are not recorded".to_owned();
             if !lacking.is_empty() {
-                message += &format!("; to create one, this user lacks {lacking}");
+                message += &format!("; a journal needs {lacking}, which this user lacks");
             }
             match is_required {
                 true => Finding::warning(CHECK, message, CREATE),
@@ -110,7 +112,7 @@ async fn of_journal(journal: &dyn Journal, is_required: bool) -> Finding {
                         "the journal has version {version}, but this user lacks {lacking}: not \
                          everything is recorded"
                     ),
-                    "grant these privileges; docs/schema.md lists what each user needs",
+                    GRANT,
                 );
             }
             Finding::ok(CHECK, format!("the journal has version {version}"))

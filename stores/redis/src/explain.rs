@@ -86,7 +86,7 @@ const LOGIN: &str = "login refused; check user, password and database";
 
 pub(crate) const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
     get, set, del, append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
-    \"shedlock-rs:*\"; with sentinels also role, in a cluster also cluster|slots";
+    \"shedlock-rs:*\" (with wait_replicas also wait, with sentinels role, in a cluster cluster|slots)";
 
 const CLUSTER: &str = "the server belongs to a cluster, and another node has this lock's key; use \
     a URL that begins with redis-cluster://, or the client's ClusterClient";

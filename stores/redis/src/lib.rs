@@ -10,6 +10,7 @@ mod explain;
 pub mod fuzz;
 mod journal;
 mod key;
+mod privileges;
 mod scripts;
 mod servers;
 mod store;

@@ -38,6 +38,7 @@ script!(FORCE, true, "common", "force");
 script!(INSPECT, false, "common", "answer", "inspect");
 script!(PAUSE, true, "common", "less", "pause", "take", "done");
 script!(REMOVE, true, "remove");
+script!(FORBIDDEN, false, "forbidden");
 script!(RESET, true, "reset");
 script!(UNDO, true, "common", "undo");
 

@@ -10,6 +10,7 @@ use shedlock_core::{ErrorKind, Finding, Level, LockName, SystemClock, answered_w
 use shedlock_store::{Result, configuration, unavailable};
 
 use crate::codec::{instant, malformed};
+use crate::confirm::Confirmation;
 use crate::connections::Connections;
 use crate::explain::explain;
 use crate::key::Keys;
@@ -121,13 +122,14 @@ impl RedisStore {
             let info: String = connections.ask(&node, &cmd("INFO")).await?;
             let appendfsync = connections.appendfsync(&node).await;
             let info = Info(&info);
-            let found = info.findings(appendfsync.as_deref(), self.confirmation.is_some());
+            let found = info.findings(appendfsync.as_deref(), self.confirmation);
             let place = node.as_ref().and_then(address);
             findings.extend(found.into_iter().map(|found| match &place {
                 Some(place) => found.about(place),
                 None => found,
             }));
         }
+        findings.push(self.privileges().await?);
         Ok(findings)
     }
 }
@@ -139,9 +141,9 @@ const UNCONFIRMED: &str = "locks are granted without waiting for the server's re
     two runs would do harm";
 const EVICTS: &str = "the server evicts keys when its memory is full (maxmemory-policy), and an \
     evicted lock is free; set it to noeviction, or keep locks apart from caches";
-const NOT_APPENDED: &str = "the server appends no commands to a file (appendonly=no): a crash or \
-    restart loses locks, tokens and slots; set appendonly=yes and appendfsync=always";
-const SYNCED_LATER: &str = "the server syncs its append-only file later than it replies: a crash \
+const NOT_APPENDED: &str = "the append-only file is off (appendonly=no): a crash or a restart \
+    loses locks, tokens and slots; set appendonly=yes and appendfsync=always";
+const SYNCED_LATER: &str = "the server replies before it has synced its append-only file: a crash \
     can lose the last locks, tokens and slots; set appendfsync=always";
 
 /// The address of one server of a cluster.
@@ -212,8 +214,11 @@ impl<'a> Info<'a> {
             .filter(|policy| is_bounded && *policy != "noeviction")
     }
 
-    fn findings(&self, appendfsync: Option<&str>, is_confirmed: bool) -> [Finding; 4] {
-        let version = self.get("redis_version").unwrap_or("of unknown version");
+    fn findings(
+        &self,
+        appendfsync: Option<&str>,
+        confirmation: Option<Confirmation>,
+    ) -> [Finding; 4] {
         let checked = |check, fault: Option<&str>, well: &str| match fault {
             Some(fault) => Finding::from_text(check, Level::Warning, fault),
             None => Finding::ok(check, well),
@@ -223,9 +228,8 @@ impl<'a> Info<'a> {
             (Some("1"), _) => Some(SYNCED_LATER),
             _ => Some(NOT_APPENDED),
         };
-        let replicas = self.number("connected_slaves").unwrap_or(0_u32);
         [
-            Finding::ok("version", format!("redis {version}")),
+            Finding::ok("version", self.product()),
             checked(
                 "eviction",
                 self.evicts().map(|_| EVICTS),
@@ -236,16 +240,45 @@ impl<'a> Info<'a> {
                 durability,
                 "commands are on disk before they are confirmed",
             ),
-            checked(
-                "replicas",
-                Some(UNCONFIRMED).filter(|_| replicas > 0 && !is_confirmed),
-                "no replica that a lock does not wait for",
-            ),
+            self.replicas(confirmation),
         ]
+    }
+
+    /// The server's product and version. Valkey also returns the version of Redis with which it is compatible.
+    fn product(&self) -> String {
+        let of_valkey = self.get("valkey_version").map(|it| ("Valkey", it));
+        let of_redis = || self.get("redis_version").map(|it| ("Redis", it));
+        let (name, version) = of_valkey
+            .or_else(of_redis)
+            .unwrap_or(("Redis", "of unknown version"));
+        format!("{name} {version}")
+    }
+
+    fn replicas(&self, confirmation: Option<Confirmation>) -> Finding {
+        const CHECK: &str = "replicas";
+        let Some(Confirmation { replicas, .. }) = confirmation else {
+            return match self.number("connected_slaves").unwrap_or(0_u32) {
+                0 => Finding::ok(CHECK, "no replicas are connected"),
+                _ => Finding::from_text(CHECK, Level::Warning, UNCONFIRMED),
+            };
+        };
+        // One that is still loading the data confirms nothing.
+        let is_online = |line: &&str| line.starts_with("slave") && line.contains(",state=online,");
+        let online = self.0.lines().filter(is_online).count();
+        let found =
+            format!("locks wait for {replicas} replicas (wait_replicas), and {online} are online");
+        if usize::try_from(replicas).is_ok_and(|replicas| replicas <= online) {
+            return Finding::ok(CHECK, found);
+        }
+        Finding::error(
+            CHECK,
+            format!("{found}: no lock can be taken"),
+            "connect more replicas, or lower wait_replicas in the URL (Builder::wait_replicas)",
+        )
     }
 }
 
-/// Valkey also returns the Redis version with which it is compatible.
+/// By the version of Redis, which Valkey returns too.
 fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
@@ -277,6 +310,15 @@ mod tests {
         assert_eq!(info.get("role"), None);
         assert_eq!(info.number("connected_slaves"), Some(2));
         assert_eq!(info.number::<u32>("maxmemory_policy"), None);
+    }
+
+    #[test]
+    fn valkey_is_named_by_its_own_version() {
+        let redis = "redis_version:7.2.4\r\n";
+        assert_eq!(Info(redis).product(), "Redis 7.2.4");
+        let valkey = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n";
+        assert_eq!(Info(valkey).product(), "Valkey 9.1.2");
+        assert_eq!(Info("").product(), "Redis of unknown version");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::common::{Done, Sandbox, done};
 use super::{doctor, mysql, postgres};
 
-const SCHEMA: &str = "docs/schema.md lists what each user needs";
+const SCHEMA: &str = "docs/schema.md (SQL) and stores/redis/README.md list what each user needs";
 
 /// Commands that need no journal, each with its exit code and its messages.
 fn use_locks(store: &str) -> Vec<Done> {
@@ -67,7 +67,7 @@ async fn postgres_users_lack_privileges() {
     room.run(NONE).await;
     let (level, text) = doctor(&room.url).journal();
     assert_eq!(level, "ok");
-    let said = "to create one, this user lacks CREATE in the schema of table ";
+    let said = "; a journal needs CREATE in the schema of table ";
     assert!(text.contains(said), "{text}");
     is_silent(&use_locks(&room.url));
 
@@ -125,7 +125,7 @@ async fn mysql_users_lack_privileges() {
             .await;
         let (level, text) = doctor(&room.url).journal();
         assert_eq!(level, "ok");
-        let said = "to create one, this user lacks CREATE in the schema of table ";
+        let said = "; a journal needs CREATE in the schema of table ";
         assert!(text.contains(said), "{text}");
         is_silent(&use_locks(&room.url));
 

@@ -9,7 +9,7 @@
 //! | slow replies | the unit test of `diagnose/clocks.rs` in `stores/common` |
 //! | version | none: it is shown in the snapshots |
 //! | clock ahead or behind, with its round trip | `clock` (PostgreSQL, MariaDB, MySQL, Redis, Valkey, MongoDB); the other stores return no time |
-//! | privileges | `postgres`, `mysql`, `mongodb`; ACLs: `consul`, `zookeeper`; file and folder: `sqlite` |
+//! | privileges | `postgres`, `mysql`, `mongodb`; ACLs: `redis`, `consul`, `zookeeper`; file and folder: `sqlite` |
 //! | read-only server, standby, replica | `postgres`, `mysql`, `redis` |
 //! | no table, missing primary key | `sqlite`, `postgres`, `mysql` |
 //! | type of a column | `postgres` |
@@ -27,7 +27,9 @@
 //! | a record that no one can ever acquire | without an end: `sqlite`, `postgres`, `mysql`, `redis`; unreadable: `mongodb`, `redis` |
 //! | slots in the future, paused jobs | `stores::faults`, `sqlite` |
 //! | slots that stay open | `sqlite` |
-//! | alarms of etcd, collation of MongoDB | none |
+//! | too few replicas for `wait_replicas` | `redis` |
+//! | alarms | `etcd` |
+//! | collation of the collection | `mongodb` |
 
 #![allow(
     clippy::unwrap_used,
@@ -39,6 +41,8 @@ mod common;
 
 mod clock;
 mod consul;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod journal;
 mod mongodb;
 mod mysql;

@@ -60,3 +60,20 @@ async fn a_document_that_no_one_can_acquire_is_not_missed() {
         collection.drop().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_collation_of_the_collection_is_not_missed() {
+    let Some(server) = server_if_any("SHEDLOCK_TEST_MONGODB") else {
+        return;
+    };
+    let client = Client::with_uri_str(&server).await.unwrap();
+    let database = client.default_database().unwrap();
+    let name = unique("doctor");
+    let created: Document =
+        doc! { "create": &name, "collation": { "locale": "en", "strength": 2 } };
+    database.run_command(created).await.unwrap();
+    let url = format!("{server}?collection={name}");
+    doctor(&url).has_only("collation", "warning", "names that it treats as equal");
+    database.collection::<Document>(&name).drop().await.unwrap();
+    doctor(&url).is_healthy();
+}

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use shedlock_conformance::support::{OwnServer, free_port, server_if_any};
 
 use super::common::{Sandbox, done};
-use super::doctor;
+use super::{cannot_run, doctor};
 
 /// Sends a command as a line of text, and returns the first line of the reply.
 fn send(url: &str, command: &str) -> String {
@@ -84,6 +84,10 @@ fn no_fault_in_a_setting_or_a_key_is_missed() {
         }
         doctor(server.url()).is_healthy();
     }
+    let waiting = |replicas: u32| format!("{}?wait_replicas={replicas}", server.url());
+    let too_few =
+        "locks wait for 2 replicas (wait_replicas), and 0 are online: no lock can be taken";
+    doctor(&waiting(2)).has_only("replicas", "error", too_few);
     let replica = OwnServer::start("redis", &[]).unwrap();
     let port = port_of(server.url());
     send(replica.url(), &format!("REPLICAOF 127.0.0.1 {port}"));
@@ -94,6 +98,94 @@ fn no_fault_in_a_setting_or_a_key_is_missed() {
     });
     doctor(server.url()).has_only("replicas", "warning", "wait_replicas=1");
     doctor(replica.url()).has_only("setup", "error", "connect to the primary");
+    super::common::eventually("a replica that is online", || doctor(&waiting(1)).code == 0);
+    doctor(&waiting(1)).is_healthy();
+    let too_few =
+        "locks wait for 2 replicas (wait_replicas), and 1 are online: no lock can be taken";
+    doctor(&waiting(2)).has_only("replicas", "error", too_few);
+    cannot_run(&waiting(2), "a", "1 of 2 replicas confirmed");
+}
+
+/// Users with all that locks and their journal need, except for some commands or keys.
+#[test]
+fn no_lack_of_a_permission_is_missed() {
+    if server_if_any("SHEDLOCK_TEST_REDIS").is_none() || !OwnServer::can_start() {
+        return;
+    }
+    let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+    let server = OwnServer::start("redis", &durable).unwrap();
+    let of_user = server.url().replacen("://", "://locks:pw@", 1);
+    let become_user = |rights: &str| {
+        send(
+            server.url(),
+            &format!("ACL SETUSER locks reset on >pw {rights}"),
+        );
+    };
+    let (keys, locks) = (
+        "~job-lock:* ~shedlock-rs:*",
+        "+evalsha +eval +time +get +set +del \
+        +append +pttl +pexpireat +scan +ping +info +config|get",
+    );
+    let journal = "+hget +hset +hsetnx +hdel +zadd +zrem +zlexcount +zrangebylex +zrevrangebylex";
+    become_user(&format!("{keys} {locks} {journal}"));
+    doctor(&of_user).is_healthy();
+    let migrated = done(&mut Sandbox::new().bare(&["migrate", "--journal", "--store", &of_user]));
+    assert_eq!(migrated.code, 0, "{migrated:?}");
+    doctor(&of_user).is_healthy();
+
+    become_user(&format!("{keys} {locks} {journal} -append -pexpireat"));
+    let may_not = "this user may not run append and pexpireat on the keys of locks";
+    doctor(&of_user).has_only("privileges", "error", may_not);
+    for (rights, check, words) in [
+        (
+            format!("%R~job-lock:* ~shedlock-rs:* {locks} {journal}"),
+            "setup",
+            "the user lacks a permission",
+        ),
+        (
+            format!("~other:* ~shedlock-rs:* {locks} {journal}"),
+            "setup",
+            "the user lacks a permission",
+        ),
+        (
+            format!("{keys} {locks} {journal} -eval -evalsha"),
+            "setup",
+            "the user lacks a permission",
+        ),
+    ] {
+        become_user(&rights);
+        doctor(&of_user).has_only(check, "error", words);
+        doctor(&of_user).has_only(check, "error", "grant it the commands evalsha, eval, time");
+        cannot_run(&of_user, "a", "the user lacks a permission");
+    }
+    for (rights, words) in [
+        (
+            format!("{keys} {locks} {journal} -zadd -hset"),
+            "has version 1, but this user lacks the commands hset and zadd on the keys \
+             \"shedlock-rs:journal:{job-lock:default}:*\"",
+        ),
+        (
+            format!("~job-lock:* ~shedlock-rs:{{* {locks} {journal}"),
+            "may not use the journal, if there is one: it lacks the commands ",
+        ),
+    ] {
+        become_user(&rights);
+        let report = doctor(&of_user);
+        report.has_only("journal", "warning", words);
+        report.has_only("journal", "warning", "stores/redis/README.md");
+    }
+    become_user(&format!("{keys} {locks}"));
+    send(
+        server.url(),
+        "DEL shedlock-rs:journal:{job-lock:default}:version",
+    );
+    let (level, text) = doctor(&of_user).journal();
+    assert_eq!(level, "ok");
+    assert!(text.contains("no journal"), "{text}");
+    assert!(
+        text.contains("; a journal needs the commands hget"),
+        "{text}"
+    );
 }
 
 /// Three nodes, and a URL of one of them alone.

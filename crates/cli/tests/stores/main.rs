@@ -15,6 +15,7 @@ mod fenced;
 mod journal_store;
 mod json;
 mod places;
+mod prune;
 mod refusals;
 mod screen;
 mod story;
@@ -40,6 +41,9 @@ fn main() {
         }));
         trials.push(Trial::test(format!("faults_{}", place.name), move || {
             Ok(faults::no_fault_in_a_record_is_missed(&place)?)
+        }));
+        trials.push(Trial::test(format!("prune_{}", place.name), move || {
+            Ok(prune::only_old_records_are_removed(&place)?)
         }));
         if place.has_server {
             trials.push(Trial::test(

@@ -21,6 +21,7 @@ use shedlock_store::{Result, configuration, conflict};
 use self::rows::{fit, foreign, member};
 use crate::codec::malformed;
 use crate::explain::{PERMISSION, explain};
+use crate::privileges::{self, OF_JOURNALS};
 use crate::scripts::{self, Script};
 use crate::store::RedisStore;
 
@@ -95,9 +96,9 @@ impl RedisJournal {
         let start = &self.start;
         match error.kind() {
             ErrorKind::Configuration if error.message() == PERMISSION => configuration(format!(
-                "the user may not use the journal: grant it the commands evalsha, eval, time, get, \
-                 set, hget, hset, hsetnx, hdel, zadd, zrem, zlexcount, zrangebylex and \
-                 zrevrangebylex on \"{start}:*\""
+                "the user may not use the journal; grant it the commands evalsha, eval, time, {} on \
+                 \"{start}:*\"",
+                OF_JOURNALS.join(", ")
             ))
             .with_source(error),
             ErrorKind::Conflict if error.message() != foreign().message() => conflict(format!(
@@ -388,6 +389,18 @@ impl Journal for RedisJournal {
 
     fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool>> {
         Box::pin(self.forget_all(job))
+    }
+
+    fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(async {
+            let forbidden = self.store.forbidden(&self.keys[0], &OF_JOURNALS).await?;
+            let lacking =
+                |commands| format!("the commands {commands} on the keys \"{}:*\"", self.start);
+            Ok(privileges::listed(&forbidden)
+                .map(lacking)
+                .into_iter()
+                .collect())
+        })
     }
 
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>>> {
