@@ -53,7 +53,7 @@ pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Opt
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::InvalidInput) => {
-            tracing::warn!(store, lock = name, %error, "left out of the list: not a lock");
+            tracing::warn!("lock {name:?} in {store} is left out: {error:#}");
             Ok(None)
         }
         Err(error) => Err(error),

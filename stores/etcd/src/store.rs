@@ -388,7 +388,7 @@ impl EtcdStore {
         if found.ends_with(0) {
             return Err(conflict(
                 "the lock's key has no lease, so it never expires, and neither shedlock nor \
-                 ShedLock wrote it: check what wrote it, then delete it or unlock by force",
+                 ShedLock wrote it; check what wrote it, then delete it or unlock by force",
             ));
         }
         let now = self.clock.system_time();

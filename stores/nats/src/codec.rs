@@ -55,7 +55,7 @@ impl Message {
 
     fn foreign(&self) -> Error {
         conflict(format!(
-            "the key contains {} bytes, but a lock has 8: check what wrote it, then delete it or \
+            "the key contains {} bytes, but a lock has 8; check what wrote it, then delete it or \
              use another name",
             self.data.len()
         ))

@@ -426,7 +426,7 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> 
     if found.is_endless() {
         return Err(conflict(
             "the lock's key has no time to live (TTL) and never expires; neither shedlock nor \
-             ShedLock writes such a key: check what wrote it, then delete it or unlock by force",
+             ShedLock writes such a key; check what wrote it, then delete it or unlock by force",
         ));
     }
     check_slot(request, found.now, CLOCK)?;

@@ -144,8 +144,7 @@ impl<B: Driver> SqlStore<B> {
     /// The error for a failed statement, which may write (`writes`) or only reads.
     pub(crate) fn explained(&self, failure: Failure, writes: bool) -> Error {
         let unprepared = self.connections.without_prepared();
-        let table = &self.options.table;
-        failure.explained(B::DIALECT.explain, table, unprepared, writes)
+        failure.explained(B::DIALECT.explain, &self.options, unprepared, writes)
     }
 }
 

@@ -5,7 +5,8 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{root_cause, unresolved};
 
 use crate::driver;
-use crate::identifier::Table;
+use crate::options::Options;
+use crate::statement::Unreadable;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -81,13 +82,13 @@ impl Failure {
         }
     }
 
-    /// The error for a failure on this table, of a statement that may write (`writes`) or only reads. `special` returns
+    /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads. `special` returns
     /// what a class means on this database, if that differs from its usual meaning. `unprepared` is how to do without
     /// prepared statements.
     pub(crate) fn explained(
         self,
         special: Explain,
-        table: &Table,
+        options: &Options,
         unprepared: &str,
         writes: bool,
     ) -> Error {
@@ -97,11 +98,18 @@ impl Failure {
         }
         let (kind, message) = special(&self.class, writes).unwrap_or_else(plain);
         let message = message.replace("{unprepared}", unprepared);
-        let mut message = message.replace("{table}", &table.to_string());
+        let mut message = message.replace("{table}", &options.table.to_string());
         if let Class::Constraint(Some(name)) = &self.class {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
         }
-        self.causing(Error::new(kind, message))
+        let error = Error::new(kind, message);
+        match self.source.downcast_ref::<Unreadable>() {
+            Some(unreadable) => {
+                let reason = unreadable.described(&options.columns);
+                error.with_source(self.source).with_reason(reason)
+            }
+            None => self.causing(error),
+        }
     }
 
     /// This error, caused by the failure.
@@ -257,7 +265,7 @@ impl Class {
             Self::Constraint(_) => "a constraint of table {table} refused the record; remove it",
             Self::Foreign => {
                 "the record in table {table} holds a value that neither shedlock nor ShedLock \
-                 writes; check what wrote it"
+                 writes; check what wrote it, then correct it or delete the record"
             }
             Self::Other => "the server refused a statement on table {table}",
         }

@@ -1,10 +1,15 @@
 //! Statements as data: their text, what is bound to it, and what they return.
 
+use std::cell::Cell as Last;
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
 use Field::{Attempts, Done, LockUntil, LockedAt, Name, Now, Owner, ServerTime, Slot, Token};
 
 use crate::failure::{BoxError, Class, Failure};
+use crate::identifier::Identifier;
+use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, SLOT_COLUMN, TOKEN_COLUMN};
 use crate::shape::Column;
 
 /// A statement that can be read, compared and tested without a database.
@@ -247,9 +252,26 @@ impl Reply {
         text: impl Fn(usize) -> Result<Option<String>, E>,
         number: impl Fn(usize) -> Result<Option<i64>, E>,
     ) {
-        match Row::read(fields, &text, &number) {
+        let last = Last::new(0);
+        let noted_text = |index| {
+            last.set(index);
+            text(index)
+        };
+        let noted_number = |index| {
+            last.set(index);
+            number(index)
+        };
+        match Row::read(fields, noted_text, noted_number) {
             Ok(row) => self.rows.push(row),
-            Err(error) => self.unreadable.push((text(0).ok().flatten(), error.into())),
+            Err(error) => {
+                let unreadable = Unreadable {
+                    field: fields.get(last.get()).copied(),
+                    value: text(last.get()).ok().flatten(),
+                    source: error.into(),
+                };
+                let name = text(0).ok().flatten();
+                self.unreadable.push((name, unreadable.into()));
+            }
         }
     }
 
@@ -275,6 +297,49 @@ impl Reply {
     /// The fencing token, from the row or from the last insert ID.
     pub(crate) fn token(&self) -> Option<u64> {
         self.last_insert_id.or(self.row().and_then(Row::token))
+    }
+}
+
+/// A value of another type than its column has.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    field: Option<Field>,
+    /// If it is a text.
+    value: Option<String>,
+    source: BoxError,
+}
+
+impl Unreadable {
+    /// The column and its value. These are the names of ShedLock's columns.
+    pub(crate) fn described(&self, columns: &[Identifier; 4]) -> String {
+        let [name, until, at, by] = columns.each_ref().map(Identifier::as_str);
+        let column = match self.field {
+            Some(Name) => name,
+            Some(LockUntil) => until,
+            Some(LockedAt) => at,
+            Some(Owner) => by,
+            Some(Token) => TOKEN_COLUMN,
+            Some(Slot) => SLOT_COLUMN,
+            Some(Done) => DONE_COLUMN,
+            Some(Attempts) => ATTEMPTS_COLUMN,
+            _ => return self.to_string(),
+        };
+        match &self.value {
+            Some(value) => format!("column {column:?} holds {value:?}"),
+            None => format!("column {column:?} holds a value of another type"),
+        }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a column holds a value of another type")
+    }
+}
+
+impl Error for Unreadable {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
     }
 }
 

@@ -66,7 +66,7 @@ impl State {
         if row.token == Some(i64::MAX) {
             return Err(conflict(
                 "the record's fencing token is at its maximum, which no clock has reached, and \
-                 cannot grow: check what wrote it, then set it to a token that was granted",
+                 cannot grow; check what wrote it, then set it to a token that was granted",
             ));
         }
         Ok(Self::Free)
@@ -90,7 +90,7 @@ fn check_slots(row: &Row) -> Result<()> {
         _ => return Ok(()),
     };
     Err(conflict(format!(
-        "the record's column {column} holds {value}, which shedlock never writes: check what wrote \
+        "the record's column {column} holds {value}, which shedlock never writes; check what wrote \
          it, then set the last slot with `shedlock slot reset --to`"
     )))
 }

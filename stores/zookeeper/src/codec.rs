@@ -122,7 +122,7 @@ impl Node {
             };
             conflict(format!(
                 "the node {} {what}, but a lock contains an instant; ShedLock treats it as held \
-                 forever: check what wrote it, then delete it or use another name",
+                 forever; check what wrote it, then delete it or use another name",
                 self.path
             ))
         })
@@ -131,7 +131,7 @@ impl Node {
     fn kept(&self) -> Result<Record> {
         Record::from_bytes(&self.data).map_err(|_| {
             conflict(format!(
-                "the node {} was not written by any version of this crate: check what wrote it, \
+                "the node {} was not written by any version of this crate; check what wrote it, \
                  then delete it",
                 self.path
             ))

@@ -134,6 +134,38 @@ async fn a_record_without_an_end_is_not_missed() {
     );
 }
 
+/// SQLite stores a text in a column of integers.
+#[tokio::test]
+async fn a_text_in_a_column_of_times_is_named() {
+    let sandbox = Sandbox::migrated();
+    for name in ["a", "b"] {
+        let ran = done(&mut sandbox.run(name, "1m", "true"));
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+    let wrong = "UPDATE shedlock SET lock_until = 'abc' WHERE name = 'a'";
+    run(&sandbox, wrong).await;
+    let what = "the record in table \"shedlock\" holds a value that neither shedlock nor ShedLock \
+        writes: column \"lock_until\" holds \"abc\"";
+    let remedy = "check what wrote it, then correct it or delete the record";
+    cannot_run(&sandbox.store(), "a", &format!("sqlite: {what}; {remedy}"));
+    let shown = done(&mut sandbox.shedlock(&["show", "a"]));
+    assert_eq!(shown.code, 69, "{shown:?}");
+    let listed = done(&mut sandbox.shedlock(&["list"]));
+    assert_eq!(listed.code, 0, "{listed:?}");
+    let warning =
+        format!("shedlock: warning: lock \"a\" in sqlite is left out: {what}; {remedy}\n");
+    assert_eq!(listed.stderr, warning);
+    let report = doctor(&sandbox.store());
+    report.has_only("records", "error", &format!("never run: \"a\" ({what})"));
+    let found = report
+        .findings
+        .iter()
+        .find(|it| it.check == "records")
+        .unwrap();
+    let advice = "check what wrote them, then fix or delete them";
+    assert_eq!(found.remedy.as_deref(), Some(advice));
+}
+
 /// As a user without a right to write: root has one that it has to give up.
 #[test]
 fn a_file_and_a_folder_without_a_right_to_write_are_not_missed() {
