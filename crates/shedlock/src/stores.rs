@@ -309,10 +309,18 @@ fn schemes() -> String {
     let listed: Vec<_> = STORES
         .iter()
         .filter(|entry| entry.is_built_in && entry.name != "memory")
-        .map(|entry| match entry.schemes {
-            [only] => (*only).to_owned(),
-            [first, others @ ..] => format!("{first} (or {})", others.join(", ")),
-            [] => String::new(),
+        .map(|entry| {
+            let mut schemes = entry.schemes.to_vec();
+            schemes.retain(|scheme| match *scheme {
+                "zookeepers" => cfg!(feature = "zookeeper-tls"),
+                "consuls" => cfg!(feature = "consul-tls"),
+                _ => true,
+            });
+            match &*schemes {
+                [only] => (*only).to_owned(),
+                [first, others @ ..] => format!("{first} (or {})", others.join(", ")),
+                [] => String::new(),
+            }
         })
         .collect();
     match listed.as_slice() {

@@ -44,7 +44,7 @@ pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
     let what_to_do = if kind == OutcomeUnknown {
         "the call may have taken effect; retry with the same owner"
     } else {
-        "nothing was written; retry"
+        "nothing was written; check that the host and the port of the store are right, then retry"
     };
     Error::new(kind, format!("{what}; {what_to_do}"))
 }
@@ -62,9 +62,22 @@ pub fn overtaken() -> Error {
     unknown("the reply to an unlock was lost, and the lock has changed since: retry")
 }
 
-/// Returns the error for a connection that failed because of certificates, or none if this failure has another cause.
-/// It searches the text of each cause, because most clients keep only the text.
+/// Returns the error for a connection that failed because of TLS: its certificates, or a server that does not use it.
+/// None if this failure has another cause. It searches the text of each cause, because most clients keep only the text.
 pub fn untrusted(failure: &(dyn StdError + 'static)) -> Option<Error> {
+    if has_cause(failure, &["invalidcontenttype"]) {
+        return Some(Error::new(
+            Configuration,
+            "the server's reply is not TLS; check the host and the port in the URL, or use the \
+             URL's scheme without TLS",
+        ));
+    }
+    if has_cause(failure, &["tls handshake eof"]) {
+        return Some(unavailable(
+            "the server closed the connection during the TLS handshake; nothing was written; check \
+             that the host and the port in the URL are those of a server that uses TLS, then retry",
+        ));
+    }
     has_cause(failure, &["certificate"]).then(|| {
         Error::new(
             Configuration,
@@ -124,6 +137,26 @@ mod tests {
         let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
         assert_eq!(untrusted(&failure).unwrap().kind(), Configuration);
         assert!(untrusted(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
+    }
+
+    #[test]
+    fn a_server_without_tls_is_no_matter_of_certificates() {
+        for (cause, kind, says) in [
+            (
+                "received corrupt message of type InvalidContentType",
+                Configuration,
+                "is not TLS",
+            ),
+            (
+                "tls handshake eof",
+                ErrorKind::Unavailable,
+                "a server that uses TLS, then retry",
+            ),
+        ] {
+            let error = untrusted(&std::io::Error::other(cause)).unwrap();
+            assert_eq!(error.kind(), kind);
+            assert!(error.message().contains(says), "{error}");
+        }
     }
 
     #[test]

@@ -256,9 +256,15 @@ impl UrlOptions {
 
     /// Takes a number.
     pub fn number<N: FromStr>(&mut self, name: &'static str) -> Result<Option<N>> {
-        let text = self.text(name)?;
-        let parsed = text.map(|text| text.parse()).transpose();
-        parsed.map_err(|_| invalid(format!("option {name:?} in the URL must be a number")))
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        let parsed = text.parse().map(Some);
+        parsed.map_err(|_| {
+            invalid(format!(
+                "option {name:?} in the URL must be a number, not {text:?}"
+            ))
+        })
     }
 
     /// Takes `true` or `false`.
@@ -279,7 +285,7 @@ impl UrlOptions {
         let Some((_, chosen)) = chosen else {
             let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
             return Err(invalid(format!(
-                "option {name:?} in the URL must be {}",
+                "option {name:?} in the URL must be {}, not {text:?}",
                 words.join(" or ")
             )));
         };

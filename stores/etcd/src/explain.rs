@@ -35,7 +35,8 @@ impl Failure {
             Some(failure) => failure,
             None if was_never_sent(&source) => Self::not_sent(),
             None if is_answer(&source) => {
-                let message = "the server refused the request; nothing was written";
+                let message = "the server refused the request; nothing was written; check that the \
+                               server at this address is etcd, and its log";
                 Self::new(Refused, Configuration, message)
             }
             None => Self::unanswered(Broken, lost),
@@ -48,8 +49,8 @@ impl Failure {
     }
 
     pub(crate) fn not_sent() -> Self {
-        let message = "cannot connect; nothing was written; check that the servers are up, then \
-                       retry";
+        let message = "cannot connect; nothing was written; check that the servers are up, and \
+                       that their hosts and ports are right, then retry";
         Self::new(NotSent, Unavailable, message)
     }
 

@@ -364,11 +364,11 @@ impl Store for EtcdStore {
             Finding::ok("version", format!("etcd {}", status.version())),
             quorum(voters),
             if errors.is_empty() {
-                Finding::ok("alarms", "the server raises no alarm")
+                Finding::ok("alarms", "no alarms are active")
             } else {
                 Finding::error(
                     "alarms",
-                    format!("the server raises alarms: {}", errors.join(", ")),
+                    format!("active alarms: {}", errors.join(", ")),
                     "find their cause with `etcdctl endpoint status` and `etcdctl alarm list`; if \
                      the space quota is used up, compact and defragment, then disarm the alarm",
                 )

@@ -397,7 +397,7 @@ impl Store for MongoStore {
                 "durability",
                 self.place.is_weak(),
                 WEAK,
-                "no write concern below a journaled majority is set",
+                "no write concern is set that is weaker than a journaled majority",
             ),
             checked(
                 "collation",

@@ -26,15 +26,18 @@ const LASTING: [u64; 8] = [
 /// message of the key that is not stored yet.
 const BEFORE_WRITING: [u64; 5] = [10_008, 10_023, 10_028, 10_047, 10_163];
 
+const SETTINGS: &str =
+    "; check JetStream's limits and settings for this account and bucket, and the server's log";
+
 /// Returns the error for a refusal. `lost` is its kind if the request may have been executed. While a cluster elects a
 /// leader, it returns various 5xx failures: the next try succeeds, and the previous leader may have stored a write.
 pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
     let (kind, what_to_do) = match code {
-        500.. if LASTING.contains(err_code) => (Configuration, ""),
+        500.. if LASTING.contains(err_code) => (Configuration, SETTINGS),
         500.. if !BEFORE_WRITING.contains(err_code) => (lost, "; retry with the same owner"),
         500.. | 429 => (Unavailable, "; retry"),
-        _ => (Configuration, ""),
+        _ => (Configuration, SETTINGS),
     };
     let said = &error.description;
     let message = format!("JetStream returned error {code}: {said:?}{what_to_do}");

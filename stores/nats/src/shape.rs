@@ -183,7 +183,8 @@ impl Shape {
             let remedy = "use a bucket with the default persist_mode";
             Finding::warning(durability, format!("{what}: {lost}"), remedy)
         } else if sync_always {
-            let message = "you assert that the servers sync each write to disk (sync_always)";
+            let message =
+                "the servers sync each write to disk, according to sync_always in your settings";
             Finding::ok(durability, message)
         } else {
             let message = format!(
@@ -214,7 +215,7 @@ impl Shape {
             } else {
                 Finding::ok(
                     "bucket",
-                    "no setting of the bucket deletes or rejects locks",
+                    "the bucket's settings neither delete nor reject locks",
                 )
             },
         ]

@@ -31,6 +31,11 @@ const MISCONFIGURED: &[(&str, &str)] = &[
         "SELECT is not allowed",
         "a cluster has only database 0; remove the number from the URL",
     ),
+    (
+        "cluster support disabled",
+        "the server is not part of a cluster; use a URL that begins with redis:// (with TLS \
+         rediss://), or the client's Client",
+    ),
     ("unknown command", TOO_OLD),
 ];
 
@@ -82,6 +87,9 @@ const PASSING: &[(&str, &str)] = &[
     ),
 ];
 
+const NOT_REDIS: &str = "the server's reply is not Redis protocol; nothing was written; check the \
+    host and the port in the URL";
+
 const LOGIN: &str = "login refused; check user, password and database";
 
 pub(crate) const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
@@ -107,7 +115,11 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
         None => unlisted(error),
     };
-    let reason = reason(&failure.error);
+    // The client's text is about the bytes that it could not parse.
+    let reason = match explained.message() {
+        NOT_REDIS => String::new(),
+        _ => reason(&failure.error),
+    };
     explained.with_source(failure.error).with_reason(reason)
 }
 
@@ -123,13 +135,15 @@ fn reason(error: &RedisError) -> String {
 /// The error for a reply that is in no list, or for a connection that could not be opened.
 fn unlisted(error: &RedisError) -> Error {
     let (kind, message) = match error.kind() {
-        _ if error.code().is_some() => (Configuration, "the server refused the command"),
-        Kind::AuthenticationFailed => (Configuration, LOGIN),
-        Kind::Parse => (
-            Unavailable,
-            "the server's reply is not Redis protocol; nothing was written; check the host and the \
-             port in the URL",
+        _ if error.code().is_some() => (
+            Configuration,
+            "the server refused the command; check its version (Redis 6.2 or later, or Valkey) and \
+             its log",
         ),
+        Kind::AuthenticationFailed => (Configuration, LOGIN),
+        Kind::Parse => (Unavailable, NOT_REDIS),
+        // A cluster's client keeps only the text.
+        _ if error.to_string().contains("Parse error") => (Unavailable, NOT_REDIS),
         Kind::InvalidClientConfig => (
             InvalidInput,
             "the client cannot use this address; correct the address or its options",
@@ -143,7 +157,8 @@ fn unlisted(error: &RedisError) -> Error {
             ),
             None => (
                 Unavailable,
-                "cannot connect; nothing was written; check that the server is up, then retry",
+                "cannot connect; nothing was written; check that the server is up, and that the \
+                 host and the port in the URL are those of Redis, then retry",
             ),
         },
     };

@@ -55,8 +55,7 @@ impl<B: Driver> Call<'_, B> {
         Finding::warning(
             "columns",
             format!(
-                "table {} has no columns {}: without them, locks have no fencing tokens, or \
-                 schedules no slots",
+                "table {} lacks the columns {}, which fencing tokens and slots of schedules need",
                 self.options.table,
                 missing.join(", ")
             ),
@@ -95,9 +94,8 @@ impl<B: Driver> Call<'_, B> {
         let replicates = || {
             Finding::warning(
                 check,
-                "the server replicates from another one, but accepts writes: locks that it keeps \
-                 are not on its source, so that two processes can hold one lock if one of them \
-                 uses the source",
+                "the server is a replica of another one, but accepts writes: its locks are not on \
+                 its source, so two processes can hold one lock if one of them uses the source",
                 "connect to the primary, and set read_only=ON on its replicas; if this is the \
                  primary, remove its old source with RESET REPLICA ALL",
             )
@@ -115,8 +113,8 @@ impl<B: Driver> Call<'_, B> {
                 Err(failure) if failure.class == Class::Other => {}
                 Err(failure) if failure.class == Class::Privilege => {
                     let message = format!(
-                        "no replication into this server was found; this user cannot see one that \
-                         is stopped, which needs the privilege {}",
+                        "the server is not replicating from another one; to see replication that \
+                         is stopped, this user needs the privilege {}",
                         follows.privileges
                     );
                     return Some(Finding::ok(check, message));
@@ -126,7 +124,7 @@ impl<B: Driver> Call<'_, B> {
         }
         Some(Finding::ok(
             check,
-            "the server replicates from no other one",
+            "the server is not a replica of another one",
         ))
     }
 

@@ -31,6 +31,9 @@ pub(crate) enum Class {
     Refused,
     /// The certificates of the TLS connection are not accepted, by this side or by the server.
     Untrusted,
+    /// No connection was available: the server's replies are not in the protocol of this database, or it closed the
+    /// connection.
+    OtherProtocol,
     /// A parameter of the connection's startup packet was rejected, as connection poolers do.
     Startup,
     /// The connection broke between the request and the reply.
@@ -123,6 +126,10 @@ impl Failure {
     /// What the server said, without the words of the client around it, or why there was no reply. `None` if the
     /// client's own text is as good.
     fn reason(&self) -> Option<String> {
+        if self.class == Class::OtherProtocol {
+            // The client's text is about its own code, or a number of bytes.
+            return Some(String::new());
+        }
         let is_lost = matches!(
             self.class,
             Class::NotSent | Class::Refused | Class::Untrusted | Class::ReplyLost
@@ -170,7 +177,8 @@ impl Class {
     fn kind(&self, writes: bool) -> ErrorKind {
         match self {
             Self::ReplyLost if writes => OutcomeUnknown,
-            Self::NotSent | Self::ReplyLost | Self::ReadOnly => Unavailable,
+            Self::NotSent | Self::OtherProtocol => Unavailable,
+            Self::ReplyLost | Self::ReadOnly => Unavailable,
             Self::Contention | Self::Waited | Self::Busy | Self::Full => Unavailable,
             Self::TooLong | Self::OutOfRange | Self::Alphabet => InvalidInput,
             Self::Foreign => Conflict,
@@ -183,7 +191,11 @@ impl Class {
         match self {
             Self::NotSent => {
                 "cannot connect; nothing was written; check that the server is up and has \
-                 connections to spare, then retry"
+                 connections to spare, and that the URL leads to it, then retry"
+            }
+            Self::OtherProtocol => {
+                "the server speaks another protocol, or closed the connection; nothing was \
+                 written; check the host and the port in the URL, then retry"
             }
             Self::Refused => {
                 "the server rejected the connection; check user, password, database and TLS \
@@ -267,7 +279,10 @@ impl Class {
                 "the record in table {table} holds a value that neither shedlock nor ShedLock \
                  writes; check what wrote it, then correct it or delete the record"
             }
-            Self::Other => "the server refused a statement on table {table}",
+            Self::Other => {
+                "the server refused a statement on table {table}; compare the table with `shedlock \
+                 migrate --print --store …`, and check the server's log"
+            }
         }
     }
 }

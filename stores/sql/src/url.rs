@@ -1,5 +1,6 @@
 //! URLs: our own options are taken out and checked, and the driver reads the rest.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use shedlock_core::Error;
@@ -140,6 +141,16 @@ impl Address {
     pub(crate) fn for_driver(&mut self, known: &str) -> Result<Url> {
         let known: Vec<_> = known.split_whitespace().collect();
         let rest = std::mem::take(&mut self.options).finish_for_driver(&known)?;
+        // The driver's own errors do not name the option.
+        let mut typed = UrlOptions::parse(&rest.join("&"));
+        typed.number::<usize>("statement-cache-capacity")?;
+        typed.number::<u16>("port")?;
+        let address = typed.text("hostaddr")?;
+        if let Some(address) = address.filter(|it| it.parse::<IpAddr>().is_err()) {
+            return Err(invalid(format!(
+                "option \"hostaddr\" in the URL must be an IP address, not {address:?}"
+            )));
+        }
         let mut url = self.url.clone();
         if !rest.is_empty() {
             url.set_query(Some(&rest.join("&")));
@@ -234,6 +245,29 @@ mod tests {
             address.settings.defaults,
             shedlock_core::LockDefaults::new().lock_at_most_for(Duration::from_secs(600))
         );
+    }
+
+    #[test]
+    fn a_bad_value_of_a_drivers_option_is_named_with_what_is_accepted() {
+        for (option, says) in [
+            (
+                "statement-cache-capacity=x",
+                "option \"statement-cache-capacity\" in the URL must be a number, not \"x\"",
+            ),
+            (
+                "port=1e3",
+                "option \"port\" in the URL must be a number, not \"1e3\"",
+            ),
+            (
+                "hostaddr=h",
+                "option \"hostaddr\" in the URL must be an IP address, not \"h\"",
+            ),
+        ] {
+            let mut address = Address::parse(&format!("postgres://h/db?{option}")).unwrap();
+            let known = "statement-cache-capacity port hostaddr";
+            let error = address.for_driver(known).unwrap_err();
+            assert_eq!(error.message(), says);
+        }
     }
 
     #[test]

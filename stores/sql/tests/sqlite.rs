@@ -340,9 +340,9 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
         ),
         (
             SHEDLOCKS.replace("locked_by ", "owner "),
-            "no column \"locked_by\"; if its columns have other names, give these in the store's URL, \
-             like ?locked_by_column=NAME, or to the builder; otherwise choose another table \
-             (?table=NAME) and create it with `shedlock migrate --store …`",
+            "no column \"locked_by\"; choose another table (?table=NAME) and create it with `shedlock \
+             migrate --store …`, or, if the columns have other names, set them (like \
+             ?locked_by_column=NAME)",
         ),
         (
             SHEDLOCKS.replace("locked_by ", "team INT NOT NULL, locked_by "),

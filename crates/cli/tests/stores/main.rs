@@ -57,6 +57,9 @@ fn main() {
             trials.push(Trial::test(format!("refused_{}", place.name), move || {
                 Ok(refusals::what_a_server_refuses_is_reported_once(&place)?)
             }));
+            trials.push(Trial::test(format!("foreign_{}", place.name), move || {
+                Ok(refusals::a_server_of_another_kind_is_suspected(&place)?)
+            }));
             trials.push(Trial::test(format!("silent_{}", place.name), move || {
                 Ok(refusals::a_silent_server_is_waited_for_no_longer_than_asked(&place)?)
             }));

@@ -1,6 +1,7 @@
 //! What the command prints if a store refuses it or cannot be reached: the same on each store, without the words of its
 //! client.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -230,6 +231,38 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
             list.stderr.trim_end().ends_with(&format!(": {says}")),
             "{list:?}"
         );
+    }
+    Ok(())
+}
+
+/// A server of another kind: the advice is not just to retry.
+pub(crate) fn a_server_of_another_kind_is_suspected(place: &Place) -> Result<(), String> {
+    let other = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = other
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
+    std::thread::spawn(move || {
+        for connection in other.incoming().flatten() {
+            let mut connection = connection;
+            let _ = connection.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let error = refusal(&elsewhere(place, "127.0.0.1", port)?);
+    let advice = error.split("; ").skip(1).collect::<Vec<_>>().join("; ");
+    let is_suspected = [
+        "port",
+        "ports",
+        "address is right",
+        "this URL is",
+        "hosts in the URL are right",
+    ];
+    assert!(
+        is_suspected.iter().any(|words| advice.contains(words)),
+        "{error}"
+    );
+    for words in ["expected to read", "sqlx", "Parse error at"] {
+        assert!(!error.contains(words), "{error}");
     }
     Ok(())
 }

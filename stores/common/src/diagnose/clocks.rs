@@ -59,8 +59,8 @@ impl Sample {
         }
         Finding::warning(
             "reachable",
-            format!("the store takes {took} to reply, even at its fastest of {SAMPLES} replies"),
-            "check the load of the server and the network; until then use long lock_at_most_for",
+            format!("the store is slow: the fastest of {SAMPLES} replies took {took}"),
+            "check the load of the server and the network; until then, use a long lock_at_most_for",
         )
     }
 
@@ -75,13 +75,12 @@ impl Sample {
                 check,
                 match skew {
                     Some(skew) => format!(
-                        "hosts judge leases by their own clocks, and the store returns no time to \
-                         compare this one with: keep all clocks within {}, with NTP",
+                        "leases end by the hosts' own clocks, which the store cannot check: keep \
+                         them within {} of each other (NTP)",
                         format_duration(skew)
                     ),
-                    None => {
-                        "leases end by the store's own clock, which it does not return".to_owned()
-                    }
+                    None => "leases end by the store's own clock, whose time it does not report"
+                        .to_owned(),
                 },
             );
         };
@@ -104,14 +103,14 @@ impl Sample {
             )
         };
         let allowed = skew.unwrap_or(OFF).saturating_add(exactness);
-        let remedy = "set the clocks of this host and of the store's server by NTP";
+        let remedy = "synchronize the clocks of this host and of the store's server (NTP)";
         if offset <= allowed {
             return Finding::ok(check, found);
         }
         if let Some(skew) = skew {
             let message = format!(
-                "{found}: hosts judge leases by their own clocks, and two of them that differ by \
-                 more than {} can hold one lock",
+                "{found}: leases end by the hosts' own clocks, and two hosts whose clocks differ \
+                 by more than {} can hold one lock",
                 format_duration(skew)
             );
             return Finding::error(check, message, remedy);

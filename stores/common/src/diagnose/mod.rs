@@ -19,8 +19,8 @@ pub fn quorum(voters: usize) -> Finding {
         even if even % 2 == 0 => Finding::warning(
             check,
             format!(
-                "{even} servers must agree by majority: an even number survives no more failures \
-                 than one less"
+                "{even} servers must agree by majority: an even number of servers tolerates no \
+                 more failures than one server fewer"
             ),
             "add or remove a server",
         ),

@@ -77,10 +77,9 @@ impl<'a> Columns<'a> {
     fn get(&self, name: &str) -> Result<&'a Column> {
         self.find(name).ok_or_else(|| {
             configuration(format!(
-                "table {} is not a lock table: it has no column {name:?}; if its columns have \
-                 other names, give these in the store's URL, like ?{}=NAME, or to the builder; \
-                 otherwise choose another table (?table=NAME) and create it with `shedlock migrate \
-                 --store …`",
+                "table {} is not a lock table: it has no column {name:?}; choose another table \
+                 (?table=NAME) and create it with `shedlock migrate --store …`, or, if the columns \
+                 have other names, set them (like ?{}=NAME)",
                 self.options.table,
                 self.option_of(name),
             ))

@@ -1,5 +1,6 @@
 //! sqlx, for each of its databases.
 
+use std::io;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 use std::path::Path;
 
@@ -25,6 +26,10 @@ pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
         }
         Error::Configuration(_) | Error::Tls(_) => Failure::new(Class::Refused, error),
         Error::Database(_) => running(error, classify).while_connecting(),
+        Error::Protocol(_) => Failure::new(Class::OtherProtocol, error),
+        Error::Io(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
+            Failure::new(Class::OtherProtocol, error)
+        }
         _ => Failure::new(Class::NotSent, error),
     }
 }

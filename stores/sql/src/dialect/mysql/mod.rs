@@ -301,7 +301,7 @@ fn checks(options: &Options) -> Vec<Check> {
             wrong: "commits do not wait for the replicas: after a failover, the new primary can \
                     lack the last locks, tokens and slots, and another process can take a held \
                     lock; use semisynchronous replication if two runs would do harm",
-            well: "no replica that a commit does not wait for",
+            well: "no replica is visible to this user, or commits wait for one (semisynchronous)",
         },
     ]
 }

@@ -172,7 +172,7 @@ fn checks(_: &Options) -> Vec<Check> {
             "commits do not wait for the standbys: after a failover, the new primary can lack the \
              last locks, tokens and slots, and another process can take a held lock; set \
              synchronous_standby_names if two runs would do harm",
-            "no standby that a commit does not wait for",
+            "no standby is connected, or synchronous_standby_names is set",
         ),
         check(
             "row-security",
