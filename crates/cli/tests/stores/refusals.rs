@@ -160,12 +160,24 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
                     .to_owned(),
             ),
             (
+                server.replacen("redis://", "redis-cluster://", 1),
+                "the server is not part of a cluster: This instance has cluster support disabled; \
+                 use a URL that begins with redis:// (with TLS rediss://), or the client's Client"
+                    .to_owned(),
+            ),
+            (
                 database("99"),
                 "the server has no database of this number: DB index is out of range; correct the \
                  number in the URL, or raise `databases` in the server's configuration"
                     .to_owned(),
             ),
         ],
+        "consul" => vec![(
+            server.replacen("consul://", "consuls://", 1),
+            "the server's reply is not TLS: received corrupt message of type InvalidContentType; \
+             check the host and the port in the URL, or use the URL's scheme without TLS"
+                .to_owned(),
+        )],
         "etcd" => vec![(
             login(&server),
             "authentication is not enabled on the store; remove user and password from the URL"
