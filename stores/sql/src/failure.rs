@@ -85,9 +85,9 @@ impl Failure {
         }
     }
 
-    /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads. `special` returns
-    /// what a class means on this database, if that differs from its usual meaning. `unprepared` is how to do without
-    /// prepared statements.
+    /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads.
+    /// `special` returns what a class means on this database, if that differs from its usual meaning. `unprepared` is
+    /// how to do without prepared statements.
     pub(crate) fn explained(
         self,
         special: Explain,

@@ -120,7 +120,7 @@ mod tests {
 
     use sqlx::error::{DatabaseError, ErrorKind};
 
-    use crate::identifier::{Fold, Table};
+    use crate::options::Settings;
 
     use super::*;
 
@@ -185,8 +185,8 @@ mod tests {
         let error = sqlx::Error::Io(std::io::Error::other(cause));
         let failure = by_sqlx::connecting(error, classify);
         assert_eq!(failure.class, Class::Untrusted);
-        let table = Table::parse(None, "shedlock", Fold::Lower, 63).unwrap();
-        let error = failure.explained(Postgres::DIALECT.explain, &table, "", false);
+        let options = Postgres::DIALECT.options(Settings::default()).unwrap();
+        let error = failure.explained(Postgres::DIALECT.explain, &options, "", false);
         assert!(!error.is_retryable());
         let said = format!("{error:#}");
         let start = format!("the TLS connection failed: {cause}; check the host name in the URL, ");
