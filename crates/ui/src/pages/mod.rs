@@ -49,7 +49,6 @@ pub(crate) struct Frame {
     /// The stores, if there are several and the page is about one.
     stores: Vec<Link>,
     user: Option<Text>,
-    may_operate: bool,
     at: When,
     /// Whether the script reads the page again every few seconds.
     is_live: bool,
@@ -100,7 +99,6 @@ impl Frame {
             pages: pages.into(),
             stores: stores.collect(),
             user: access.actor().map(|actor| Text::of(actor.user())),
-            may_operate: access.actor().is_some(),
             at: When::of(SystemClock.system_time()),
             is_live: false,
         }
