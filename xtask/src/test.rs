@@ -101,6 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     servers::check_protoc()?;
     servers::check_prometheus()?;
+    servers::check_chromium()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {

@@ -4,6 +4,7 @@
 //! with temporary data. When it is dropped, it stops and removes everything, whatever happens.
 //! Servers and data that are not ours are never touched.
 
+mod chromium;
 mod consul;
 pub(crate) mod debian;
 mod etcd;
@@ -27,6 +28,7 @@ mod sid;
 mod up;
 mod zookeeper;
 
+pub(crate) use chromium::check as check_chromium;
 pub(crate) use instance::Instance;
 pub(crate) use kind::{Kind, Store};
 pub(crate) use profile::{Durability, Profile};

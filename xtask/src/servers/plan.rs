@@ -4,7 +4,7 @@ use super::instance::Server;
 use super::kind::{Kind, Source, Step, Store};
 use super::pgbouncer::{self, PgBouncer};
 use super::profile::Profile;
-use super::{debian, nats, prometheus, protoc, sid};
+use super::{chromium, debian, nats, prometheus, protoc, sid};
 use crate::host;
 use anyhow::{Context as _, bail};
 use std::env;
@@ -81,6 +81,9 @@ fn install_missing(kinds: &[Kind], profile: &Profile) -> anyhow::Result<()> {
     }
     if profile.build_tools && !prometheus::is_there() {
         packages.extend(prometheus::PACKAGES);
+    }
+    if profile.build_tools && !chromium::is_there() {
+        packages.extend(chromium::PACKAGES);
     }
     let mut steps = Vec::new();
     for kind in kinds {
