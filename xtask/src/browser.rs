@@ -17,6 +17,9 @@ const PROGRAMS: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// A bare machine has no font to draw pages with.
+const FONT: &str = "fonts-dejavu-core";
+
 /// The variable that contains the path of axe-core, which checks pages for accessibility.
 const AXE_VARIABLE: &str = "SHEDLOCK_TEST_AXE";
 
@@ -80,7 +83,10 @@ fn install() {
     let programs = PROGRAMS.map(|(_, program, package)| (program, package));
     let missing = programs.into_iter().chain([("npm", "npm")]);
     let missing = missing.filter(|(program, _)| host::find_program(program).is_none());
-    let missing: Vec<_> = missing.map(|(_, package)| package).collect();
+    let mut missing: Vec<_> = missing.map(|(_, package)| package).collect();
+    if missing.contains(&"chromium") {
+        missing.push(FONT);
+    }
     if !missing.is_empty()
         && debian::can_install()
         && let Err(error) = debian::install(&missing)

@@ -89,6 +89,11 @@ impl Text {
         Self::cut(&redact(text), 4_000, visible_lines)
     }
 
+    /// The text where no element is possible.
+    pub(crate) fn plain(self) -> String {
+        self.text
+    }
+
     fn cut(text: &str, most: usize, visible: fn(&str) -> Cow<'_, str>) -> Self {
         let end = text.floor_char_boundary(most);
         Self {

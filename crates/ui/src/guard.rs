@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -96,7 +97,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// The host and port that the client asked for.
 fn host(request: &Parts) -> Option<&str> {
-    let authority = request.uri.authority().map(|it| it.as_str());
+    let authority = request.uri.authority().map(Authority::as_str);
     text(&request.headers, "host").or(authority)
 }
 

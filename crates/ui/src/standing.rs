@@ -28,16 +28,16 @@ impl Standing {
                 return Self::of_pause(lock);
             }
             let until = open_end(until, Some(now)).unwrap_or_else(|| second(until));
-            let reason = format!("paused until {until}");
+            let reason = format!("until {until}");
             return Self::new("pause", "paused", reason, true);
         }
         if job.is_overdue(now) {
             let deadline = job.deadline.map_or_else(String::new, since);
             let last = match job.last_succeeded {
-                Some(then) => format!("last succeeded {} ago", since(then)),
+                Some(then) => format!("it last succeeded {} ago", since(then)),
                 None => "it has never succeeded".to_owned(),
             };
-            let reason = format!("overdue for {deadline}: {last}");
+            let reason = format!("for {deadline}; {last}");
             return Self::new("bad", "overdue", reason, true);
         }
         if let Some(lock) = lock.filter(|lock| lock.state == LockState::Held) {
@@ -91,12 +91,12 @@ impl Standing {
     /// A lock that an operator has paused.
     pub(crate) fn of_pause(lock: &LockRecord) -> Self {
         let pause = lock.pause();
-        let by = pause.map_or_else(String::new, |pause| format!(" {pause}"));
+        let by = pause.map_or_else(String::new, |pause| format!("{pause} "));
         let until = lock.locked_until.map_or_else(String::new, |until| {
             let until = open_end(until, lock.read_at).unwrap_or_else(|| second(until));
-            format!(" until {until}")
+            format!("until {until}")
         });
-        Self::new("pause", "paused", format!("paused{by}{until}"), true)
+        Self::new("pause", "paused", format!("{by}{until}"), true)
     }
 
     fn new(class: &'static str, word: &'static str, reason: String, needs_attention: bool) -> Self {
@@ -154,13 +154,13 @@ mod tests {
             it.job.deadline = Some(at(900));
             it.job.last_succeeded = Some(at(400));
         };
-        let reason = "overdue for 1m40s: last succeeded 10m ago";
+        let reason = "for 1m40s; it last succeeded 10m ago";
         assert_eq!(standing(overdue, None), pair("overdue", reason));
         let paused = |it: &mut CurrentJob| {
             overdue(it);
             it.paused_until = Some(at(4_600));
         };
-        let reason = "paused until 1970-01-01T01:16:40Z";
+        let reason = "until 1970-01-01T01:16:40Z";
         assert_eq!(standing(paused, None), pair("paused", reason));
     }
 

@@ -28,7 +28,7 @@ fn assert_recorded(site: &Site, name: &str, action: &str, detail: &str, reason: 
     assert_eq!(last["reason"].as_str(), reason, "{audit:?}");
     let text = last["detail"].as_str().unwrap();
     assert!(text.contains(detail), "{audit:?}");
-    assert!(last["user"].as_str().unwrap().contains('@'), "{audit:?}");
+    assert!(last["by"].as_str().unwrap().contains('@'), "{audit:?}");
 }
 
 pub(crate) fn each_action(browser: &Browser<'_>, place: &Place, mount: Mount) {
@@ -95,7 +95,7 @@ pub(crate) fn each_action(browser: &Browser<'_>, place: &Place, mount: Mount) {
 
     browser.follow("header nav a[href^='audit']");
     let audit = browser.text();
-    for action in ["pause", "resume", "slot-reset", "extend", "unlock"] {
+    for action in ["paused", "resumed", "slot reset", "extended", "freed"] {
         assert!(audit.contains(action), "no {action} in {audit}");
     }
     assert_quiet(browser, &site);

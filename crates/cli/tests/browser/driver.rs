@@ -282,6 +282,8 @@ impl Browser<'_> {
             "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false
         });
         self.devtools("Emulation.setDeviceMetricsOverride", size);
+        // As on a telephone.
+        self.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
     }
 
     /// The source of axe-core.

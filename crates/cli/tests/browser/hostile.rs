@@ -59,7 +59,7 @@ pub(crate) fn names_and_errors(browser: &Browser<'_>, place: &Place) {
 fn assert_is_text(browser: &Browser<'_>) {
     let found: Value = browser.run(
         "return [document.querySelectorAll('main img, main b, main script').length,
-                 document.title.includes('owned'),
+                 document.title === 'owned',
                  /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText),
                  document.documentElement.scrollWidth <= innerWidth,
                  document.body.innerText.length < 50000]",

@@ -71,6 +71,7 @@ fn main() -> ExitCode {
             "sqlite" => {
                 add("names_and_errors_are_text", hostile::names_and_errors);
                 add("works_without_javascript", pages::without_javascript);
+                add("live", pages::live);
                 add("foreign_hosts", pages::a_foreign_host_is_refused);
                 add("keyboard", accessibility::keyboard);
                 add("screenshots", screenshots::each_page);

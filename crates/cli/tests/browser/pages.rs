@@ -54,12 +54,12 @@ pub(crate) fn each_page(browser: &Browser<'_>, place: &Place, mount: Mount) {
     browser.follow("header nav a[href^='now']");
     let now = browser.text();
     for words in [
-        "nightly-backup\toverdue\toverdue for ",
+        "nightly-backup\toverdue\tfor ",
         "rebuild-index\tpaused\t",
         "disk of the search cluster is being replaced",
         "sync-inventory\tfailed\tfailed ",
         "cannot reach warehouse:443",
-        "import-mails\trunning",
+        "import-mails\theld for ",
     ] {
         assert!(now.contains(words), "no {words:?} in {now}");
     }
@@ -98,6 +98,28 @@ pub(crate) fn assert_quiet(browser: &Browser<'_>, site: &Site) {
         assert!(url.starts_with(&origin), "{url} is not of {origin}");
     }
     assert_eq!(browser.console(), [""; 0]);
+}
+
+/// A page that is open shows what happens, without a click.
+pub(crate) fn live(browser: &Browser<'_>, place: &Place) {
+    let site = Site::start(place, Mount::Root);
+    browser.requests();
+    browser.open(&format!("{}jobs", site.url));
+    assert!(browser.text().contains("No job has run yet."));
+    site.shedlock(&[
+        "run",
+        "-n",
+        "first",
+        "--lock-at-most-for",
+        "1m",
+        "--",
+        "true",
+    ]);
+    eventually("the new job", || browser.text().contains("first\tok"));
+    // The times that were added are the reader's own, too.
+    let title: String = browser.run("return document.querySelector('main time').title");
+    assert!(!title.is_empty(), "no local time");
+    assert_quiet(browser, &site);
 }
 
 pub(crate) fn without_javascript(browser: &Browser<'_>, place: &Place) {

@@ -92,7 +92,7 @@ impl Frame {
             is_here: store.name == name,
         });
         Self {
-            title: title.to_owned(),
+            title: Text::of(title).plain(),
             icon: &ICON.name,
             style: &STYLE.name,
             script: &SCRIPT.name,

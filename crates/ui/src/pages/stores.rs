@@ -57,7 +57,7 @@ pub(crate) async fn stores(dashboard: Shared, Extension(access): Extension<Acces
             kind: store.provider.store().to_owned(),
             round_trip: health
                 .round_trip
-                .map(|it| format!("{:.1} ms", it.as_secs_f64() * 1_000.0)),
+                .map(|it| format!("{:.2} ms", it.as_secs_f64() * 1_000.0)),
             findings: health.findings.iter().map(Found::of).collect(),
         }
     });
