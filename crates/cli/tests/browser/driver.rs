@@ -336,9 +336,8 @@ impl Browser<'_> {
     }
 
     /// Of a test that failed.
-    pub(crate) fn keep_evidence(&self) {
-        let name = std::thread::current().name().unwrap_or("test").to_owned();
-        let file = format!("failed-{name}-{}.png", std::process::id());
+    pub(crate) fn keep_evidence(&self, name: &str) {
+        let file = format!("failed-{name}.png");
         let picture = self.runtime.block_on(self.driver.screenshot_as_png());
         let Ok(picture) = picture else { return };
         let path = artifacts().join(file);

@@ -56,8 +56,9 @@ fn main() -> ExitCode {
     for place in places {
         let mut add = |name: &str, test: fn(&Browser<'_>, &Place)| {
             let driver = driver.clone();
-            trials.push(Trial::test(format!("{name}_{}", place.name), move || {
-                Ok(in_browser(&driver, |browser| test(browser, &place))?)
+            let name = format!("{name}_{}", place.name);
+            trials.push(Trial::test(name.clone(), move || {
+                Ok(in_browser(&driver, &name, |it| test(it, &place))?)
             }));
         };
         add("pages_at_the_root", |it, place| {
@@ -102,11 +103,11 @@ fn main() -> ExitCode {
 }
 
 /// Runs a test in a browser of its own. A failed one leaves a picture of the page.
-fn in_browser(driver: &Driver, test: impl FnOnce(&Browser<'_>)) -> Result<(), String> {
+fn in_browser(driver: &Driver, name: &str, test: impl FnOnce(&Browser<'_>)) -> Result<(), String> {
     let browser = driver.open()?;
     let result = catch_unwind(AssertUnwindSafe(|| test(&browser)));
     if result.is_err() {
-        browser.keep_evidence();
+        browser.keep_evidence(name);
     }
     browser.close();
     result.or_else(|panic| resume_unwind(panic))
