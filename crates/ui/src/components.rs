@@ -215,7 +215,8 @@ impl LeaseBar {
     pub(crate) fn of(lock: &LockRecord) -> Option<Self> {
         let left = shedlock_core::shown::left(lock)?;
         let passed = shedlock_core::shown::age(lock)?;
-        let whole = passed + left;
+        // The times of a store have fractions of a second.
+        let whole = Duration::from_secs_f64((passed + left).as_secs_f64().round());
         let share =
             |part: Duration| part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE);
         let class = match lock.state {

@@ -43,7 +43,7 @@ pub(crate) struct UiArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) auth_file: Option<PathBuf>,
     /// Read a password from stdin, print a line for --auth-file, and end
-    #[arg(long, value_name = "USER", exclusive = true)]
+    #[arg(long, value_name = "USER")]
     pub(crate) hash_password: Option<String>,
     /// Let no one operate
     #[arg(long)]
