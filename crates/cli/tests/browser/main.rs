@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
 )]
+#![allow(clippy::print_stderr, reason = "of a test program")]
 
 mod accessibility;
 mod actions;
