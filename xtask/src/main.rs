@@ -15,6 +15,7 @@
 
 mod api;
 mod bench;
+mod browser;
 mod clients;
 mod counts;
 mod deny;

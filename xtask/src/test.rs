@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the databases, the checks and the tests.
 
 use crate::api;
+use crate::browser;
 use crate::clients;
 use crate::counts::Counts;
 use crate::executables;
@@ -99,6 +100,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Err(why) = faketime::library(args.no_install) {
         eprintln!("xtask: NO WRONG CLOCKS: {why}");
     }
+    let browser = browser::provide(args.no_install);
+    if let Err(why) = &browser {
+        eprintln!("xtask: NO BROWSER TESTS: {why}");
+    }
     servers::check_protoc()?;
     servers::check_prometheus()?;
     let mut steps = Steps::new();
@@ -123,7 +128,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     // Last, because readers of a long log look at its end.
     println!("\n{}{}", counts.failures(), steps.summary());
-    println!("{}", tested(stores, &servers, how));
+    print!("{}", tested(stores, &servers, how));
+    println!("{}", tested_in_browser(&browser, how));
     println!("total: {:.0} s", begun.elapsed().as_secs_f64());
     println!(
         "{} passed, {} failed, {} skipped",
@@ -275,6 +281,15 @@ fn tested(stores: &[Store], servers: &Servers, how: &str) -> String {
         .chain(others)
         .map(|(name, how)| format!("{name:18} {how}\n"))
         .collect()
+}
+
+/// The same for the dashboard.
+fn tested_in_browser(browser: &Result<String, String>, how: &str) -> String {
+    let how = match browser {
+        Ok(with) => format!("{how}: {with}"),
+        Err(why) => format!("NOT TESTED: {why}"),
+    };
+    format!("{:18} {how}\n", "browser")
 }
 
 #[cfg(test)]

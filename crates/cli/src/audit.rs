@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use shedlock::{
-    Actor, AuditRecord, Clock, Error, Journal, JournalEntry, LockName, LockRecord, LockState,
-    SystemClock,
-};
-use shedlock_core::{redact, within};
+use shedlock::{Actor, Journal, LockName, SystemClock};
+use shedlock_core::shown::record_action;
+pub(crate) use shedlock_core::shown::taken_from;
+use shedlock_core::within;
 
 use crate::args::StoreArgs;
 use crate::cause;
@@ -59,8 +58,10 @@ impl Trail {
         let Some(journal) = self.journal.take() else {
             return;
         };
-        let record = action.record();
-        let why = match within(&SystemClock, FLUSH, write(&*journal, record)).await {
+        let actor = Actor::Claimed(user::at_host());
+        let what = (action.what, action.name);
+        let write = record_action(&*journal, actor, what, &action.detail, action.reason);
+        let why = match within(&SystemClock, FLUSH, write).await {
             Some(Ok(true)) => {
                 self.journal = Some(journal);
                 return;
@@ -81,34 +82,4 @@ impl Trail {
             visible(action.name.as_str())
         ));
     }
-}
-
-impl Action<'_> {
-    fn record(&self) -> AuditRecord {
-        let (now, random) = (SystemClock.system_time(), SystemClock.random());
-        let actor = Actor::Claimed(user::at_host());
-        let mut record = AuditRecord::new(now, random, actor, self.what, self.name.as_str());
-        record.detail = redact(&self.detail).into_owned();
-        let reason = Some(self.reason).filter(|reason| !reason.is_empty());
-        record.reason = reason.map(|reason| redact(reason).into_owned());
-        record
-    }
-}
-
-/// Returns false if the store has no journal.
-async fn write(journal: &dyn Journal, record: AuditRecord) -> Result<bool, Error> {
-    if journal.version().await?.is_none() {
-        return Ok(false);
-    }
-    journal.record(&[JournalEntry::Audit(record)]).await?;
-    Ok(true)
-}
-
-/// The lease that an action ended, if there was one.
-pub(crate) fn taken_from(before: Option<&LockRecord>) -> Option<String> {
-    let lock = before.filter(|lock| lock.state == LockState::Held)?;
-    let owner = lock.owner.as_deref().unwrap_or("an unnamed owner");
-    let until = lock.locked_until.map(output::second);
-    let until = until.map_or_else(String::new, |until| format!(" (until {until})"));
-    Some(format!("ended the lease of {owner}{until}"))
 }

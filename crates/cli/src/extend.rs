@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use shedlock::{
-    AttemptRequest, ExtendRequest, Extension, Lease, LockName, LockRecord, LockState, Owner,
-};
+use shedlock::{LockName, LockRecord, LockState};
+use shedlock_core::shown::{Extended, extend_by_operator, extension_detail};
 
 use crate::args::ExtendArgs;
 use crate::audit::{Action, Trail};
@@ -48,7 +47,7 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
         let action = Action {
             what: "extend",
             name: &name,
-            detail: detail(before, until.as_ref().ok().copied().flatten()),
+            detail: extension_detail(before, until.as_ref().ok().copied().flatten()),
             reason: "",
         };
         Trail::of(&store, &args.store, terminal)
@@ -68,18 +67,6 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The lease before, and the new end if it is known.
-fn detail(before: &LockRecord, until: Option<SystemTime>) -> String {
-    let owner = before.owner.as_deref().unwrap_or_default();
-    let text = |end: Option<SystemTime>, word| {
-        end.map_or_else(String::new, |end| {
-            format!("{word} until {}", output::second(end))
-        })
-    };
-    let (now, was) = (text(until, ""), text(before.locked_until, "; it was"));
-    format!("held by {owner}{now}{was}")
 }
 
 /// The lock that is meant.
@@ -118,35 +105,32 @@ async fn extend_lock(
     expected: Option<&str>,
 ) -> Result<Outcome, Failure> {
     let owner = lock.owner.as_deref().unwrap_or_default();
-    if lock.state != LockState::Held {
-        let state = output::state_in_words(lock.state);
-        let next = match lock.state {
-            LockState::Paused => {
-                let (name, store) = (output::shell_word(lock.name.as_str()), args.store.option());
-                format!(
-                    "; to change the end of the pause, run `shedlock pause {name} --until \
-                     TIME{store}`, and to end it `shedlock resume {name}{store}`"
-                )
-            }
-            _ => String::new(),
-        };
-        return Ok(Outcome::Not(format!("it is not held; it is {state}{next}")));
-    }
-    if expected.is_some_and(|expected| expected != owner) {
-        return Ok(Outcome::Not(format!("its owner is {owner:?}")));
-    }
-    let Ok(owner) = Owner::parse(owner) else {
-        return Ok(Outcome::Not(format!(
-            "ShedLock for Java holds it ({owner:?}), and extends its own leases only"
-        )));
+    let provider = &**store.provider();
+    let extended = extend_by_operator(provider, lock, expected, args.lasts).await;
+    let extended =
+        extended.map_err(|error| Failure::from(error).reworded("lock_at_most_for", "--for"))?;
+    let why = match extended {
+        Extended::Done(until) => return Ok(Outcome::Extended(until)),
+        Extended::NotHeld => {
+            let state = output::state_in_words(lock.state);
+            let next = match lock.state {
+                LockState::Paused => {
+                    let (name, store) =
+                        (output::shell_word(lock.name.as_str()), args.store.option());
+                    format!(
+                        "; to change the end of the pause, run `shedlock pause {name} --until \
+                         TIME{store}`, and to end it `shedlock resume {name}{store}`"
+                    )
+                }
+                _ => String::new(),
+            };
+            format!("it is not held; it is {state}{next}")
+        }
+        Extended::OwnerDiffers => format!("its owner is {owner:?}"),
+        Extended::OfShedLock => {
+            format!("ShedLock for Java holds it ({owner:?}), and extends its own leases only")
+        }
+        Extended::Ended => "its lease has ended in the meantime".to_owned(),
     };
-    let lease = Lease::granted(&AttemptRequest::new(lock.name.clone(), owner, args.lasts));
-    let request = ExtendRequest::new(args.lasts);
-    let extension = store.provider().extend(&lease, &request).await;
-    match extension.map_err(|error| Failure::from(error).reworded("lock_at_most_for", "--for"))? {
-        Extension::Extended(lease) => Ok(Outcome::Extended(lease.locked_until())),
-        _ => Ok(Outcome::Not(
-            "its lease has ended in the meantime".to_owned(),
-        )),
-    }
+    Ok(Outcome::Not(why))
 }

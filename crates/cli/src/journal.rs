@@ -9,6 +9,7 @@ use shedlock::{
     JournalEntry, JournalSettings, JournalWriter, LockName, LockProvider, RunEnd, RunOutcome,
     RunRecord, RunState, RunsRequest, SystemClock, missed_slots, scheduler,
 };
+use shedlock_core::shown::missing_journal;
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
 use crate::audit::{Action, Trail};
@@ -309,11 +310,5 @@ pub(crate) fn why_none(
     }: &JournalPlace,
     option: &str,
 ) -> String {
-    if journal.is_none() {
-        return format!(
-            "no journal in {place}: a store of kind {kind} cannot keep one; give it a store of its own \
-             with --journal-store"
-        );
-    }
-    format!("no journal in {place}; to create one, run `shedlock migrate --journal{option}`")
+    missing_journal(journal.is_some(), kind, place, option)
 }

@@ -31,6 +31,8 @@ mod signals;
 mod slot;
 mod store;
 mod terminal;
+#[cfg(feature = "ui")]
+mod ui;
 mod unlock;
 mod user;
 mod watchdog;
@@ -107,6 +109,8 @@ fn execute(command: &Command, terminal: Terminal) -> Result<ExitCode, Failure> {
             Command::Jobs(args) => journal::jobs(args, terminal).await,
             Command::History(args) => journal::history(args, terminal).await,
             Command::Metrics(args) => metrics::metrics(args, terminal).await,
+            #[cfg(feature = "ui")]
+            Command::Ui(args) => ui::ui(args, terminal).await,
             Command::Pause(args) => pause::pause(args, terminal).await,
             Command::Resume(args) => pause::resume(args, terminal).await,
             Command::Unlock(args) => unlock::unlock(args, terminal).await,

@@ -1,9 +1,10 @@
 //! `shedlock slot`: correcting the slots of a lock.
 
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use shedlock::{Clock, LockName, LockRecord, ResetSlotRequest, Slot, SlotReset, SystemClock};
+use shedlock::{LockName, LockRecord, ResetSlotRequest, Slot, SlotReset};
+use shedlock_core::shown::{is_far_ahead, slot_detail};
 
 use crate::args::ResetArgs;
 use crate::audit::{Action, Trail};
@@ -28,12 +29,10 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
         SlotReset::Reset {
             before, last_slot, ..
         } => {
-            let was = before.last_slot;
-            let was = was.map_or_else(String::new, |was| format!("; it was {was}"));
             let action = Action {
                 what: "slot-reset",
                 name: &name,
-                detail: format!("the last slot is {last_slot}{was}"),
+                detail: slot_detail(&before, last_slot),
                 reason: "",
             };
             Trail::of(&store, &args.store, terminal)
@@ -66,17 +65,13 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// A mistyped year would keep a job from running for as long, without an error at any start.
+/// A mistyped time is refused.
 fn refuse_far_ahead(
     args: &ResetArgs,
     to: SystemTime,
     lock: Option<&LockRecord>,
 ) -> Result<(), Failure> {
-    const FAR: Duration = Duration::from_secs(24 * 60 * 60);
-    let clock = lock.and_then(|lock| lock.read_at);
-    let clock = clock.unwrap_or_else(|| SystemClock.system_time());
-    let is_far = to.duration_since(clock).is_ok_and(|ahead| ahead > FAR);
-    if lock.is_none() || !is_far {
+    if !lock.is_some_and(|lock| is_far_ahead(to, lock.read_at)) {
         return Ok(());
     }
     Err(Failure::usage(format!(

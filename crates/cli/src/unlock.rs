@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use shedlock::{ForceUnlockRequest, ForcedUnlock, LockName, LockState};
+use shedlock::{ForcedUnlock, LockName};
+use shedlock_core::shown::unlock_by_operator;
 
 use crate::args::UnlockArgs;
 use crate::audit::{Action, Trail, taken_from};
@@ -18,20 +19,8 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
     let store = Store::open_existing(&args.store, terminal).await?;
     let provider = store.provider();
     let seen = provider.inspect(&name).await?;
-    let is_held = seen
-        .as_ref()
-        .is_some_and(|lock| lock.state != LockState::Free);
-    let answer = if is_held {
-        let mut request = ForceUnlockRequest::new(name.clone());
-        // The owner that was shown, so that a lock which is retaken in between is left alone.
-        let owner = seen.as_ref().and_then(|lock| lock.owner.clone());
-        if let Some(owner) = args.owner.clone().or(owner) {
-            request = request.with_expected_owner(owner);
-        }
-        provider.force_unlock(&request).await?
-    } else {
-        ForcedUnlock::NotHeld
-    };
+    let owner = args.owner.as_deref();
+    let answer = unlock_by_operator(&**provider, &name, seen.as_ref(), owner).await?;
     let (lock, is_freed, why_not) = match answer {
         ForcedUnlock::Freed(lock) => {
             let action = Action {

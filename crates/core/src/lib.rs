@@ -39,6 +39,8 @@ mod request;
 mod running;
 mod runtime;
 mod scope;
+#[doc(hidden)]
+pub mod shown;
 mod slot;
 mod slot_state;
 mod store_clock;

@@ -92,7 +92,7 @@ pub use late::LatePolicy;
 pub use metrics_observer::MetricsObserver;
 pub use overlap::Overlap;
 pub use report::{ShutdownReport, StoppedRun};
-pub use schedule::{IntoSchedule, Schedule, next_slot};
+pub use schedule::{IntoSchedule, Schedule, next_slot, schedule_in_words};
 pub use scheduler::Scheduler;
 pub use signal::shutdown_signal;
 pub use status::JobStatus;

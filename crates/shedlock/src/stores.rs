@@ -311,11 +311,11 @@ fn schemes() -> String {
         .filter(|entry| entry.is_built_in && entry.name != "memory")
         .map(|entry| {
             let mut schemes = entry.schemes.to_vec();
-            schemes.retain(|scheme| match *scheme {
-                "zookeepers" => cfg!(feature = "zookeeper-tls"),
-                "consuls" => cfg!(feature = "consul-tls"),
-                _ => true,
-            });
+            let has_tls = [
+                ("zookeepers", cfg!(feature = "zookeeper-tls")),
+                ("consuls", cfg!(feature = "consul-tls")),
+            ];
+            schemes.retain(|scheme| !has_tls.contains(&(*scheme, false)));
             match &*schemes {
                 [only] => (*only).to_owned(),
                 [first, others @ ..] => format!("{first} (or {})", others.join(", ")),

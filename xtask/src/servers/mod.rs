@@ -34,7 +34,7 @@ pub(crate) use prometheus::check as check_prometheus;
 pub(crate) use protoc::check as check_protoc;
 pub(crate) use run_dir::RunDir;
 
-use crate::{faketime, host};
+use crate::{browser, faketime, host};
 use clap::Subcommand;
 use plan::{Offer, Plan};
 use std::path::PathBuf;
@@ -183,7 +183,8 @@ impl Servers {
             )
         });
         let clocks = [faketime::export()];
-        there.chain(missing).chain(xtask).chain(clocks).collect()
+        let tools = clocks.into_iter().chain(browser::exports());
+        there.chain(missing).chain(xtask).chain(tools).collect()
     }
 
     /// The servers that were started, given or unavailable.

@@ -15,6 +15,8 @@ mod prune;
 mod run;
 mod stores;
 mod tips;
+#[cfg(feature = "ui")]
+mod ui;
 mod values;
 
 use std::path::PathBuf;
@@ -41,6 +43,8 @@ pub(crate) use pings::PingArgs;
 pub(crate) use prune::PruneArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use tips::{commands_with, listed};
+#[cfg(feature = "ui")]
+pub(crate) use ui::UiArgs;
 pub(crate) use values::pattern;
 
 /// Run a command once, however many hosts start it, under a shared lock.
@@ -69,6 +73,8 @@ pub(crate) enum Command {
     Jobs(JobsArgs),
     History(HistoryArgs),
     Metrics(MetricsArgs),
+    #[cfg(feature = "ui")]
+    Ui(UiArgs),
     Pause(PauseArgs),
     Resume(ResumeArgs),
     Unlock(UnlockArgs),
@@ -92,6 +98,8 @@ impl Command {
             Self::Jobs(args) => &mut args.store,
             Self::History(args) => &mut args.store,
             Self::Metrics(args) => &mut args.store,
+            #[cfg(feature = "ui")]
+            Self::Ui(args) => &mut args.store,
             Self::Pause(args) => &mut args.store,
             Self::Resume(args) => &mut args.store,
             Self::Unlock(args) => &mut args.store,
@@ -116,6 +124,8 @@ impl Command {
     pub(crate) fn has_json_results(&self) -> bool {
         let output = match self {
             Self::Run(_) | Self::Metrics(_) | Self::Completions(_) | Self::Man(_) => return false,
+            #[cfg(feature = "ui")]
+            Self::Ui(_) => return false,
             Self::Hold(args) => args.output,
             Self::Extend(args) => args.output,
             Self::List(args) => args.output,

@@ -166,6 +166,34 @@ pub(super) fn time(text: &str) -> Result<jiff::Timestamp, String> {
     })
 }
 
+/// A path below which something is served.
+#[cfg(feature = "ui")]
+pub(super) fn path_prefix(text: &str) -> Result<String, String> {
+    let path = text.trim_end_matches('/');
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.~/".contains(char);
+    let is_path = path.starts_with('/') && path.chars().all(is_plain) && !path.contains("//");
+    match is_path {
+        true => Ok(path.to_owned()),
+        false => Err(
+            "a prefix starts with a slash and has letters, digits and -_.~ like /shedlock"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A value with a name.
+#[cfg(feature = "ui")]
+pub(super) fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !(name.is_empty() || value.is_empty()) => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => {
+            Err("write a name, an equals sign and the value, like reports=postgres://…".to_owned())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

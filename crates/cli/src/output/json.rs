@@ -10,9 +10,8 @@ use shedlock::{Finding, LockRecord, Migration, Pause, Slot};
 use super::Setting;
 use crate::exit::Failure;
 use shedlock_core::redact;
-
-/// Increases when a field changes its meaning or is removed. New fields do not count.
-pub(super) const VERSION: u32 = 1;
+pub(super) use shedlock_core::shown::json::VERSION;
+use shedlock_core::shown::json::{Found, Lock};
 
 #[derive(Serialize)]
 struct Locks<'a> {
@@ -84,14 +83,6 @@ struct Findings<'a> {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
-    check: &'a str,
-    level: String,
-    message: Cow<'a, str>,
-    remedy: Option<Cow<'a, str>>,
-}
-
-#[derive(Serialize)]
 struct Changes<'a> {
     version: u32,
     store: &'a str,
@@ -123,43 +114,6 @@ struct Problem<'a> {
     kind: &'a str,
     message: &'a str,
     exit_code: u8,
-}
-
-#[derive(Serialize)]
-struct Lock<'a> {
-    name: &'a str,
-    state: &'static str,
-    owner: Option<&'a str>,
-    paused_by: Option<&'a str>,
-    pause_reason: Option<&'a str>,
-    locked_at: Option<String>,
-    locked_until: Option<String>,
-    fencing_token: Option<u64>,
-    last_slot: Option<String>,
-    last_slot_done: Option<String>,
-    slot_attempts: Option<u32>,
-    last_slot_ahead: Option<bool>,
-    read_at: Option<String>,
-}
-
-impl<'a> Lock<'a> {
-    fn of(record: &'a LockRecord) -> Self {
-        Self {
-            name: record.name.as_str(),
-            state: super::state(record.state),
-            owner: record.owner.as_deref(),
-            paused_by: record.pause().map(|pause| pause.by()),
-            pause_reason: record.pause().map(|pause| pause.reason()),
-            locked_at: record.locked_at.and_then(super::instant),
-            locked_until: record.locked_until.and_then(super::instant),
-            fencing_token: record.fencing_token,
-            last_slot: record.last_slot.as_ref().map(Slot::to_string),
-            last_slot_done: record.last_slot_done.as_ref().map(Slot::to_string),
-            slot_attempts: record.slot_attempts,
-            last_slot_ahead: super::is_ahead(record),
-            read_at: record.read_at.and_then(super::instant),
-        }
-    }
 }
 
 pub(super) fn locks(store: &str, locks: &[LockRecord]) -> String {
@@ -260,12 +214,7 @@ pub(super) const PRUNED_END: &str = "\n  ]\n}\n";
 pub(super) const PRUNED_NONE: &str = "]\n}\n";
 
 pub(super) fn findings(store: Option<&str>, findings: &[Finding]) -> String {
-    let findings = findings.iter().map(|finding| Found {
-        check: finding.check,
-        level: finding.level.to_string(),
-        message: redact(&finding.message),
-        remedy: finding.remedy.as_deref().map(redact),
-    });
+    let findings = findings.iter().map(Found::of);
     text(&Findings {
         version: VERSION,
         store,

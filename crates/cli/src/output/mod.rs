@@ -6,19 +6,21 @@ mod journal;
 mod json;
 mod plan;
 mod table;
-mod visible;
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use jiff::{Timestamp, Unit};
-use shedlock::{Finding, LockName, LockRecord, LockState, Migration, Slot};
+use shedlock::{Finding, LockName, LockRecord, Migration, Slot};
 
 use crate::args::Format;
 use crate::exit::Failure;
 pub(crate) use journal::{history, jobs};
 pub(crate) use plan::{is_sql, plan, schema};
-pub(crate) use visible::{visible, visible_lines};
+use shedlock_core::shown::{about, is_ahead, took};
+pub(crate) use shedlock_core::shown::{
+    age, instant, left, open_end, pause_end, second, shell_word, state, state_in_words, visible,
+    visible_lines,
+};
 
 /// These locks, or `none` for people. The table fits the width, if there is one.
 pub(crate) fn locks(
@@ -105,16 +107,6 @@ pub(crate) struct PausedLock {
     pub(crate) until: SystemTime,
     /// The record from before.
     pub(crate) before: Option<LockRecord>,
-}
-
-/// When a pause ends. `has_end` is whether the user has set that.
-pub(crate) fn pause_end(until: SystemTime, has_end: bool) -> String {
-    let end = second(until);
-    if has_end {
-        format!("until {end}")
-    } else {
-        format!("until it is resumed (at most until {end})")
-    }
 }
 
 /// The locks that were paused. `has_end` is whether the user has set an end.
@@ -225,17 +217,6 @@ pub(crate) fn failure(failure: &Failure) -> String {
     json::failure(failure)
 }
 
-/// RFC 3339 in UTC, as exact as the instant. `None` outside the calendar's years.
-pub(crate) fn instant(instant: SystemTime) -> Option<String> {
-    Some(Timestamp::try_from(instant).ok()?.to_string())
-}
-
-/// RFC 3339 in UTC to the second.
-pub(crate) fn second(instant: SystemTime) -> String {
-    let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(Unit::Second));
-    rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
-}
-
 /// A duration as it is written in an option, like `1h30m`.
 pub(crate) fn duration(duration: Duration) -> String {
     const UNITS: [(&str, u128); 5] = [
@@ -260,85 +241,9 @@ pub(crate) fn duration(duration: Duration) -> String {
     text
 }
 
-/// The end of a pause that lasts until it is resumed: in years that only a pause can have.
-pub(crate) fn open_end(until: SystemTime, now: Option<SystemTime>) -> Option<String> {
-    const YEARS: Duration = Duration::from_secs(5 * 366 * 86_400);
-    let left = until.duration_since(now?).ok()?;
-    (left > YEARS).then(|| format!("it is resumed (at most until {})", second(until)))
-}
-
-/// The time since the lock was last acquired, by the store's own clock.
-pub(crate) fn age(lock: &LockRecord) -> Option<Duration> {
-    let age = lock.read_at?.duration_since(lock.locked_at?);
-    // Acquired at the very time of reading.
-    Some(age.unwrap_or_default())
-}
-
 /// The time since the lock was last used, by the store's own clock.
 fn idle(lock: &LockRecord) -> Option<Duration> {
     lock.read_at?.duration_since(lock.last_used()?).ok()
-}
-
-/// How long the lock stays taken, by the store's own clock. `None` if it is free.
-pub(crate) fn left(lock: &LockRecord) -> Option<Duration> {
-    if lock.state == LockState::Free {
-        return None;
-    }
-    lock.locked_until?.duration_since(lock.read_at?).ok()
-}
-
-/// A duration in its two largest units, like `3m12s`.
-fn about(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-    let largest = units.iter().position(|(_, size)| seconds >= *size);
-    let Some(largest) = largest else {
-        return "0s".to_owned();
-    };
-    let mut rest = seconds;
-    let mut text = String::new();
-    for (unit, size) in units.iter().skip(largest).take(2) {
-        if rest >= *size {
-            text.push_str(&format!("{}{unit}", rest / size));
-            rest %= size;
-        }
-    }
-    text
-}
-
-/// A name as a word of a shell's command line.
-pub(crate) fn shell_word(name: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:@".contains(char);
-    if !name.is_empty() && name.chars().all(is_plain) {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
-}
-
-/// The state as a word of the JSON format.
-pub(crate) fn state(state: LockState) -> &'static str {
-    match state {
-        LockState::Held => "held",
-        LockState::Paused => "paused",
-        LockState::AtLeast => "at-least",
-        LockState::Free => "free",
-        _ => "unknown",
-    }
-}
-
-/// The state as the end of a sentence.
-pub(crate) fn state_in_words(state: LockState) -> &'static str {
-    match state {
-        LockState::AtLeast => "kept for a while after its run has ended (state at-least)",
-        other => self::state(other),
-    }
-}
-
-/// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no
-/// slot, or if the store does not report its clock.
-fn is_ahead(lock: &LockRecord) -> Option<bool> {
-    let ahead = lock.last_slot?.instant().duration_since(lock.read_at?);
-    Some(ahead.is_ok_and(|ahead| ahead > Slot::DEFAULT_TOLERANCE))
 }
 
 #[cfg(test)]
@@ -356,31 +261,5 @@ mod tests {
             assert_eq!(duration(Duration::from_millis(millis)), text);
         }
         assert_eq!(duration(Duration::from_micros(5)), "5µs");
-    }
-
-    #[test]
-    fn a_time_is_short() {
-        for (seconds, text) in [
-            (0, "0s"),
-            (59, "59s"),
-            (192, "3m12s"),
-            (7_205, "2h"),
-            (7_265, "2h1m"),
-            (1_000_000, "11d13h"),
-        ] {
-            assert_eq!(about(Duration::from_secs(seconds)), text);
-        }
-    }
-
-    #[test]
-    fn a_name_is_one_word_for_a_shell() {
-        for (name, word) in [
-            ("payroll", "payroll"),
-            ("a b", "'a b'"),
-            ("it's", r"'it'\''s'"),
-            ("$(x)", "'$(x)'"),
-        ] {
-            assert_eq!(shell_word(name), word);
-        }
     }
 }

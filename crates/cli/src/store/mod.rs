@@ -112,6 +112,27 @@ impl Store {
         })
     }
 
+    /// Connects to the store of this URL, which `from` names; nothing is created. Its journal is the
+    /// one beside its locks.
+    #[cfg(feature = "ui")]
+    pub(crate) async fn open_url(
+        url: &str,
+        from: &str,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
+        Self::connect(Choice::url(url, from)?, terminal, false).await
+    }
+
+    /// The same for the URL in this file.
+    #[cfg(feature = "ui")]
+    pub(crate) async fn open_url_in(
+        file: &Path,
+        from: &str,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
+        Self::connect(Choice::file(file, from)?, terminal, false).await
+    }
+
     async fn open_with(
         args: &StoreArgs,
         terminal: Terminal,

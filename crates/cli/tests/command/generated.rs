@@ -25,6 +25,7 @@ const PAGES: &[&str] = &[
     "shedlock-show.1",
     "shedlock-slot.1",
     "shedlock-slot-reset.1",
+    "shedlock-ui.1",
     "shedlock-unlock.1",
 ];
 

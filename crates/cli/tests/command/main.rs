@@ -40,6 +40,8 @@ mod slots;
 mod store;
 mod store_file;
 mod terminal;
+#[cfg(feature = "ui")]
+mod ui;
 mod unused_slots;
 mod usage;
 mod waiting;

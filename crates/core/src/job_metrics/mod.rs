@@ -100,6 +100,89 @@ const LIMIT: Duration = Duration::from_secs(8);
 
 const PAGE: usize = 1_000;
 
+/// A job as it is now: with the deadline that its pauses have left it.
+#[derive(Debug)]
+pub struct CurrentJob {
+    /// The job.
+    pub job: JobRecord,
+    /// When its pause ends, if it is paused.
+    pub paused_until: Option<SystemTime>,
+}
+
+/// The first slot of a job after an instant. `next` computes those of a schedule.
+pub fn next_slot(
+    job: &JobRecord,
+    after: SystemTime,
+    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
+) -> Option<SystemTime> {
+    match expected_period(job) {
+        Some(period) => after.checked_add(period),
+        None => next(job, after),
+    }
+}
+
+/// All locks that cannot be taken now.
+///
+/// # Errors
+/// Those of the store.
+pub async fn taken_locks(provider: &dyn LockProvider) -> Result<Vec<LockRecord>, Error> {
+    let mut locks = Vec::new();
+    let mut request = ListRequest::new().held_only().with_limit(PAGE);
+    loop {
+        let page = provider.list(&request).await?;
+        let is_last = page.len() < PAGE;
+        locks.extend(page);
+        match locks.last() {
+            Some(last) if !is_last => request = request.with_after(last.name.clone()),
+            _ => return Ok(locks),
+        }
+    }
+}
+
+/// All jobs of a journal.
+///
+/// # Errors
+/// Those of the journal.
+pub async fn all_jobs(journal: &dyn Journal) -> Result<Vec<JobRecord>, Error> {
+    let mut jobs: Vec<JobRecord> = Vec::new();
+    let mut request = JobsRequest::new().with_limit(PAGE);
+    loop {
+        let page = journal.jobs(&request).await?;
+        let is_last = page.len() < PAGE;
+        jobs.extend(page);
+        match jobs.last() {
+            Some(last) if !is_last => request = request.with_after(&last.job),
+            _ => return Ok(jobs),
+        }
+    }
+}
+
+/// These jobs as they are now. `locks` are those that cannot be taken, and `next` is [`next_slot`].
+///
+/// # Errors
+/// Those of the store and the journal.
+pub async fn current_jobs(
+    provider: &dyn LockProvider,
+    journal: &dyn Journal,
+    jobs: Vec<JobRecord>,
+    locks: &[LockRecord],
+    now: SystemTime,
+    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
+) -> Result<Vec<CurrentJob>, Error> {
+    let pauses = Pauses::of(locks, &jobs);
+    let mut current = Vec::with_capacity(jobs.len());
+    for mut job in jobs {
+        let paused_until = pauses.end(&job.job, journal).await?;
+        let end = match paused_until {
+            None if job.is_overdue(now) => paused::last_end(provider, &job.job).await?,
+            until => until,
+        };
+        paused::postpone(&mut job, end, &next);
+        current.push(CurrentJob { job, paused_until });
+    }
+    Ok(current)
+}
+
 impl JobMetrics {
     /// Reads the locks of this provider, and the journal that its store keeps beside them, if it
     /// has one.
@@ -169,7 +252,7 @@ impl JobMetrics {
 
     async fn find(&self) -> Result<Found, Error> {
         let mut found = Found {
-            locks: self.taken_locks().await?,
+            locks: taken_locks(&*self.provider).await?,
             jobs: None,
         };
         if let Some(journal) = &self.journal {
@@ -179,24 +262,7 @@ impl JobMetrics {
     }
 
     fn next_slot(&self, job: &JobRecord, after: SystemTime) -> Option<SystemTime> {
-        match expected_period(job) {
-            Some(period) => after.checked_add(period),
-            None => (self.next.as_ref()?)(job, after),
-        }
-    }
-
-    async fn taken_locks(&self) -> Result<Vec<LockRecord>, Error> {
-        let mut locks = Vec::new();
-        let mut request = ListRequest::new().held_only().with_limit(PAGE);
-        loop {
-            let page = self.provider.list(&request).await?;
-            let is_last = page.len() < PAGE;
-            locks.extend(page);
-            match locks.last() {
-                Some(last) if !is_last => request = request.with_after(last.name.clone()),
-                _ => return Ok(locks),
-            }
-        }
+        next_slot(job, after, |job, after| (self.next.as_ref()?)(job, after))
     }
 
     /// All jobs, with their current deadlines. `None` if there is no journal.
@@ -208,35 +274,19 @@ impl JobMetrics {
         if journal.version().await?.is_none() {
             return Ok(None);
         }
-        let mut jobs: Vec<JobRecord> = Vec::new();
-        let mut request = JobsRequest::new().with_limit(PAGE);
-        loop {
-            let page = journal.jobs(&request).await?;
-            let is_last = page.len() < PAGE;
-            jobs.extend(page);
-            match jobs.last() {
-                Some(last) if !is_last => request = request.with_after(&last.job),
-                _ => break,
-            }
-        }
-        let pauses = Pauses::of(locks, &jobs);
+        let jobs = all_jobs(journal).await?;
         let now = self.clock.system_time();
-        let mut found = Vec::with_capacity(jobs.len());
-        for mut job in jobs {
-            let next = |job: &JobRecord, after| self.next_slot(job, after);
+        let next = |job: &JobRecord, after| self.next_slot(job, after);
+        let current = current_jobs(&*self.provider, journal, jobs, locks, now, next).await?;
+        let mut found = Vec::with_capacity(current.len());
+        for CurrentJob { job, paused_until } in current {
             let missed = match self.next {
                 Some(_) => missed_slots(journal, &job, now, next).await?,
                 None => None,
             };
-            let until = pauses.end(&job.job, journal).await?;
-            let end = match until {
-                None if job.is_overdue(now) => paused::last_end(&*self.provider, &job.job).await?,
-                until => until,
-            };
-            paused::postpone(&mut job, end, next);
             found.push(FoundJob {
                 job,
-                is_paused: until.is_some(),
+                is_paused: paused_until.is_some(),
                 missed,
             });
         }

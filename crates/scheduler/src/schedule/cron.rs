@@ -24,6 +24,13 @@ pub(super) struct Cron {
 
 const MICROS: i64 = 1_000_000;
 
+fn parser(expression: &str) -> CronParser {
+    CronParser::builder()
+        .year(Year::Disallowed)
+        .dom_and_dow(has_starred_day(expression))
+        .build()
+}
+
 impl Cron {
     pub(super) fn parse(expression: &str, zone: &str) -> Result<Self, Error> {
         Self::parse_in(expression, Zone::get(zone)?)
@@ -33,10 +40,7 @@ impl Cron {
         if let Some(message) = unclear(expression) {
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        let parser = CronParser::builder()
-            .year(Year::Disallowed)
-            .dom_and_dow(has_starred_day(expression))
-            .build();
+        let parser = parser(expression);
         let parsed = parser
             .parse(expression)
             .map_err(|_| Error::new(ErrorKind::InvalidInput, refusal(expression, &parser)))?;
@@ -56,6 +60,12 @@ impl Cron {
 
     pub(super) fn expression(&self) -> &str {
         &self.expression
+    }
+
+    /// The expression in words, like `At 03:00.`
+    pub(super) fn in_words(&self) -> Option<String> {
+        let parsed = parser(&self.expression).parse(&self.expression);
+        Some(parsed.ok()?.describe())
     }
 
     pub(super) fn zone(&self) -> &str {

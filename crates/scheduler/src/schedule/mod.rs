@@ -13,7 +13,7 @@ use shedlock_core::{Clock, Error, ErrorKind, LockDuration, Slot, SystemClock};
 
 use cron::Cron;
 use grid::Grid;
-pub use registered::next_slot;
+pub use registered::{next_slot, schedule_in_words};
 
 /// A schedule: when a job is due.
 ///

@@ -70,6 +70,29 @@ pub fn next_slot(job: &JobRecord, after: SystemTime) -> Option<SystemTime> {
     on_grid(period, anchor, after)
 }
 
+/// Returns the schedule of a job in words, like `at 03:00`, by what its journal keeps. Returns `None` if there is no
+/// schedule, or if it is not a cron expression: other schedules are words already.
+///
+/// ```
+/// use shedlock::{JobRecord, scheduler};
+/// use std::time::SystemTime;
+/// let mut job = JobRecord::new("backup", SystemTime::now());
+/// job.schedule = Some("0 3 * * *".to_owned());
+/// job.zone = Some("Europe/Berlin".to_owned());
+/// assert_eq!(scheduler::schedule_in_words(&job).as_deref(), Some("at 03:00"));
+/// ```
+pub fn schedule_in_words(job: &JobRecord) -> Option<String> {
+    let (text, zone) = (job.schedule.as_deref()?, job.zone.as_deref()?);
+    let Kind::Cron(cron) = Schedule::cron_in(text, zone).ok()?.0 else {
+        return None;
+    };
+    let words = cron.in_words()?;
+    let words = words.trim_end_matches('.');
+    let mut chars = words.chars();
+    let first = chars.next()?;
+    Some(first.to_lowercase().chain(chars).collect())
+}
+
 fn on_grid(period: Duration, anchor: SystemTime, after: SystemTime) -> Option<SystemTime> {
     let schedule = Schedule::every(period).ok()?.anchored_at(anchor);
     schedule.next_after(after).map(Slot::instant)

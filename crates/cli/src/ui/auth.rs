@@ -1,0 +1,245 @@
+//! The users of the dashboard: a file of password hashes, and HTTP's basic authentication.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use tokio::sync::Semaphore;
+
+use crate::exit::{Failure, INTERNAL};
+
+/// bcrypt's cost of a new hash: about a tenth of a second.
+const COST: u32 = 11;
+
+/// bcrypt reads no more bytes of a password.
+const LONGEST: usize = 72;
+
+/// A user who has been authenticated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) may_operate: bool,
+}
+
+/// The users, by name.
+pub(super) struct Users {
+    users: BTreeMap<String, Entry>,
+    /// Takes as long to compare with as the others, so that time does not show which users exist.
+    unknown: String,
+    /// Of passwords that were right: bcrypt is slow, and a browser sends the password with each request.
+    known: Mutex<BTreeMap<String, hmac::Tag>>,
+    key: hmac::Key,
+    /// One hash at a time, so that guesses do not use all processors.
+    turn: Semaphore,
+}
+
+struct Entry {
+    hash: String,
+    may_operate: bool,
+}
+
+/// A line for the file, for a password that is read from stdin.
+pub(super) fn line_for(user: &str) -> Result<String, Failure> {
+    if user.is_empty() || user.contains(':') || user.contains(char::is_control) {
+        return Err(Failure::usage(format!(
+            "--hash-password {user:?}: a user's name cannot be empty or contain a colon or a control \
+             character; choose another one"
+        )));
+    }
+    let password = read_password()?;
+    if password.is_empty() || password.len() > LONGEST {
+        return Err(Failure::usage(format!(
+            "the password was not hashed: it has {} bytes; choose one of 1 to {LONGEST}",
+            password.len()
+        )));
+    }
+    let hash = bcrypt::hash(password, COST)
+        .map_err(|error| Failure::new(INTERNAL, format!("cannot hash the password: {error}")))?;
+    Ok(format!("{user}:{hash}\n"))
+}
+
+/// A line of stdin, which a terminal does not show.
+fn read_password() -> Result<String, Failure> {
+    let stdin = std::io::stdin();
+    let shown = stdin
+        .is_terminal()
+        .then(|| tcgetattr(&stdin).ok())
+        .flatten();
+    if let Some(shown) = &shown {
+        let mut hidden = shown.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        // Otherwise the password is shown.
+        let _ = tcsetattr(&stdin, OptionalActions::Flush, &hidden);
+    }
+    let mut line = String::new();
+    let read = stdin.lock().read_line(&mut line);
+    if let Some(shown) = &shown {
+        let _ = tcsetattr(&stdin, OptionalActions::Flush, shown);
+    }
+    read.map_err(|error| {
+        Failure::usage(format!(
+            "cannot read the password from stdin: {error}; write it to stdin as one line"
+        ))
+    })?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+impl Users {
+    pub(super) fn read(file: &Path) -> Result<Self, Failure> {
+        let place = file.display();
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!(
+                "--auth-file: cannot read {place}: {error}; check the path and its permissions"
+            ))
+        })?;
+        let users = parse(&text)
+            .map_err(|(line, why)| Failure::usage(format!("--auth-file: {place}:{line}: {why}")))?;
+        if users.is_empty() {
+            return Err(Failure::usage(format!(
+                "--auth-file: {place} has no users; add a line with `shedlock ui --hash-password USER`"
+            )));
+        }
+        let internal = |what: &str| Failure::new(INTERNAL, format!("cannot make {what}"));
+        let unknown = bcrypt::hash("", COST).map_err(|_| internal("a hash"))?;
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
+        Ok(Self {
+            users,
+            unknown,
+            known: Mutex::default(),
+            key: key.map_err(|_| internal("a key"))?,
+            turn: Semaphore::new(1),
+        })
+    }
+
+    /// Lets only these users reach the router.
+    pub(super) fn protect(self, router: Router) -> Router {
+        router.layer(middleware::from_fn_with_state(Arc::new(self), admit))
+    }
+
+    async fn check(self: &Arc<Self>, headers: &HeaderMap) -> Option<User> {
+        let (name, password) = credentials(headers)?;
+        let entry = self.users.get(&name);
+        let tried = [name.as_bytes(), password.as_bytes()].join(&0);
+        let is_known = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let tag = known.get(&name);
+            tag.is_some_and(|tag| hmac::verify(&self.key, &tried, tag.as_ref()).is_ok())
+        };
+        if !is_known {
+            let hash = entry.map_or(&self.unknown, |entry| &entry.hash).clone();
+            let _turn = self.turn.acquire().await.ok()?;
+            let compare = move || bcrypt::verify(password, &hash).unwrap_or(false);
+            let is_right = tokio::task::spawn_blocking(compare).await.unwrap_or(false);
+            if !is_right || entry.is_none() {
+                tracing::warn!(user = name, "a sign-in was refused: wrong user or password");
+                return None;
+            }
+            let tag = hmac::sign(&self.key, &tried);
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.clone(), tag);
+        }
+        Some(User {
+            may_operate: entry?.may_operate,
+            name,
+        })
+    }
+}
+
+async fn admit(State(users): State<Arc<Users>>, mut request: Request, next: Next) -> Response {
+    match users.check(request.headers()).await {
+        Some(user) => {
+            request.extensions_mut().insert(user);
+            next.run(request).await
+        }
+        None => {
+            let realm = "Basic realm=\"shedlock\", charset=\"UTF-8\"";
+            let text = "sign in as a user of this dashboard\n";
+            (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, realm)], text).into_response()
+        }
+    }
+}
+
+/// The user's name and password in these headers.
+fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, encoded) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = STANDARD.decode(encoded.trim()).ok()?;
+    let decoded = String::from_utf8(decoded).ok()?;
+    let (name, password) = decoded.split_once(':')?;
+    Some((name.to_owned(), password.to_owned()))
+}
+
+/// The users of a file, or the line that is wrong and why.
+fn parse(text: &str) -> Result<BTreeMap<String, Entry>, (usize, String)> {
+    let mut users = BTreeMap::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = |why: &str| Err((at + 1, why.to_owned()));
+        let mut fields = line.split(':');
+        let (Some(name), Some(hash)) = (fields.next(), fields.next()) else {
+            return wrong(
+                "a line needs a user, a colon and a hash; `htpasswd -nB USER` prints one",
+            );
+        };
+        let may_operate = match (fields.next(), fields.next()) {
+            (None, None) => true,
+            (Some("read"), None) => false,
+            _ => return wrong("after the hash, only `:read` may follow; remove the rest"),
+        };
+        // The hash of a test password costs as much as a sign-in, so only its form is checked.
+        if hash.parse::<bcrypt::HashParts>().is_err() {
+            return wrong(
+                "this is not a bcrypt hash; `htpasswd -nB USER` or `shedlock ui --hash-password USER` \
+                 prints one",
+            );
+        }
+        let hash = hash.to_owned();
+        let entry = Entry { hash, may_operate };
+        if name.is_empty() || users.insert(name.to_owned(), entry).is_some() {
+            return wrong("the user's name is empty or was used before; choose another one");
+        }
+    }
+    Ok(users)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "$2y$05$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe";
+
+    #[test]
+    fn the_file_has_the_form_of_htpasswd() {
+        let text = format!("# users\n\nalice:{HASH}\nbob:{HASH}:read\n");
+        let users = parse(&text).ok().unwrap();
+        assert!(users["alice"].may_operate && !users["bob"].may_operate);
+        for (text, line, part) in [
+            ("alice\n", 1, "needs a user"),
+            ("\nalice:{SHA}x\n", 2, "not a bcrypt hash"),
+            (&*format!("alice:{HASH}:write"), 1, "only `:read`"),
+            (&*format!("a:{HASH}\na:{HASH}"), 2, "used before"),
+            (&*format!(":{HASH}"), 1, "empty"),
+        ] {
+            let (at, why) = parse(text).err().unwrap();
+            assert!(at == line && why.contains(part), "{text}: {at}: {why}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `shedlock ui`: the dashboard.
+
+mod auth;
+mod tls;
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::request::Parts;
+use axum_server::Handle;
+use shedlock::Actor;
+use shedlock_ui::{Access, Builder, Dashboard};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::UiArgs;
+use crate::exit::{Failure, INTERNAL};
+use crate::store::Store;
+use crate::terminal::Terminal;
+use crate::user;
+use auth::{User, Users};
+
+/// How long requests that are being served may take after the end was requested.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// By which names browsers reach a loopback address.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Serves the dashboard until a signal ends it.
+pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    if let Some(user) = &args.hash_password {
+        terminal.print(&auth::line_for(user)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    refuse_open_address(args)?;
+    let users = args.auth_file.as_deref().map(Users::read).transpose()?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(tls::config(cert, key)?),
+        _ => None,
+    };
+    let dashboard = dashboard(args, users.is_some(), terminal).await?;
+    let mut router = match &args.prefix {
+        Some(prefix) => Router::new().nest_service(prefix, dashboard.router()),
+        None => dashboard.router(),
+    };
+    if let Some(users) = users {
+        router = users.protect(router);
+    }
+    let cannot_listen = |error: std::io::Error| {
+        let message = format!(
+            "cannot listen at {}: {error}; choose another address with --listen",
+            args.listen
+        );
+        Failure::new(INTERNAL, message)
+    };
+    let listener = TcpListener::bind(args.listen).map_err(cannot_listen)?;
+    listener.set_nonblocking(true).map_err(cannot_listen)?;
+    let address = listener.local_addr().map_err(cannot_listen)?;
+    let handle = Handle::new();
+    let end = end_at_signal(handle.clone())?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let prefix = args.prefix.as_deref().unwrap_or_default();
+    terminal.notice(&format!(
+        "the dashboard is at {scheme}://{address}{prefix}/"
+    ));
+    let service = router.into_make_service();
+    let served = match tls {
+        Some(tls) => {
+            let server = axum_server::from_tcp_rustls(listener, tls).map_err(cannot_listen)?;
+            server.handle(handle).serve(service).await
+        }
+        None => {
+            let server = axum_server::from_tcp(listener).map_err(cannot_listen)?;
+            server.handle(handle).serve(service).await
+        }
+    };
+    end.abort();
+    served.map_err(|error| {
+        Failure::new(
+            INTERNAL,
+            format!("the dashboard has failed: {error}; start it again"),
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses to let everyone in the network operate, or to send passwords in clear text.
+fn refuse_open_address(args: &UiArgs) -> Result<(), Failure> {
+    let is_encrypted = args.tls_cert.is_some() || args.behind_proxy;
+    let is_open = !args.listen.ip().is_loopback();
+    let why = match args.auth_file {
+        _ if !is_open => return Ok(()),
+        Some(_) if is_encrypted => return Ok(()),
+        None if args.read_only => return Ok(()),
+        Some(_) => {
+            "passwords would be sent in clear text; add --tls-cert and --tls-key, or --behind-proxy if \
+             a proxy encrypts the connections"
+        }
+        None => {
+            "everyone who can reach this address could free locks; add --auth-file, and --tls-cert with \
+             --tls-key or --behind-proxy; or add --read-only"
+        }
+    };
+    Err(Failure::usage(format!(
+        "--listen {}: the dashboard was not started: {why}",
+        args.listen
+    )))
+}
+
+async fn dashboard(
+    args: &UiArgs,
+    has_users: bool,
+    terminal: Terminal,
+) -> Result<Dashboard, Failure> {
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let name = args.store_name.as_deref().unwrap_or(store.place());
+    let mut builder = add(Dashboard::builder(), name, &store);
+    for (name, url) in &args.also_store {
+        let store = Store::open_url(url, &format!("--also-store {name}"), terminal).await?;
+        builder = add(builder, name, &store);
+    }
+    for (name, file) in &args.also_store_file {
+        let from = format!("--also-store-file {name}");
+        let store = Store::open_url_in(Path::new(file), &from, terminal).await?;
+        builder = add(builder, name, &store);
+    }
+    let may_operate = !args.read_only;
+    let local = user::at_host();
+    builder = builder.access(move |request: &Parts| {
+        let user = request.extensions.get::<User>();
+        match user {
+            _ if !may_operate => Access::Read,
+            Some(user) if user.may_operate => Access::operate(&user.name),
+            Some(_) => Access::Read,
+            None if has_users => Access::None,
+            None => Access::Operate(Actor::Claimed(local.clone())),
+        }
+    });
+    let own = args.listen.ip().is_loopback().then_some(LOOPBACK);
+    let own = own.into_iter().flatten().map(str::to_owned);
+    let hosts: Vec<String> = own.chain(args.allow_host.iter().cloned()).collect();
+    if !hosts.is_empty() {
+        builder = builder.allow_hosts(hosts);
+    }
+    Ok(builder.build()?)
+}
+
+fn add(builder: Builder, name: &str, store: &Store) -> Builder {
+    let provider = store.provider().clone();
+    match store.journal().filter(|_| store.has_own_journal()) {
+        Some(journal) => builder.store_with_journal(name, provider, journal),
+        None => builder.store(name, provider),
+    }
+}
+
+/// Ends the server at the first signal.
+fn end_at_signal(
+    handle: Handle<std::net::SocketAddr>,
+) -> Result<tokio::task::JoinHandle<()>, Failure> {
+    let listen = |kind| {
+        signal(kind)
+            .map_err(|error| Failure::new(INTERNAL, format!("cannot listen for signals: {error}")))
+    };
+    let mut term = listen(SignalKind::terminate())?;
+    let mut int = listen(SignalKind::interrupt())?;
+    let mut hup = listen(SignalKind::hangup())?;
+    Ok(tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+            _ = hup.recv() => {}
+        }
+        handle.graceful_shutdown(Some(GRACE));
+    }))
+}

@@ -1,0 +1,379 @@
+//! The dashboard: what it serves, whom it lets in, and how it ends.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::common::{Done, Sandbox, done, end, signal};
+
+struct Server {
+    child: Child,
+    port: u16,
+    /// The first line of stderr.
+    line: String,
+}
+
+impl Server {
+    fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
+        let arguments = [&["ui", "--listen", "127.0.0.1:0"][..], options].concat();
+        Self::of(&mut sandbox.shedlock(&arguments))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        let port = line.rsplit(':').next().unwrap();
+        let port = port.split('/').next().unwrap().parse();
+        let port = port.unwrap_or_else(|_| panic!("not started: {line}"));
+        Self { child, port, line }
+    }
+
+    fn send(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    }
+
+    fn get(&self, path: &str, headers: &str) -> String {
+        let port = self.port;
+        self.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{headers}\r\n"
+        ))
+    }
+
+    fn post(&self, form: &str, headers: &str) -> String {
+        let (port, length) = (self.port, form.len());
+        self.send(&format!(
+            "POST /act HTTP/1.1\r\nHost: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\
+             Connection: close\r\n{headers}\r\n{form}"
+        ))
+    }
+
+    fn stop(self) -> Done {
+        signal(self.child.id(), Signal::TERM);
+        end(self.child)
+    }
+}
+
+fn status(reply: &str) -> &str {
+    reply.split(' ').nth(1).unwrap_or_default()
+}
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    sandbox
+}
+
+/// A line for a file of users.
+fn line_for(sandbox: &Sandbox, user: &str, password: &str) -> Done {
+    let mut command = sandbox.bare(&["ui", "--hash-password", user]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{password}").unwrap();
+    drop(stdin);
+    end(child)
+}
+
+#[test]
+fn a_browser_sees_the_job_that_just_ran() {
+    let sandbox = sandbox();
+    let ran = done(&mut sandbox.run("payroll", "1m", "true"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let server = Server::start(&sandbox, &[]);
+    let line = format!(
+        "shedlock: the dashboard is at http://127.0.0.1:{}/\n",
+        server.port
+    );
+    assert_eq!(server.line, line);
+    assert!(server.get("/", "").contains("location: now\r\n"));
+    let jobs = server.get("/jobs", "");
+    assert!(jobs.contains("<bdi>payroll</bdi>"), "{jobs}");
+    assert!(jobs.contains("the last 1: 1 succeeded"), "{jobs}");
+    let json = server.get("/api/jobs", "");
+    let json: Value = serde_json::from_str(json.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let printed = done(&mut sandbox.shedlock(&["jobs", "-o", "json"]));
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!(json["jobs"], printed["jobs"]);
+    let ended = server.stop();
+    assert_eq!((ended.code, &*ended.stdout), (0, ""));
+}
+
+#[test]
+fn what_an_operator_does_is_in_the_history() {
+    let sandbox = sandbox();
+    done(&mut sandbox.run("payroll", "1m", "true"));
+    let server = Server::start(&sandbox, &[]);
+    let reply = server.post("name=payroll&do=pause&reason=mail", "");
+    assert_eq!(status(&reply), "303", "{reply}");
+    assert_eq!(sandbox.lock("payroll")["state"], "paused");
+    let history = done(&mut sandbox.shedlock(&["history", "payroll", "-o", "json"]));
+    let history: Value = serde_json::from_str(&history.stdout).unwrap();
+    let action = &history["actions"][0];
+    assert_eq!(
+        (&action["action"], &action["reason"]),
+        (&"pause".into(), &"mail".into())
+    );
+    // The user of the operating system, on whose word it is.
+    assert_eq!(action["is_authenticated"], false);
+    server.stop();
+    let server = Server::start(&sandbox, &["--read-only"]);
+    let refused = server.post("name=payroll&do=resume", "");
+    assert_eq!(status(&refused), "403", "{refused}");
+    assert_eq!(sandbox.lock("payroll")["state"], "paused");
+    server.stop();
+}
+
+#[test]
+fn only_users_of_the_file_are_let_in() {
+    let sandbox = sandbox();
+    let alice = line_for(&sandbox, "alice", "secret");
+    assert_eq!(alice.code, 0, "{}", alice.stderr);
+    assert!(
+        alice.stdout.starts_with("alice:$2b$11$"),
+        "{}",
+        alice.stdout
+    );
+    let reader = line_for(&sandbox, "bob", "other").stdout;
+    let text = format!("# users\n{}{}:read\n", alice.stdout, reader.trim_end());
+    fs::write(sandbox.path("users"), text).unwrap();
+    let server = Server::start(&sandbox, &["--auth-file", "users"]);
+    // alice:secret, bob:other and alice:wrong.
+    let [alice, bob, wrong] = ["YWxpY2U6c2VjcmV0", "Ym9iOm90aGVy", "YWxpY2U6d3Jvbmc="]
+        .map(|it| format!("Authorization: Basic {it}\r\n"));
+    for headers in ["", &wrong, "Authorization: Basic !\r\n"] {
+        let reply = server.get("/now", headers);
+        assert_eq!(status(&reply), "401", "{reply}");
+        assert!(
+            reply.contains("www-authenticate: Basic realm=\"shedlock\""),
+            "{reply}"
+        );
+        assert!(!reply.contains("<h1>"), "{reply}");
+    }
+    // The second time, the password is remembered.
+    for _ in 0..2 {
+        assert_eq!(status(&server.get("/now", &alice)), "200");
+        assert_eq!(status(&server.get("/now", &wrong)), "401");
+    }
+    assert_eq!(status(&server.get("/now", &bob)), "200");
+    assert_eq!(status(&server.post("name=payroll&do=pause", &bob)), "403");
+    assert_eq!(status(&server.post("name=payroll&do=pause", &alice)), "303");
+    let page = server.get("/audit", &alice);
+    assert!(
+        page.contains("<bdi>alice</bdi> <span class=\"badge ok\">signed in"),
+        "{page}"
+    );
+    server.stop();
+}
+
+#[test]
+fn a_foreign_host_is_refused_on_a_loopback_address() {
+    let sandbox = sandbox();
+    let server = Server::start(
+        &sandbox,
+        &["--prefix", "/ops/", "--allow-host", "ops.example"],
+    );
+    assert!(server.line.ends_with("/ops/\n"), "{}", server.line);
+    let get = |host: &str| {
+        server.send(&format!(
+            "GET /ops/now HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ))
+    };
+    for host in ["localhost", "127.0.0.1:8460", "[::1]", "ops.example"] {
+        assert_eq!(status(&get(host)), "200", "{host}");
+    }
+    let refused = get("evil.example");
+    assert_eq!(status(&refused), "403");
+    assert!(refused.contains("(--allow-host)"), "{refused}");
+    assert!(server.get("/ops", "").contains("location: ops/now\r\n"));
+    server.stop();
+}
+
+#[test]
+fn several_stores_are_shown_by_name() {
+    let (sandbox, other) = (sandbox(), sandbox_with("nightly"));
+    fs::write(sandbox.path("url"), other.store()).unwrap();
+    let url = format!("reports={}", other.store());
+    let server = Server::start(
+        &sandbox,
+        &[
+            "--store-name",
+            "main",
+            "--also-store",
+            &url,
+            "--also-store-file",
+            "again=url",
+        ],
+    );
+    for store in ["reports", "again"] {
+        let jobs = server.get(&format!("/jobs?store={store}"), "");
+        assert!(jobs.contains("nightly"), "{jobs}");
+    }
+    assert!(!server.get("/jobs?store=main", "").contains("nightly"));
+    server.stop();
+}
+
+fn sandbox_with(job: &str) -> Sandbox {
+    let sandbox = sandbox();
+    done(&mut sandbox.run(job, "1m", "true"));
+    sandbox
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_a_lock_on_the_door() {
+    let sandbox = sandbox();
+    let alice = line_for(&sandbox, "alice", "secret");
+    fs::write(sandbox.path("users"), alice.stdout).unwrap();
+    let clear =
+        "passwords would be sent in clear text; add --tls-cert and --tls-key, or --behind-proxy";
+    for (options, why) in [
+        (
+            &[][..],
+            "everyone who can reach this address could free locks; add --auth-file",
+        ),
+        (
+            &["--behind-proxy"],
+            "everyone who can reach this address could free locks",
+        ),
+        (&["--auth-file", "users"], clear),
+        (&["--auth-file", "users", "--read-only"], clear),
+    ] {
+        let arguments = [&["ui", "--listen", "0.0.0.0:0"][..], options].concat();
+        let refused = done(&mut sandbox.shedlock(&arguments));
+        assert_eq!(refused.code, 2, "{options:?}: {}", refused.stderr);
+        let start = "shedlock: --listen 0.0.0.0:0: the dashboard was not started: ";
+        assert!(refused.stderr.starts_with(start), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains(why),
+            "{options:?}: {}",
+            refused.stderr
+        );
+    }
+    for options in [
+        &["--read-only"][..],
+        &["--auth-file", "users", "--behind-proxy"],
+    ] {
+        let arguments = [&["ui", "--listen", "0.0.0.0:0"][..], options].concat();
+        Server::of(&mut sandbox.shedlock(&arguments)).stop();
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_before_anything_is_served() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path("users"), "# none\n").unwrap();
+    fs::write(sandbox.path("plain"), "\nalice:secret\n").unwrap();
+    fs::write(sandbox.path("pem"), "").unwrap();
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let in_use = format!("cannot listen at {taken}: ");
+    let twice = format!("main={}", sandbox.store());
+    for (options, code, text) in [
+        (
+            &["--auth-file", "none"][..],
+            2,
+            "--auth-file: cannot read none: ",
+        ),
+        (
+            &["--auth-file", "users"],
+            2,
+            "--auth-file: users has no users; add a line with",
+        ),
+        (
+            &["--auth-file", "plain"],
+            2,
+            "--auth-file: plain:2: this is not a bcrypt hash; ",
+        ),
+        (&["--tls-cert", "pem"], 2, "--tls-key"),
+        (
+            &["--tls-cert", "no", "--tls-key", "pem"],
+            2,
+            "--tls-cert: cannot use no: ",
+        ),
+        (
+            &["--tls-cert", "pem", "--tls-key", "pem"],
+            2,
+            "--tls-cert: cannot use pem: there is no certificate in it; check the path, and that",
+        ),
+        (&["--prefix", "ops"], 2, "a prefix starts with a slash"),
+        (
+            &["--also-store", "postgres://h/d"],
+            2,
+            "write a name, an equals sign",
+        ),
+        (&["--also-store", "x=nosuch:y"], 2, "--also-store x: "),
+        (
+            &["--store-name", "main", "--also-store", &twice],
+            2,
+            "two stores are called \"main\"",
+        ),
+        (&["--listen", &taken], 70, &in_use),
+        (&["--store", "sqlite:/none/x.db"], 69, "no such file"),
+    ] {
+        let refused = done(&mut sandbox.shedlock(&[&["ui"][..], options].concat()));
+        assert_eq!(refused.code, code, "{options:?}: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains(text),
+            "{options:?}: {}",
+            refused.stderr
+        );
+    }
+    for (user, password, text) in [
+        ("a:b", "x", "cannot be empty or contain a colon"),
+        ("a", "", "it has 0 bytes; choose one of 1 to 72"),
+        (
+            "a",
+            &"x".repeat(73),
+            "it has 73 bytes; choose one of 1 to 72",
+        ),
+    ] {
+        let refused = line_for(&sandbox, user, password);
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains(text), "{user}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn tls_is_served_with_the_certificate_that_was_given() {
+    let sandbox = sandbox();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(sandbox.path("cert"), made.cert.pem()).unwrap();
+    fs::write(sandbox.path("key"), made.signing_key.serialize_pem()).unwrap();
+    let server = Server::start(&sandbox, &["--tls-cert", "cert", "--tls-key", "key"]);
+    assert!(
+        server.line.contains("https://127.0.0.1:"),
+        "{}",
+        server.line
+    );
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(ring);
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
+    let mut stream = rustls::StreamOwned::new(client, stream);
+    let request = "GET /now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(
+        reply.starts_with("HTTP/1.1 200 ") && reply.contains("<h1>Now</h1>"),
+        "{reply}"
+    );
+    server.stop();
+}

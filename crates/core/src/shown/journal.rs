@@ -1,0 +1,77 @@
+//! The health of a journal, and what to do without one.
+
+use crate::{Finding, JOURNAL_VERSION, Journal, Level};
+
+/// What is wrong with the journal. Locks work without it, so the worst is a warning.
+pub async fn journal_finding(journal: &dyn Journal, is_required: bool) -> Finding {
+    const CHECK: &str = "journal";
+    const CREATE: &str = "run `shedlock migrate --journal`";
+    const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
+                         what each user needs";
+    let version = journal.version().await;
+    let lacking = journal
+        .missing_privileges()
+        .await
+        .unwrap_or_default()
+        .join("; ");
+    match version {
+        Err(_) if !lacking.is_empty() => Finding::warning(
+            CHECK,
+            format!(
+                "this user may not use the journal, if there is one: it lacks {lacking}; runs and \
+                 operators' actions are not recorded"
+            ),
+            GRANT,
+        ),
+        Err(error) => Finding::from_text(CHECK, Level::Warning, &format!("{error:#}")),
+        Ok(None) => {
+            let mut message = "no journal: runs and operators' actions are not recorded".to_owned();
+            if !lacking.is_empty() {
+                message += &format!("; a journal needs {lacking}, which this user lacks");
+            }
+            match is_required {
+                true => Finding::warning(CHECK, message, CREATE),
+                false => Finding::ok(CHECK, message),
+            }
+        }
+        Ok(Some(version)) if version > JOURNAL_VERSION => Finding::warning(
+            CHECK,
+            format!(
+                "the journal has version {version}, and this release writes version \
+                 {JOURNAL_VERSION}: it records nothing"
+            ),
+            "upgrade this program",
+        ),
+        Ok(Some(version)) => {
+            // A user who may only read cannot always find out.
+            let missing = journal.plan_migration().await.unwrap_or_default();
+            if !missing.is_empty() {
+                let missing: Vec<_> = missing.iter().map(|step| &*step.change).collect();
+                let message = format!("the journal is incomplete: {}", missing.join(", "));
+                return Finding::warning(CHECK, message, CREATE);
+            }
+            if !lacking.is_empty() {
+                return Finding::warning(
+                    CHECK,
+                    format!(
+                        "the journal has version {version}, but this user lacks {lacking}: not \
+                         everything is recorded"
+                    ),
+                    GRANT,
+                );
+            }
+            Finding::ok(CHECK, format!("the journal has version {version}"))
+        }
+    }
+}
+
+/// Why there is no journal, and what to do. `place` is where it would be.
+pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str, option: &str) -> String {
+    if !can_keep_one {
+        return format!(
+            "no journal in {place}: a store of kind {kind} cannot keep one; give it a store of its own \
+             with --journal-store"
+        );
+    }
+    format!("no journal in {place}; to create one, run `shedlock migrate --journal{option}`")
+}

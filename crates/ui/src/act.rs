@@ -1,0 +1,363 @@
+//! What operators do to locks. Each action is a form of its own page, and is recorded in the journal.
+
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::Form;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Deserialize;
+use shedlock_core::shown::{
+    Extended, extend_by_operator, extension_detail, is_far_ahead, pause_end, record_action, second,
+    slot_detail, state_in_words, taken_from, unlock_by_operator,
+};
+use shedlock_core::{
+    Actor, Error, ForcedUnlock, LockName, LockRecord, PauseRequest, Paused, ResetSlotRequest,
+    ResumeRequest, Resumed, Slot, SlotReset, SystemClock, parse_duration, within,
+};
+
+use crate::Access;
+use crate::components::link;
+use crate::failure::Failure;
+use crate::pages::{Shared, given, instant_of};
+use crate::store::Store;
+
+/// How long an action waits for the journal.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// An action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Pause,
+    Resume,
+    Unlock,
+    Extend,
+    SlotReset,
+}
+
+impl Action {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Pause,
+        Self::Resume,
+        Self::Unlock,
+        Self::Extend,
+        Self::SlotReset,
+    ];
+
+    /// The word of the journal's audit.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Unlock => "unlock",
+            Self::Extend => "extend",
+            Self::SlotReset => "slot-reset",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Pause => "Pause",
+            Self::Resume => "Resume",
+            Self::Unlock => "Unlock",
+            Self::Extend => "Extend",
+            Self::SlotReset => "Reset slot",
+        }
+    }
+
+    /// What the page reports afterwards.
+    pub(crate) fn done(self) -> &'static str {
+        match self {
+            Self::Pause => "Paused.",
+            Self::Resume => "Resumed.",
+            Self::Unlock => "Unlocked.",
+            Self::Extend => "The lease was extended.",
+            Self::SlotReset => "The last slot was reset.",
+        }
+    }
+
+    pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
+        let known = Self::ALL.into_iter().find(|action| action.word() == word);
+        known.ok_or_else(|| Failure::not_found("there is no such action"))
+    }
+}
+
+/// The form of an action. Each action has some of the fields.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Fields {
+    store: Option<String>,
+    name: String,
+    #[serde(rename = "do")]
+    action: String,
+    /// The owner that the page showed.
+    owner: Option<String>,
+    /// The name of the lock as the operator typed it.
+    typed: Option<String>,
+    #[serde(rename = "for")]
+    lasts: Option<String>,
+    reason: Option<String>,
+    now: Option<String>,
+    catch_up: Option<String>,
+    to: Option<String>,
+    far: Option<String>,
+}
+
+/// What was done, for the audit.
+struct Done {
+    detail: String,
+    reason: String,
+}
+
+pub(crate) async fn act(
+    dashboard: Shared,
+    Extension(access): Extension<Access>,
+    Form(fields): Form<Fields>,
+) -> Result<Response, Failure> {
+    let Some(actor) = access.actor() else {
+        return Err(Failure::forbidden("you may only read"));
+    };
+    let store = dashboard.store(given(fields.store.as_ref()))?;
+    let action = Action::parse(&fields.action)?;
+    let name = LockName::new(&fields.name)?;
+    let done = match action {
+        Action::Pause => pause(store, &name, &fields, actor).await,
+        Action::Resume => resume(store, &name, &fields).await,
+        Action::Unlock => unlock(store, &name, &fields).await,
+        Action::Extend => extend(store, &name, &fields).await,
+        Action::SlotReset => reset_slot(store, &name, &fields).await,
+    }?;
+    tracing::info!(
+        store = store.name,
+        lock = name.as_str(),
+        action = action.word(),
+        user = actor.user(),
+        detail = done.detail,
+        "an operator acted"
+    );
+    let unrecorded = match record(store, actor, action, &name, &done).await {
+        Ok(()) => "",
+        Err(()) => "1",
+    };
+    let page = [
+        ("store", &*store.name),
+        ("name", name.as_str()),
+        ("done", action.word()),
+        ("unrecorded", unrecorded),
+    ];
+    Ok(Redirect::to(&link("job", &page)).into_response())
+}
+
+async fn record(
+    store: &Store,
+    actor: &Actor,
+    action: Action,
+    name: &LockName,
+    done: &Done,
+) -> Result<(), ()> {
+    let Some(journal) = &store.journal else {
+        return Ok(());
+    };
+    let what = (action.word(), name);
+    let write = record_action(&**journal, actor.clone(), what, &done.detail, &done.reason);
+    match within(&SystemClock, FLUSH, write).await {
+        // A journal is optional.
+        Some(Ok(_)) => Ok(()),
+        failed => {
+            let error = failed.and_then(Result::err);
+            let error = error.map_or_else(|| "no reply".to_owned(), |error| error.to_string());
+            tracing::warn!(lock = name.as_str(), error, "an action was not recorded");
+            Err(())
+        }
+    }
+}
+
+fn not_done(what: &str, why: &str) -> Failure {
+    Failure::conflict(format!("not {what}: {why}"))
+}
+
+async fn inspect(store: &Store, name: &LockName) -> Result<Option<LockRecord>, Failure> {
+    store.read(store.provider.inspect(name)).await
+}
+
+fn duration_of(fields: &Fields) -> Result<Option<Duration>, Failure> {
+    let Some(text) = given(fields.lasts.as_ref()) else {
+        return Ok(None);
+    };
+    let duration = parse_duration(text).map_err(|error| Failure::bad(error.to_string()))?;
+    Ok(Some(duration))
+}
+
+async fn pause(
+    store: &Store,
+    name: &LockName,
+    fields: &Fields,
+    actor: &Actor,
+) -> Result<Done, Failure> {
+    let lasts = duration_of(fields)?;
+    let reason = given(fields.reason.as_ref()).unwrap_or_default();
+    // Only the name of `user@host`: the pause adds this host.
+    let user = actor.user().split('@').next().unwrap_or_default();
+    let mut request = PauseRequest::new(name.clone(), user).with_reason(reason);
+    if let Some(lasts) = lasts {
+        request = request.lasting(lasts);
+    }
+    if fields.now.is_some() {
+        request = request.replacing_holder();
+    }
+    match store.read(store.provider.pause(&request)).await? {
+        Paused::Done { before, until, .. } => {
+            let details = [
+                Some(pause_end(until, lasts.is_some())),
+                taken_from(before.as_ref()),
+            ];
+            let details: Vec<_> = details.into_iter().flatten().collect();
+            Ok(Done {
+                detail: details.join("; "),
+                reason: reason.to_owned(),
+            })
+        }
+        Paused::Held(lock) => {
+            let owner = lock.owner.as_deref().unwrap_or("another owner");
+            let until = lock.locked_until.map(second);
+            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+            Err(not_done(
+                "paused",
+                &format!(
+                    "a task holds the lock ({owner}{until}); wait for its end, or take the lock from it"
+                ),
+            ))
+        }
+        _ => Err(unknown_answer()),
+    }
+}
+
+async fn resume(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
+    let catches_up = fields.catch_up.is_some();
+    let mut request = ResumeRequest::new(name.clone());
+    if catches_up {
+        request = request.catching_up();
+    }
+    match store.read(store.provider.resume(&request)).await? {
+        Resumed::Resumed(before) => {
+            let was = before.pause().map(|pause| format!("it was paused {pause}"));
+            let catches_up = catches_up.then(|| "--catch-up".to_owned());
+            let details: Vec<_> = [was, catches_up].into_iter().flatten().collect();
+            Ok(Done {
+                detail: details.join("; "),
+                reason: String::new(),
+            })
+        }
+        Resumed::NotPaused(lock) => Err(not_done("resumed", &why_not("paused", lock.as_ref()))),
+        _ => Err(unknown_answer()),
+    }
+}
+
+async fn unlock(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
+    if fields.typed.as_deref() != Some(name.as_str()) {
+        return Err(Failure::bad(
+            "not unlocked: the name that was typed is not that of the lock; type it exactly",
+        ));
+    }
+    let seen = inspect(store, name).await?;
+    let owner = given(fields.owner.as_ref());
+    let free = unlock_by_operator(&*store.provider, name, seen.as_ref(), owner);
+    match store.read(free).await? {
+        ForcedUnlock::Freed(lock) => Ok(Done {
+            detail: taken_from(Some(&lock))
+                .unwrap_or_else(|| "it was kept after its last run".to_owned()),
+            reason: String::new(),
+        }),
+        ForcedUnlock::OwnerDiffers(_) => Err(owner_differs("unlocked")),
+        ForcedUnlock::Paused(_) => Err(not_done("unlocked", "it is paused; resume it instead")),
+        ForcedUnlock::NotHeld => Err(not_done("unlocked", &why_not("held", seen.as_ref()))),
+        _ => Err(unknown_answer()),
+    }
+}
+
+async fn extend(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
+    let Some(lasts) = duration_of(fields)? else {
+        return Err(Failure::bad(
+            "not extended: no duration was given; write one, like 30m",
+        ));
+    };
+    let Some(before) = inspect(store, name).await? else {
+        return Err(not_done("extended", &why_not("held", None)));
+    };
+    let owner = given(fields.owner.as_ref());
+    let extension = extend_by_operator(&*store.provider, &before, owner, lasts);
+    match store.read(extension).await? {
+        Extended::Done(until) => {
+            let until = match until {
+                Some(until) => Some(until),
+                // MySQL returns no row from a write.
+                None => inspect(store, name)
+                    .await
+                    .ok()
+                    .flatten()
+                    .and_then(|it| it.locked_until),
+            };
+            Ok(Done {
+                detail: extension_detail(&before, until),
+                reason: String::new(),
+            })
+        }
+        Extended::NotHeld => Err(not_done("extended", &why_not("held", Some(&before)))),
+        Extended::OwnerDiffers => Err(owner_differs("extended")),
+        Extended::OfShedLock => Err(not_done(
+            "extended",
+            "ShedLock for Java holds it, and extends its own leases only",
+        )),
+        Extended::Ended => Err(not_done("extended", "its lease has ended in the meantime")),
+    }
+}
+
+async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
+    const WHAT: &str = "reset";
+    let mut request = ResetSlotRequest::new(name.clone());
+    if let Some(to) = given(fields.to.as_ref()) {
+        let to = instant_of(to)?;
+        let lock = inspect(store, name).await?;
+        let is_confirmed = fields.far.is_some();
+        if !is_confirmed && lock.is_some_and(|lock| is_far_ahead(to, lock.read_at)) {
+            return Err(Failure::bad(format!(
+                "not reset: {} is more than a day ahead of the store's clock, and no slot before it \
+                 would run; check the time, or confirm it",
+                second(to)
+            )));
+        }
+        request = request.with_slot(Slot::at(to)?);
+    }
+    match store.read(store.provider.reset_slot(&request)).await? {
+        SlotReset::Reset {
+            before, last_slot, ..
+        } => Ok(Done {
+            detail: slot_detail(&before, last_slot),
+            reason: String::new(),
+        }),
+        SlotReset::NotAhead(_) => Err(not_done(
+            WHAT,
+            "the last slot is not ahead of the store's clock; to set it anyway, give a time",
+        )),
+        _ => Err(not_done(WHAT, "no slot was ever taken under this lock")),
+    }
+}
+
+fn why_not(wanted: &str, lock: Option<&LockRecord>) -> String {
+    match lock {
+        Some(lock) => format!("it is not {wanted}; it is {}", state_in_words(lock.state)),
+        None => "there is no such lock".to_owned(),
+    }
+}
+
+fn owner_differs(what: &str) -> Failure {
+    not_done(
+        what,
+        "another owner has the lock now than the one that was shown; look at it again",
+    )
+}
+
+fn unknown_answer() -> Failure {
+    Failure::from(Error::new(
+        shedlock_core::ErrorKind::Internal,
+        "the provider returned an unknown result",
+    ))
+}

@@ -1,0 +1,206 @@
+//! The same data as JSON, in the objects of `docs/json.md`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::Query;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Serialize;
+use serde_json::{Value, json};
+use shedlock_core::shown::json::{Action, Found, Job, Lock, Run, VERSION};
+use shedlock_core::{Clock as _, JobsRequest, LockName, SystemClock, missed_slots};
+
+use crate::dashboard::Inner;
+use crate::failure::Failure;
+use crate::pages::{AuditParameters, Filter, Shared, given};
+use crate::reading::{self, Taken, current, health};
+use crate::slots;
+use crate::store::Store;
+
+/// A failure as JSON.
+struct Refused(Failure);
+
+type Reply = Result<Response, Refused>;
+type Parameters = Query<BTreeMap<String, String>>;
+
+/// The most rows of an answer, and the number without a limit in the URL.
+const MOST: usize = 1_000;
+
+pub(crate) fn router() -> Router<Arc<Inner>> {
+    Router::new()
+        .route("/stores", get(stores))
+        .route("/locks", get(locks))
+        .route("/lock", get(lock))
+        .route("/jobs", get(jobs))
+        .route("/runs", get(runs))
+        .route("/audit", get(audit))
+        .fallback(async || Refused(Failure::not_found("there is no such resource")))
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self(failure)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Failure { status, message } = self.0;
+        let kind = match status.as_u16() {
+            503 => "store",
+            400..500 => "usage",
+            _ => "internal",
+        };
+        let error = json!({ "version": VERSION, "error": { "kind": kind, "message": message } });
+        (status, Json(error)).into_response()
+    }
+}
+
+/// An object of this version about a store.
+fn reply(store: &Store, key: &str, value: impl Serialize) -> Reply {
+    reply_with(store, [(key, to_value(value)?)])
+}
+
+fn to_value(value: impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(value).map_err(|error| {
+        Failure::new(
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+            format!("cannot write JSON: {error}"),
+        )
+    })
+}
+
+fn reply_with<const N: usize>(store: &Store, fields: [(&str, Value); N]) -> Reply {
+    let mut object = json!({
+        "version": VERSION,
+        "store": store.provider.store(),
+        "store_name": store.name,
+    });
+    for (key, value) in fields {
+        object[key] = value;
+    }
+    Ok(([(CONTENT_TYPE, "application/json")], object.to_string()).into_response())
+}
+
+fn no_journal(store: &Store) -> Refused {
+    Refused(Failure::not_found(store.why_no_journal()))
+}
+
+/// The parameters that the lists share.
+struct Page<'a> {
+    store: &'a Store,
+    after: Option<&'a str>,
+    limit: usize,
+}
+
+impl<'a> Page<'a> {
+    fn of(dashboard: &'a Inner, parameters: &'a BTreeMap<String, String>) -> Result<Self, Failure> {
+        let limit = match given(parameters.get("limit")) {
+            None => MOST,
+            Some(text) => text.parse().ok().filter(|it| *it > 0).ok_or_else(|| {
+                Failure::bad(format!("{text:?} is not a limit; write a number above 0"))
+            })?,
+        };
+        Ok(Self {
+            store: dashboard.store(given(parameters.get("store")))?,
+            after: given(parameters.get("after")),
+            limit: limit.min(MOST),
+        })
+    }
+}
+
+/// The findings of `shedlock doctor` for each store.
+async fn stores(dashboard: Shared) -> Reply {
+    let mut stores = Vec::new();
+    for store in &dashboard.stores {
+        let health = health(store).await;
+        let findings: Vec<_> = health.findings.iter().map(Found::of).collect();
+        let round_trip = health.round_trip.map(|it| it.as_secs_f64());
+        stores.push(json!({
+            "store": store.provider.store(),
+            "store_name": store.name,
+            "round_trip_seconds": round_trip,
+            "findings": to_value(findings)?,
+        }));
+    }
+    Ok(Json(json!({ "version": VERSION, "stores": stores })).into_response())
+}
+
+async fn locks(dashboard: Shared, Query(parameters): Parameters) -> Reply {
+    let page = Page::of(&dashboard, &parameters)?;
+    let read = reading::locks(&*page.store.provider, page.after, page.limit);
+    let locks = page.store.read(read).await?;
+    let locks: Vec<_> = locks.iter().map(Lock::of).collect();
+    reply(page.store, "locks", locks)
+}
+
+async fn lock(dashboard: Shared, Query(parameters): Parameters) -> Reply {
+    let store = dashboard.store(given(parameters.get("store")))?;
+    let name = parameters.get("name").map_or("", |name| name);
+    let name = LockName::new(name).map_err(Failure::from)?;
+    let lock = store.read(store.provider.inspect(&name)).await?;
+    reply(store, "lock", lock.as_ref().map(Lock::of))
+}
+
+async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
+    let page = Page::of(&dashboard, &parameters)?;
+    let (store, now) = (page.store, SystemClock.system_time());
+    let read = async {
+        let Some(journal) = store.existing_journal().await? else {
+            return Ok(None);
+        };
+        let mut request = JobsRequest::new().with_limit(page.limit);
+        if let Some(after) = page.after {
+            request = request.with_after(after);
+        }
+        let jobs = journal.jobs(&request).await?;
+        let taken = Taken::of(&*store.provider).await?;
+        let mut found = Vec::new();
+        for it in current(store, journal, jobs, &taken, now).await? {
+            let missed = missed_slots(journal, &it.job, now, slots::next).await?;
+            found.push((it.job, missed));
+        }
+        Ok(Some(found))
+    };
+    let jobs = store.read(read).await?.ok_or_else(|| no_journal(store))?;
+    let jobs = jobs.iter().map(|(job, missed)| Job::of(job, *missed, now));
+    reply(store, "jobs", jobs.collect::<Vec<_>>())
+}
+
+async fn runs(dashboard: Shared, Query(filter): Query<Filter>) -> Reply {
+    let store = dashboard.store(filter.store())?;
+    let request = filter.request()?;
+    let read = async {
+        let Some(journal) = store.existing_journal().await? else {
+            return Ok(None);
+        };
+        let runs = journal.runs(&request).await?;
+        reading::states(&*store.provider, runs).await.map(Some)
+    };
+    let runs = store.read(read).await?.ok_or_else(|| no_journal(store))?;
+    let runs: Vec<_> = runs
+        .iter()
+        .map(|(run, state)| Run::of(run, *state))
+        .collect();
+    reply_with(store, [("runs", to_value(runs)?), ("actions", json!([]))])
+}
+
+async fn audit(dashboard: Shared, Query(parameters): Query<AuditParameters>) -> Reply {
+    let store = dashboard.store(parameters.store())?;
+    let request = parameters.request();
+    let read = async {
+        match store.existing_journal().await? {
+            Some(journal) => journal.audit(&request).await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let actions = store.read(read).await?.ok_or_else(|| no_journal(store))?;
+    let actions: Vec<_> = actions.iter().map(Action::of).collect();
+    reply_with(
+        store,
+        [("runs", json!([])), ("actions", to_value(actions)?)],
+    )
+}

@@ -1,0 +1,198 @@
+//! The dashboard, and how to make one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::request::Parts;
+use axum::middleware;
+use axum::routing::get;
+use shedlock_core::{Error, ErrorKind, Journal, LockProvider};
+
+use crate::failure::Failure;
+use crate::store::Store;
+use crate::{Access, act, api, assets, guard, pages};
+
+pub(crate) type AccessOf = dyn Fn(&Parts) -> Access + Send + Sync;
+
+/// A dashboard of the jobs and locks in one or several stores.
+///
+/// ```
+/// use shedlock::MemoryProvider;
+/// use shedlock_ui::{Access, Dashboard};
+/// use std::sync::Arc;
+///
+/// #[derive(Clone)]
+/// struct User(String); // Set by the login of your service.
+///
+/// let dashboard = Dashboard::builder()
+///     .store("main", Arc::new(MemoryProvider::new()))
+///     .access(|request| match request.extensions.get::<User>() {
+///         Some(User(name)) => Access::operate(name),
+///         None => Access::None,
+///     })
+///     .build()?;
+/// let app: axum::Router = axum::Router::new().nest("/jobs", dashboard.router());
+/// # let _ = app;
+/// # Ok::<(), shedlock::Error>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Dashboard(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) stores: Vec<Store>,
+    pub(crate) access: Arc<AccessOf>,
+    /// The values of `Host` that are served, without ports; `None` for all.
+    pub(crate) hosts: Option<Vec<String>>,
+}
+
+/// Makes a [`Dashboard`].
+#[must_use]
+pub struct Builder {
+    stores: Vec<Store>,
+    access: Arc<AccessOf>,
+    hosts: Option<Vec<String>>,
+}
+
+impl Dashboard {
+    /// Starts a dashboard without stores, on which everyone may read and no one may operate.
+    pub fn builder() -> Builder {
+        Builder {
+            stores: Vec::new(),
+            access: Arc::new(|_| Access::Read),
+            hosts: None,
+        }
+    }
+
+    /// Creates the router. Its URLs are relative, so you can nest it under any prefix, also behind a
+    /// proxy that removes one. `/` redirects to the page *Now*.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/", get(pages::root))
+            .route("/now", get(pages::now))
+            .route("/jobs", get(pages::jobs))
+            .route("/job", get(pages::job))
+            .route("/locks", get(pages::locks))
+            .route("/runs", get(pages::runs))
+            .route("/stores", get(pages::stores))
+            .route("/audit", get(pages::audit))
+            .route("/act", get(pages::confirm).post(act::act))
+            .route("/asset/{name}", get(assets::asset))
+            .nest("/api", api::router())
+            .fallback(async || Failure::not_found("there is no such page"))
+            .layer(middleware::from_fn_with_state(self.0.clone(), guard::guard))
+            .with_state(self.0.clone())
+    }
+}
+
+impl Builder {
+    /// Shows the locks of this provider under this name, and the journal that its store keeps beside
+    /// them, if it has one. The first store is shown first.
+    pub fn store(self, name: impl Into<String>, provider: Arc<dyn LockProvider>) -> Self {
+        let journal = provider.journal();
+        self.add(name.into(), provider, journal, false)
+    }
+
+    /// Shows the locks of this provider, and this journal, which is in another store.
+    pub fn store_with_journal(
+        self,
+        name: impl Into<String>,
+        provider: Arc<dyn LockProvider>,
+        journal: Arc<dyn Journal>,
+    ) -> Self {
+        self.add(name.into(), provider, Some(journal), true)
+    }
+
+    fn add(
+        mut self,
+        name: String,
+        provider: Arc<dyn LockProvider>,
+        journal: Option<Arc<dyn Journal>>,
+        has_own_journal: bool,
+    ) -> Self {
+        self.stores.push(Store {
+            name,
+            provider,
+            journal,
+            has_own_journal,
+        });
+        self
+    }
+
+    /// Sets who may do what. Your service authenticates the request before it reaches the dashboard,
+    /// and leaves the user in the request's extensions, where this function finds it.
+    ///
+    /// Default: everyone who can reach the dashboard may read, and no one may operate.
+    pub fn access(mut self, access: impl Fn(&Parts) -> Access + Send + Sync + 'static) -> Self {
+        self.access = Arc::new(access);
+        self
+    }
+
+    /// Refuses requests whose header `Host` is none of these names or addresses, on any port. Set it
+    /// if the dashboard listens on a loopback address: otherwise a web page in the same browser can
+    /// reach it through a name that the page's owner points at that address (DNS rebinding).
+    pub fn allow_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let hosts = hosts.into_iter().map(Into::into);
+        self.hosts = Some(hosts.map(|host| host.to_ascii_lowercase()).collect());
+        self
+    }
+
+    /// Creates the dashboard.
+    ///
+    /// # Errors
+    /// `InvalidInput` if there is no store, or if a name is empty or used twice.
+    pub fn build(self) -> Result<Dashboard, Error> {
+        let wrong = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        if self.stores.is_empty() {
+            return wrong("a dashboard needs a store; add one with Builder::store".to_owned());
+        }
+        for (at, store) in self.stores.iter().enumerate() {
+            if store.name.trim().is_empty() {
+                return wrong("the name of a store is empty; choose a name to show".to_owned());
+            }
+            if self.stores[..at].iter().any(|it| it.name == store.name) {
+                return wrong(format!(
+                    "two stores are called {:?}; give each a name of its own",
+                    store.name
+                ));
+            }
+        }
+        Ok(Dashboard(Arc::new(Inner {
+            stores: self.stores,
+            access: self.access,
+            hosts: self.hosts,
+        })))
+    }
+}
+
+impl Inner {
+    /// The store of this name, or the first one.
+    pub(crate) fn store(&self, name: Option<&str>) -> Result<&Store, Failure> {
+        match name {
+            None => Ok(&self.stores[0]),
+            Some(name) => {
+                let found = self.stores.iter().find(|store| store.name == name);
+                found.ok_or_else(|| Failure::not_found("there is no store of this name"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Dashboard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dashboard")
+            .field("stores", &self.0.stores)
+            .field("hosts", &self.0.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("stores", &self.stores)
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod access;
+mod act;
+mod api;
+mod assets;
+mod components;
+mod dashboard;
+mod failure;
+mod guard;
+mod pages;
+mod reading;
+mod slots;
+mod standing;
+mod store;
+
+pub use access::Access;
+pub use dashboard::{Builder, Dashboard};

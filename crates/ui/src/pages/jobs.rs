@@ -1,0 +1,154 @@
+//! *Jobs*: a page of jobs with their last slots.
+
+use std::time::SystemTime;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::Query;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use serde::Deserialize;
+use shedlock_core::shown::{CurrentJob, took};
+use shedlock_core::{
+    Clock as _, Error, JobRecord, JobsRequest, LockRecord, LockState, RunRecord, Slot, SystemClock,
+};
+use shedlock_scheduler as scheduler;
+
+use super::{Frame, ROWS, Shared, given};
+use crate::Access;
+use crate::components::{Bars, Text, When, link};
+use crate::failure::{Failure, render};
+use crate::reading::{Taken, current, latest_runs};
+use crate::slots;
+use crate::standing::Standing;
+use crate::store::Store;
+
+#[derive(Deserialize)]
+pub(crate) struct Parameters {
+    store: Option<String>,
+    /// The last job of the previous page.
+    after: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "jobs.html")]
+struct Page {
+    frame: Frame,
+    rows: Vec<JobRow>,
+    first: Option<String>,
+    next: Option<String>,
+}
+
+/// What the pages show of a job.
+pub(crate) struct JobRow {
+    pub(crate) url: String,
+    pub(crate) name: Text,
+    pub(crate) standing: Standing,
+    pub(crate) reason: Text,
+    pub(crate) schedule: Option<Schedule>,
+    pub(crate) bars: Bars,
+    pub(crate) succeeded: Option<When>,
+    pub(crate) took: String,
+    pub(crate) median: String,
+    pub(crate) next: Option<When>,
+    pub(crate) deadline: Option<When>,
+    pub(crate) holder: Option<Text>,
+}
+
+/// A schedule in words and as it was configured.
+pub(crate) struct Schedule {
+    pub(crate) words: Option<String>,
+    pub(crate) raw: Text,
+    pub(crate) zone: Option<Text>,
+}
+
+impl Schedule {
+    pub(crate) fn of(job: &JobRecord) -> Option<Self> {
+        Some(Self {
+            words: scheduler::schedule_in_words(job),
+            raw: Text::of(job.schedule.as_deref()?),
+            zone: job.zone.as_deref().map(Text::of),
+        })
+    }
+}
+
+impl JobRow {
+    pub(crate) fn of(
+        store: &Store,
+        current: &CurrentJob,
+        runs: &[RunRecord],
+        lock: Option<&LockRecord>,
+        now: SystemTime,
+    ) -> Self {
+        let job = &current.job;
+        let zone = job.zone.as_deref();
+        let when = |at: SystemTime| When::from_now(at, now).in_zone(at, zone);
+        let standing = Standing::of(current, lock, now);
+        let held = lock.filter(|lock| lock.state == LockState::Held);
+        let next = match slots::next(job, now) {
+            Some(next) => Some(next),
+            None => job.next_slot.map(Slot::instant),
+        };
+        Self {
+            url: link("job", &[("store", &store.name), ("name", &job.job)]),
+            name: Text::of(&job.job),
+            reason: Text::long(&standing.reason),
+            standing,
+            schedule: Schedule::of(job),
+            bars: slots::bars(&slots::last(job, runs, lock, now)),
+            succeeded: job.last_succeeded.map(|at| When::from_now(at, now)),
+            took: job.last_duration.map(took).unwrap_or_default(),
+            median: slots::median(runs).map(took).unwrap_or_default(),
+            next: next.map(when),
+            deadline: job.deadline.map(when),
+            holder: held.and_then(|lock| Some(Text::of(lock.owner.as_deref()?))),
+        }
+    }
+}
+
+pub(crate) async fn jobs(
+    dashboard: Shared,
+    Extension(access): Extension<Access>,
+    Query(parameters): Query<Parameters>,
+) -> Result<Response, Failure> {
+    let store = dashboard.store(given(parameters.store.as_ref()))?;
+    let after = given(parameters.after.as_ref());
+    let now = SystemClock.system_time();
+    let Some(rows) = store.read(read(store, after, now)).await? else {
+        // The locks are all that there is.
+        let url = link("locks", &[("store", &store.name)]);
+        return Ok(Redirect::to(&url).into_response());
+    };
+    let page = |after| link("jobs", &[("store", &store.name), ("after", after)]);
+    let last = rows.last().filter(|_| rows.len() == ROWS);
+    Ok(render(&Page {
+        frame: Frame::of("jobs", "Jobs", &dashboard, &access, Some(store)).live(),
+        first: after.map(|_| page("")),
+        next: last.map(|(name, _)| page(name)),
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
+    }))
+}
+
+/// A page of jobs by name. `None` if there is no journal.
+async fn read(
+    store: &Store,
+    after: Option<&str>,
+    now: SystemTime,
+) -> Result<Option<Vec<(String, JobRow)>>, Error> {
+    let Some(journal) = store.existing_journal().await? else {
+        return Ok(None);
+    };
+    let mut request = JobsRequest::new().with_limit(ROWS);
+    if let Some(after) = after {
+        request = request.with_after(after);
+    }
+    let jobs = journal.jobs(&request).await?;
+    let taken = Taken::of(&*store.provider).await?;
+    let jobs = current(store, journal, jobs, &taken, now).await?;
+    let runs = latest_runs(journal, &jobs).await?;
+    let rows = jobs.iter().zip(&runs).map(|(current, runs)| {
+        let name = &current.job.job;
+        let row = JobRow::of(store, current, runs, taken.get(name), now);
+        (name.clone(), row)
+    });
+    Ok(Some(rows.collect()))
+}

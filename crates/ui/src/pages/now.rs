@@ -1,0 +1,195 @@
+//! *Now*: what runs, and what needs attention.
+
+use std::time::{Duration, SystemTime};
+
+use askama::Template;
+use axum::Extension;
+use axum::response::Response;
+use futures_util::future::join_all;
+use shedlock_core::shown::{CurrentJob, all_jobs};
+use shedlock_core::{Clock as _, Error, LockRecord, LockState, SystemClock};
+
+use super::{Frame, Shared};
+use crate::Access;
+use crate::components::{Badge, LeaseBar, Text, link};
+use crate::failure::render;
+use crate::reading::{Taken, current};
+use crate::standing::Standing;
+use crate::store::Store;
+
+/// More rows are counted and left out.
+const MOST: usize = 100;
+
+#[derive(Template)]
+#[template(path = "now.html")]
+struct Page {
+    frame: Frame,
+    tiles: Vec<Tile>,
+    attention: Vec<Row>,
+    running: Vec<Row>,
+    left_out: usize,
+    has_several_stores: bool,
+    /// Stores that could not be read, and those without a journal.
+    notes: Vec<Note>,
+}
+
+struct Tile {
+    title: &'static str,
+    count: usize,
+    class: &'static str,
+}
+
+pub(crate) struct Row {
+    pub(crate) store: Text,
+    pub(crate) url: String,
+    pub(crate) name: Text,
+    pub(crate) badge: Badge,
+    pub(crate) reason: Text,
+    pub(crate) lease: Option<LeaseBar>,
+    pub(crate) owner: Option<Text>,
+}
+
+struct Note {
+    store: Text,
+    badge: Badge,
+    text: Text,
+}
+
+/// What is known about a store.
+struct Seen {
+    taken: Taken,
+    /// None if there is no journal.
+    jobs: Option<Vec<CurrentJob>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Counts {
+    running: usize,
+    overdue: usize,
+    failed: usize,
+    paused: usize,
+    expiring: usize,
+}
+
+pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>) -> Response {
+    let now = SystemClock.system_time();
+    let reads = dashboard
+        .stores
+        .iter()
+        .map(|store| async move { (store, store.read_or_error(see(store, now)).await) });
+    let mut counts = Counts::default();
+    let (mut attention, mut running, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for (store, seen) in join_all(reads).await {
+        let note = |class, word, text: &str| Note {
+            store: Text::of(&store.name),
+            badge: Badge { class, word },
+            text: Text::long(text),
+        };
+        match seen {
+            Ok(seen) => {
+                if seen.jobs.is_none() {
+                    let text = format!("only locks are shown: {}", store.why_no_journal());
+                    notes.push(note("idle", "no journal", &text));
+                }
+                counts.add(store, &seen, now, &mut attention, &mut running);
+            }
+            Err(error) => notes.push(note("bad", "error", &format!("{error:#}"))),
+        }
+    }
+    let left_out = attention.len().saturating_sub(MOST) + running.len().saturating_sub(MOST);
+    attention.truncate(MOST);
+    running.truncate(MOST);
+    render(&Page {
+        frame: Frame::of("now", "Now", &dashboard, &access, None).live(),
+        tiles: counts.tiles(),
+        attention,
+        running,
+        left_out,
+        has_several_stores: dashboard.stores.len() > 1,
+        notes,
+    })
+}
+
+async fn see(store: &Store, now: SystemTime) -> Result<Seen, Error> {
+    let taken = Taken::of(&*store.provider).await?;
+    let jobs = match store.existing_journal().await? {
+        Some(journal) => {
+            let jobs = all_jobs(journal).await?;
+            Some(current(store, journal, jobs, &taken, now).await?)
+        }
+        None => None,
+    };
+    Ok(Seen { taken, jobs })
+}
+
+impl Counts {
+    fn add(
+        &mut self,
+        store: &Store,
+        seen: &Seen,
+        now: SystemTime,
+        attention: &mut Vec<Row>,
+        running: &mut Vec<Row>,
+    ) {
+        let row = |name: &str, standing: &Standing, lock: Option<&LockRecord>| Row {
+            store: Text::of(&store.name),
+            url: link("job", &[("store", &store.name), ("name", name)]),
+            name: Text::of(name),
+            badge: standing.badge,
+            reason: Text::long(&standing.reason),
+            lease: lock.and_then(LeaseBar::of),
+            owner: lock.and_then(|lock| Some(Text::of(lock.owner.as_deref()?))),
+        };
+        const DAY: Duration = Duration::from_secs(86_400);
+        let jobs = seen.jobs.as_deref().unwrap_or_default();
+        for current in jobs {
+            let job = &current.job;
+            let lock = seen.taken.get(&job.job);
+            let standing = Standing::of(current, lock, now);
+            match standing.badge.word {
+                "overdue" => self.overdue += 1,
+                "paused" => self.paused += 1,
+                _ => {}
+            }
+            let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|it| it < DAY);
+            self.failed += usize::from(job.last_failed.is_some_and(is_recent));
+            if standing.needs_attention {
+                attention.push(row(&job.job, &standing, lock));
+            }
+        }
+        // The jobs are in the byte order of their names, as the locks are.
+        let is_job = |name: &str| jobs.binary_search_by(|it| (*it.job.job).cmp(name)).is_ok();
+        for lock in &seen.taken.0 {
+            let name = lock.name.as_str();
+            match lock.state {
+                LockState::Held => {
+                    let standing = Standing::of_held(lock);
+                    self.running += 1;
+                    self.expiring += usize::from(standing.needs_attention);
+                    running.push(row(name, &standing, Some(lock)));
+                }
+                LockState::Paused if !is_job(name) => {
+                    self.paused += 1;
+                    let standing = Standing::of_pause(lock);
+                    attention.push(row(name, &standing, Some(lock)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let tile = |title, count, class| Tile {
+            title,
+            count,
+            class: if count == 0 { "zero" } else { class },
+        };
+        vec![
+            tile("running", self.running, "run"),
+            tile("overdue", self.overdue, "bad"),
+            tile("failed in 24 h", self.failed, "bad"),
+            tile("paused", self.paused, "pause"),
+            tile("lease about to end", self.expiring, "warn"),
+        ]
+    }
+}

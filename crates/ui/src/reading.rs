@@ -1,0 +1,133 @@
+//! What pages and the API read from stores.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding};
+use shedlock_core::{
+    Clock as _, Error, Finding, JobRecord, Journal, ListRequest, LockName, LockProvider,
+    LockRecord, RunRecord, RunState, RunsRequest, SystemClock,
+};
+
+use crate::slots::{self, SHOWN};
+use crate::store::Store;
+
+/// How many questions about single jobs a page asks at a time.
+const AT_ONCE: usize = 8;
+
+/// The locks that cannot be taken now, by name.
+pub(crate) struct Taken(pub(crate) Vec<LockRecord>);
+
+impl Taken {
+    pub(crate) async fn of(provider: &dyn LockProvider) -> Result<Self, Error> {
+        Ok(Self(shedlock_core::shown::taken_locks(provider).await?))
+    }
+
+    /// They are in the byte order of their names.
+    pub(crate) fn get(&self, name: &str) -> Option<&LockRecord> {
+        let at = self.0.binary_search_by(|lock| lock.name.as_str().cmp(name));
+        at.ok().map(|at| &self.0[at])
+    }
+}
+
+/// These jobs as they are now.
+pub(crate) async fn current(
+    store: &Store,
+    journal: &dyn Journal,
+    jobs: Vec<JobRecord>,
+    taken: &Taken,
+    now: SystemTime,
+) -> Result<Vec<CurrentJob>, Error> {
+    let provider = &*store.provider;
+    current_jobs(provider, journal, jobs, &taken.0, now, slots::next).await
+}
+
+/// The latest runs of each of these jobs.
+pub(crate) async fn latest_runs(
+    journal: &dyn Journal,
+    jobs: &[CurrentJob],
+) -> Result<Vec<Vec<RunRecord>>, Error> {
+    let requests: Vec<_> = jobs.iter().map(|current| runs_of(&current.job)).collect();
+    let reads: Vec<_> = requests
+        .iter()
+        .map(|request| journal.runs(request))
+        .collect();
+    stream::iter(reads).buffered(AT_ONCE).try_collect().await
+}
+
+fn runs_of(job: &JobRecord) -> RunsRequest {
+    RunsRequest::new().with_job(&job.job).with_limit(SHOWN)
+}
+
+/// What is known about each of these runs. Those without an end need the records of their locks.
+pub(crate) async fn states(
+    provider: &dyn LockProvider,
+    runs: Vec<RunRecord>,
+) -> Result<Vec<(RunRecord, RunState)>, Error> {
+    let mut records: BTreeMap<String, Option<LockRecord>> = BTreeMap::new();
+    let mut found = Vec::with_capacity(runs.len());
+    for run in runs {
+        if run.end.is_none() && !records.contains_key(&run.name) {
+            let record = match LockName::new(&run.name) {
+                Ok(name) => provider.inspect(&name).await?,
+                Err(_) => None,
+            };
+            records.insert(run.name.clone(), record);
+        }
+        let record = records.get(&run.name).and_then(Option::as_ref);
+        let state = run.state(record);
+        found.push((run, state));
+    }
+    Ok(found)
+}
+
+/// A page of all locks.
+pub(crate) async fn locks(
+    provider: &dyn LockProvider,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<LockRecord>, Error> {
+    let mut request = ListRequest::new().with_limit(limit);
+    if let Some(after) = after {
+        request = request.with_after(LockName::new(after)?);
+    }
+    provider.list(&request).await
+}
+
+/// What was found out about a store.
+pub(crate) struct Health {
+    pub(crate) findings: Vec<Finding>,
+    /// How long a read of one lock takes.
+    pub(crate) round_trip: Option<Duration>,
+}
+
+/// A lock that need not exist.
+const PROBE: &str = "shedlock-ui-round-trip";
+
+pub(crate) async fn health(store: &Store) -> Health {
+    let findings = store.read_or_error(store.provider.diagnose()).await;
+    let mut findings = findings.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
+    if let Some(journal) = &store.journal {
+        let finding = async { Ok(journal_finding(&**journal, store.has_own_journal).await) };
+        let finding = store.read_or_error(finding).await;
+        findings.push(finding.unwrap_or_else(|error| Finding::from_error("journal", &error)));
+    }
+    Health {
+        findings,
+        round_trip: store.read_or_error(round_trip(store)).await.ok(),
+    }
+}
+
+/// The median of three reads.
+async fn round_trip(store: &Store) -> Result<Duration, Error> {
+    let name = LockName::new(PROBE)?;
+    let mut lasted = Vec::new();
+    for _ in 0..3 {
+        let start = SystemClock.now();
+        store.provider.inspect(&name).await?;
+        lasted.push(SystemClock.now().saturating_since(start));
+    }
+    lasted.sort();
+    Ok(lasted[1])
+}
