@@ -51,12 +51,14 @@ impl Standing {
             };
         }
         if job.last_outcome.is_some_and(RunOutcome::is_failure) {
-            let outcome = job.last_outcome.map_or("failed", RunOutcome::as_str);
-            let when = job
-                .last_failed
-                .map_or_else(String::new, |then| format!(" {} ago", since(then)));
+            // The badge says that it failed.
+            let outcome = job.last_outcome.filter(|it| *it != RunOutcome::Failed);
+            let outcome = outcome.map(|it| it.as_str().to_owned());
+            let when = job.last_failed.map(|then| format!("{} ago", since(then)));
+            let what: Vec<_> = outcome.into_iter().chain(when).collect();
             let error = job.last_error.as_deref().unwrap_or("no error was recorded");
-            let reason = format!("{outcome}{when}: {error}");
+            let gap = if what.is_empty() { "" } else { ": " };
+            let reason = format!("{}{gap}{error}", what.join(" "));
             return Self::new("bad", "failed", reason, true);
         }
         match job.last_outcome {
@@ -147,8 +149,14 @@ mod tests {
         };
         assert_eq!(
             standing(fails, None),
-            pair("failed", "failed 1m ago: exit code 3")
+            pair("failed", "1m ago: exit code 3")
         );
+        let panics = |it: &mut CurrentJob| {
+            fails(it);
+            it.job.last_outcome = Some(RunOutcome::Panicked);
+        };
+        let reason = "panicked 1m ago: exit code 3";
+        assert_eq!(standing(panics, None), pair("failed", reason));
         let overdue = |it: &mut CurrentJob| {
             fails(it);
             it.job.deadline = Some(at(900));

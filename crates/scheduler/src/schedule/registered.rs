@@ -88,6 +88,11 @@ pub fn schedule_in_words(job: &JobRecord) -> Option<String> {
     };
     let words = cron.in_words()?;
     let words = words.trim_end_matches('.');
+    // croner writes "At every 15 minutes".
+    let words = match words.starts_with("At every ") {
+        true => &words["At ".len()..],
+        false => words,
+    };
     let mut chars = words.chars();
     let first = chars.next()?;
     Some(first.to_lowercase().chain(chars).collect())
@@ -106,6 +111,19 @@ mod tests {
     use shedlock_core::{Clock, Journal as _, JournalWriter, ManualClock, MemoryJournal};
 
     use super::*;
+
+    #[test]
+    fn words_of_a_schedule_read_as_a_sentence() {
+        let mut job = JobRecord::new("report", UNIX_EPOCH);
+        job.zone = Some("UTC".to_owned());
+        for (schedule, words) in [
+            ("*/15 * * * *", "every 15 minutes"),
+            ("30 2 * * *", "at 02:30"),
+        ] {
+            job.schedule = Some(schedule.to_owned());
+            assert_eq!(schedule_in_words(&job).as_deref(), Some(words));
+        }
+    }
 
     #[tokio::test]
     async fn a_registered_schedule_is_read_back() {

@@ -267,7 +267,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "a_pause_outlives_javas_task",
-        says: "an operator's pause takes the lock from a task of Java: the pause goes on when that task ends",
+        says: "an operator's pause takes the lock from a task of Java: the pause stays in effect after that task ends",
         but: UNLOCKING_ANYBODY,
         shows: |fleet| Box::pin(pause::outlives_javas_task(fleet)),
     },
