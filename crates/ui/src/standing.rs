@@ -147,10 +147,7 @@ mod tests {
             it.job.last_failed = Some(at(940));
             it.job.last_error = Some("exit code 3".to_owned());
         };
-        assert_eq!(
-            standing(fails, None),
-            pair("failed", "1m ago: exit code 3")
-        );
+        assert_eq!(standing(fails, None), pair("failed", "1m ago: exit code 3"));
         let panics = |it: &mut CurrentJob| {
             fails(it);
             it.job.last_outcome = Some(RunOutcome::Panicked);

@@ -46,10 +46,10 @@ fn app(provider: Arc<dyn LockProvider>) -> Result<Router, shedlock::Error> {
     // The login is outermost, so that the dashboard finds the user in the request.
     let signed_in = middleware::from_fn_with_state(sessions.clone(), login::require);
     Ok(Router::new()
-        .nest("/jobs", dashboard.router().layer(signed_in))
         .route("/", get(async || Redirect::to("/jobs/now")))
         .route("/login", get(login::page).post(login::sign_in))
-        .with_state(sessions))
+        .with_state(sessions)
+        .nest("/jobs", dashboard.router().layer(signed_in)))
 }
 
 #[tokio::main]
@@ -85,7 +85,7 @@ async fn main() -> Result<(), Error> {
 mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::{Request, Response, StatusCode, header};
-    use shedlock::{Actor, AuditRequest, LockName, LockState, MemoryProvider};
+    use shedlock::{Actor, AuditRequest, LockName, LockState};
     use tower::ServiceExt as _;
 
     use super::*;
@@ -109,14 +109,22 @@ mod tests {
     }
 
     async fn cookie_of(app: &Router, user: &str) -> String {
-        let reply = send(app, form("/login", "", &format!("name={user}&password=example"))).await;
+        let reply = send(
+            app,
+            form("/login", "", &format!("name={user}&password=example")),
+        )
+        .await;
         let cookie = reply.headers()[header::SET_COOKIE].to_str().unwrap();
         cookie.split(';').next().unwrap().to_owned()
     }
 
     #[tokio::test]
     async fn only_those_who_signed_in_see_the_dashboard_and_only_some_may_operate() {
-        let provider = Arc::new(MemoryProvider::new());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("locks.db");
+        let url = format!("sqlite:{}", file.display());
+        let provider = shedlock::connect(&url).await.unwrap();
+        provider.migrate().await.unwrap();
         let journal = provider.journal().unwrap();
         journal.migrate().await.unwrap();
         let app = app(provider.clone()).unwrap();
