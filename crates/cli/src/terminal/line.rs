@@ -92,7 +92,9 @@ impl<'a> Line<'a> {
         }
         text.push_str(self.message);
         let mut text = text.trim_end().to_owned();
-        let fields: Vec<_> = self.fields.iter().map(field).collect();
+        let mut fields: Vec<_> = self.fields.iter().map(field).collect();
+        // Their own order depends on a feature of `serde_json` that any dependency can enable.
+        fields.sort_unstable();
         if !fields.is_empty() {
             // In parentheses, so that they do not read as the end of the sentence.
             text.push_str(&format!(" ({})", fields.join(" ")));

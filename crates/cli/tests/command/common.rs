@@ -152,6 +152,14 @@ pub(crate) fn sql(sandbox: &Sandbox, statement: &'static str) {
     });
 }
 
+/// The keys of an object, in the order of the alphabet: a feature of `serde_json` that a dependency of
+/// other tests enables decides about their own order.
+pub(crate) fn keys(object: &Value) -> Vec<&str> {
+    let mut keys: Vec<_> = object.as_object().unwrap().keys().collect();
+    keys.sort_unstable();
+    keys.into_iter().map(String::as_str).collect()
+}
+
 /// How a command ended.
 #[derive(Debug)]
 pub(crate) struct Done {

@@ -2,17 +2,8 @@
 
 use serde_json::Value;
 
-use super::common::{Sandbox, done, end, signal};
+use super::common::{Sandbox, done, end, keys, signal};
 use rustix::process::Signal;
-
-fn keys(value: &Value) -> Vec<&str> {
-    value
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect()
-}
 
 const LOCK: [&str; 13] = [
     "fencing_token",

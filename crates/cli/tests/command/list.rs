@@ -203,7 +203,10 @@ fn a_watched_list_does_not_advise_what_it_does_itself() {
     let said = errors.next().unwrap().unwrap();
     watch.kill().unwrap();
     watch.wait().unwrap();
-    assert!(said.ends_with("to spare; trying again every 10s"), "{said}");
+    assert!(
+        said.ends_with("that the URL leads to it; trying again every 10s"),
+        "{said}"
+    );
 }
 
 #[test]

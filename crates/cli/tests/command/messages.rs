@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 use sqlx::Connection;
 
-use super::common::{Done, Sandbox, done, end};
+use super::common::{Done, Sandbox, done, end, keys};
 
 const RUN: [&str; 6] = ["run", "-n", "a", "--lock-at-most-for", "1m", "--"];
 
@@ -16,9 +16,8 @@ fn lines(text: &str) -> Vec<Value> {
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {text}"));
         let time = line["time"].as_str().unwrap();
         time.parse::<jiff::Timestamp>().unwrap();
-        let keys: Vec<_> = line.as_object().unwrap().keys().cloned().collect();
         assert_eq!(
-            keys,
+            keys(&line),
             ["fields", "level", "message", "target", "time"],
             "{line}"
         );

@@ -46,7 +46,7 @@ fn a_failure_is_tried_again_until_it_succeeds() {
 #[test]
 fn a_store_that_fails_between_two_attempts_does_not_deny_the_first() {
     let sandbox = Sandbox::new();
-    let options = [&UTC[..], &["--must-not-be-lost", "--retry-backoff", "2s"]];
+    let options = [&UTC[..], &["--must-not-be-lost", "--retry-backoff", "1m"]];
     let mut child = run(&sandbox, "60s", &options, "exit 7").spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let first = lines.next().unwrap().unwrap();
