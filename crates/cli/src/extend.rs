@@ -83,8 +83,8 @@ impl Target {
         let around = variable("SHEDLOCK_NAME");
         let Some(name) = args.name.clone().or_else(|| around.clone()) else {
             return Err(Failure::usage(
-                "no lock is named: write its name, like `shedlock extend NAME --for 30m`; without a name \
-                 this works only in a command of `shedlock run`, which sets SHEDLOCK_NAME",
+                "no lock name was given: write one, like `shedlock extend NAME --for 30m`; it can be left \
+                 out only inside a command that `shedlock run` started, which sets SHEDLOCK_NAME",
             ));
         };
         let is_around = around.as_ref() == Some(&name);

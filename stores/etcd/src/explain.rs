@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(
             format!("{:#}", failure.error),
             "cannot connect: connection refused; nothing was written; check that the servers are \
-             up, then retry"
+             up, and that their hosts and ports are right, then retry"
         );
         let status = Status::new(Code::PermissionDenied, "etcdserver: permission denied");
         let failure = Failure::of(status.into(), OutcomeUnknown);

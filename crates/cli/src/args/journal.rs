@@ -72,9 +72,9 @@ pub(crate) struct JournalStoreArgs {
 pub(crate) struct JobsArgs {
     /// Remove this job and its runs from the journal, because it no longer exists
     ///
-    /// Without --yes, this only shows the job. Otherwise a job that was deleted stays in the list, and is
-    /// reported as overdue. A job that still runs comes back with its next run. Its locks stay: `shedlock
-    /// prune` removes their records. What operators did stays too.
+    /// A job that no longer exists stays in the list, and is reported as overdue, until it is removed.
+    /// Without --yes, this option only shows the job. A job that still runs comes back with its next run.
+    /// Its locks stay: `shedlock prune` removes their records. What operators did stays too.
     #[arg(long, value_name = "JOB", conflicts_with = "filter")]
     pub(crate) forget: Option<String>,
     /// Confirm --forget: remove the job

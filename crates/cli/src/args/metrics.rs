@@ -17,7 +17,7 @@ use super::{StoreArgs, exit_codes};
 /// The label `job_name` is the template of the locks' names. Without a journal, only locks are
 /// reported. The alert rules in docs/alerts use these metrics.
 ///
-/// A store that cannot be read is a result: it prints `shedlock_store_up 0` and why on stderr, and
+/// If the store cannot be read, this command prints `shedlock_store_up 0`, and the reason on stderr, and
 /// ends with 0, so that the old file is replaced. Old values would hide that the store is down.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, after_long_help = exit_codes::of_metrics())]

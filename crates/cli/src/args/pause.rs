@@ -27,8 +27,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
-    /// Why, for everyone who meets the pause: at least 100 characters are kept, and any that is not
-    /// printable ASCII becomes ?
+    /// Why, for everyone who runs into the pause: a text longer than 100 characters may be cut, and each
+    /// character that is not printable ASCII becomes ?
     #[arg(
         long,
         value_name = "TEXT",

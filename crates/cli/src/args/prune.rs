@@ -12,8 +12,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// expire-TENANT, pile up when their tenants are gone. Without --yes, this command only shows what it
 /// would remove.
 ///
-/// A record is removed only if its lock is free, and if its last use, its end and its last scheduled
-/// time (slot) are all at least as old as --idle-for by the store's clock. A slot that must not be lost
+/// A record is removed only if its lock is free, and if its last use, the end of its last lease and its
+/// last scheduled time (slot) are all at least as old as --idle-for by the store's clock. A slot that must not be lost
 /// and is not done keeps its record. So does a lock that is taken while this command runs, and a job
 /// whose schedule is in the journal and whose next slot is still ahead. Records that ShedLock for Java
 /// wrote are removed by the same rules.

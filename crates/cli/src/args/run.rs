@@ -222,7 +222,7 @@ pub(crate) struct RunArgs {
     ///
     /// For a long-running command. GET /metrics returns what `shedlock metrics` prints, and GET
     /// /healthz returns 200. If the address is in use, a line on stderr says so, and the command runs
-    /// without. Everyone who can reach the address can read the names of jobs.
+    /// without metrics. Everyone who can reach the address can read the names of jobs.
     #[arg(long, value_name = "IP:PORT", value_parser = values::socket)]
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// The exit code when the command is skipped, for callers that must distinguish it [default: 0]

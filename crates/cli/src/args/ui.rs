@@ -21,7 +21,7 @@ use super::{StoreArgs, exit_codes, values};
 #[command(after_long_help = exit_codes::of_store(None))]
 pub(crate) struct UiArgs {
     /// The address and port to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8460")]
+    #[arg(long, value_name = "IP:PORT", value_parser = values::socket, default_value = "127.0.0.1:8460")]
     pub(crate) listen: SocketAddr,
     /// The path under which the dashboard is served, like /shedlock
     ///
@@ -45,7 +45,7 @@ pub(crate) struct UiArgs {
     /// Read a password from stdin, print a line for --auth-file, and end
     #[arg(long, value_name = "USER")]
     pub(crate) hash_password: Option<String>,
-    /// Let no one operate
+    /// Only show: no one can pause, resume, extend or unlock
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Confirm that a proxy in front of this address encrypts the connections
@@ -57,7 +57,7 @@ pub(crate) struct UiArgs {
     /// The private key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Show the store of --store under this name [default: where it is]
+    /// Show the store of --store under this name [default: its location]
     #[arg(long, value_name = "NAME")]
     pub(crate) store_name: Option<String>,
     /// Show another store too, under this name; may be repeated

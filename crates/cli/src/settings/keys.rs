@@ -103,7 +103,10 @@ fn of_one_call(parser: &Command, key: &str, section: Option<&str>) -> String {
     let others = commands_with(parser, key);
     let is_of = |name: &String| section.is_none_or(|it| name.split(' ').next() == Some(it));
     if others.is_empty() || others.iter().any(is_of) {
-        return format!("{key:?} belongs to one call: pass it on the command line");
+        return format!(
+            "{key:?} cannot be set in a file, because it differs for each invocation: pass it on the \
+             command line"
+        );
     }
     format!(
         "{key:?} is not an option of {}, and cannot be set in a file: pass it on the command line of \

@@ -108,7 +108,7 @@ impl Users {
             .map_err(|(line, why)| Failure::usage(format!("--auth-file: {place}:{line}: {why}")))?;
         if users.is_empty() {
             return Err(Failure::usage(format!(
-                "--auth-file: {place} has no users; add a line with `shedlock ui --hash-password USER`"
+                "--auth-file: {place} has no users; add the line that `shedlock ui --hash-password USER` prints"
             )));
         }
         let internal = |what: &str| Failure::new(INTERNAL, format!("cannot make {what}"));

@@ -210,7 +210,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "[list]\nfilter = \"a*\"",
-            ":2: \"filter\" belongs to one call: pass it on the command line",
+            ":2: \"filter\" cannot be set in a file, because it differs for each invocation",
         ),
         (
             "\na = ",
@@ -243,7 +243,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "name = \"a\"",
-            ":1: \"name\" belongs to one call: pass it on the command line",
+            ":1: \"name\" cannot be set in a file, because it differs for each invocation",
         ),
         (
             "xyz = 1",

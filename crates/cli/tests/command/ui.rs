@@ -288,7 +288,7 @@ fn what_is_wrong_is_named_before_anything_is_served() {
         (
             &["--auth-file", "users"],
             2,
-            "--auth-file: users has no users; add a line with",
+            "--auth-file: users has no users; add the line that",
         ),
         (
             &["--auth-file", "plain"],

@@ -172,7 +172,7 @@ fn checks(_: &Options) -> Vec<Check> {
             "commits do not wait for the standbys: after a failover, the new primary can lack the \
              last locks, tokens and slots, and another process can take a held lock; set \
              synchronous_standby_names if two runs would do harm",
-            "no standby is connected, or synchronous_standby_names is set",
+            "commits wait for a standby, or none is connected",
         ),
         check(
             "row-security",
