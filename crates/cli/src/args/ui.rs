@@ -16,7 +16,7 @@ use super::{StoreArgs, exit_codes, values};
 /// pause, resume, extend and unlock. On any other address it needs --auth-file, and TLS (--tls-cert
 /// and --tls-key) or a proxy that does it (--behind-proxy); or --read-only.
 ///
-/// Ends with 0 at SIGTERM, SIGINT or SIGHUP, after the requests that are being served.
+/// Ends with 0 at SIGTERM, SIGINT, SIGQUIT or SIGHUP, after the requests that are being served.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(None))]
 pub(crate) struct UiArgs {

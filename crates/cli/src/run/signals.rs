@@ -14,7 +14,7 @@ use crate::signals::{Ignored, asks_to_end};
 
 /// Catches signals that are meant for the command. From then on none of them ends this process.
 #[derive(Debug)]
-pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
+pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 const CAUGHT: [Signal; 9] = [
     Signal::TERM,
@@ -35,7 +35,7 @@ impl Signals {
     }
 
     /// The same for those that ask this process to end.
-    pub(super) fn listen_to_ends() -> io::Result<Self> {
+    pub(crate) fn listen_to_ends() -> io::Result<Self> {
         Self::listen_to(
             &CAUGHT
                 .into_iter()
@@ -56,7 +56,7 @@ impl Signals {
     }
 
     /// The next signal. Cancellation safe.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, stream) in &mut self.0 {
                 if stream.poll_recv(context).is_ready() {

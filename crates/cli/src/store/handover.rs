@@ -16,7 +16,7 @@ const STORE_FILE: &str = "SHEDLOCK_STORE_FILE";
 
 /// Where the store is named. Nothing has been read or checked yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A URL, and the option, variable or line that it came from.
     Url {
         url: String,
@@ -70,14 +70,14 @@ impl Source {
         Ok(Self::Local { is_meant: false })
     }
 
-    pub(super) fn url(url: &str, from: &str) -> Self {
+    pub(crate) fn url(url: &str, from: &str) -> Self {
         Self::Url {
             url: url.to_owned(),
             from: from.to_owned(),
         }
     }
 
-    pub(super) fn file(path: &Path, from: &str) -> Self {
+    pub(crate) fn file(path: &Path, from: &str) -> Self {
         Self::File {
             path: path.to_owned(),
             from: from.to_owned(),

@@ -9,7 +9,7 @@ mod url;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +21,7 @@ use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::output;
 use crate::terminal::Terminal;
-use handover::Source;
-pub(crate) use handover::environment;
+pub(crate) use handover::{Source, environment};
 pub(crate) use journal::JournalPlace;
 use journal::OwnStore;
 pub(crate) use journal::{chosen_journal, journal_schema, open_journal, own_journal};
@@ -112,25 +111,11 @@ impl Store {
         })
     }
 
-    /// Connects to the store of this URL, which `from` names; nothing is created. Its journal is the
-    /// one beside its locks.
+    /// Connects to another store than that of the arguments; nothing is created. Its journal is the one
+    /// beside its locks.
     #[cfg(feature = "ui")]
-    pub(crate) async fn open_url(
-        url: &str,
-        from: &str,
-        terminal: Terminal,
-    ) -> Result<Self, Failure> {
-        Self::connect(Choice::url(url, from)?, terminal, false).await
-    }
-
-    /// The same for the URL in this file.
-    #[cfg(feature = "ui")]
-    pub(crate) async fn open_url_in(
-        file: &Path,
-        from: &str,
-        terminal: Terminal,
-    ) -> Result<Self, Failure> {
-        Self::connect(Choice::file(file, from)?, terminal, false).await
+    pub(crate) async fn open_source(source: Source, terminal: Terminal) -> Result<Self, Failure> {
+        Self::connect(Choice::of(source)?, terminal, false).await
     }
 
     async fn open_with(
@@ -360,9 +345,16 @@ impl Choice {
         args: &StoreArgs,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Failure> {
-        match Source::of(args, variable)? {
+        Self::of(Source::of(args, variable)?)
+    }
+
+    fn of(source: Source) -> Result<Self, Failure> {
+        match source {
             Source::Url { url, from } => Self::url(&url, &from),
-            Source::File { path, from } => Self::file(&path, &from),
+            Source::File { path, from } => {
+                let (url, from) = of_file(&path, &from)?;
+                Self::url(&url, &from)
+            }
             Source::Local { is_meant } => Ok(Self::Local { is_meant }),
         }
     }
@@ -373,11 +365,6 @@ impl Choice {
             Self::Url { url, .. } => place_of(url),
             Self::Local { .. } => "the local store".to_owned(),
         }
-    }
-
-    fn file(path: &Path, from: &str) -> Result<Self, Failure> {
-        let (url, from) = of_file(path, from)?;
-        Self::url(&url, &from)
     }
 
     fn url(url: &str, from: &str) -> Result<Self, Failure> {

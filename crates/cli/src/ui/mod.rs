@@ -13,11 +13,11 @@ use axum::http::request::Parts;
 use axum_server::Handle;
 use shedlock::Actor;
 use shedlock_ui::{Access, Builder, Dashboard};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::UiArgs;
 use crate::exit::{Failure, INTERNAL};
-use crate::store::Store;
+use crate::run::Signals;
+use crate::store::{Source, Store};
 use crate::terminal::Terminal;
 use crate::user;
 use auth::{User, Users};
@@ -118,12 +118,13 @@ async fn dashboard(
     let name = args.store_name.as_deref().unwrap_or(store.place());
     let mut builder = add(Dashboard::builder(), name, &store);
     for (name, url) in &args.also_store {
-        let store = Store::open_url(url, &format!("--also-store {name}"), terminal).await?;
+        let source = Source::url(url, &format!("--also-store {name}"));
+        let store = Store::open_source(source, terminal).await?;
         builder = add(builder, name, &store);
     }
     for (name, file) in &args.also_store_file {
-        let from = format!("--also-store-file {name}");
-        let store = Store::open_url_in(Path::new(file), &from, terminal).await?;
+        let source = Source::file(Path::new(file), &format!("--also-store-file {name}"));
+        let store = Store::open_source(source, terminal).await?;
         builder = add(builder, name, &store);
     }
     let may_operate = !args.read_only;
@@ -159,19 +160,11 @@ fn add(builder: Builder, name: &str, store: &Store) -> Builder {
 fn end_at_signal(
     handle: Handle<std::net::SocketAddr>,
 ) -> Result<tokio::task::JoinHandle<()>, Failure> {
-    let listen = |kind| {
-        signal(kind)
-            .map_err(|error| Failure::new(INTERNAL, format!("cannot listen for signals: {error}")))
-    };
-    let mut term = listen(SignalKind::terminate())?;
-    let mut int = listen(SignalKind::interrupt())?;
-    let mut hup = listen(SignalKind::hangup())?;
+    let signals = Signals::listen_to_ends();
+    let mut signals = signals
+        .map_err(|error| Failure::new(INTERNAL, format!("cannot listen for signals: {error}")))?;
     Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-            _ = hup.recv() => {}
-        }
+        signals.next().await;
         handle.graceful_shutdown(Some(GRACE));
     }))
 }

@@ -377,3 +377,19 @@ fn tls_is_served_with_the_certificate_that_was_given() {
     );
     server.stop();
 }
+
+/// As `nohup` starts it.
+#[test]
+fn a_signal_that_the_caller_ignores_does_not_end_it() {
+    let sandbox = Sandbox::migrated();
+    let exe = env!("CARGO_BIN_EXE_shedlock");
+    let script = format!("trap '' HUP; exec {exe} ui --listen 127.0.0.1:0");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).stderr(Stdio::piped());
+    let server = Server::of(shell.env("SHEDLOCK_STORE", sandbox.store()));
+    signal(server.child.id(), Signal::HUP);
+    let page = server.get("/now", "");
+    assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
+    let ended = server.stop();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+}
