@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use shedlock_core::shown::listed;
+
 use crate::connect::{invalid, memory, split, unknown};
 use crate::{Error, LockProvider, Schema};
 #[allow(unused_imports, reason = "without features there are no providers")]
@@ -306,7 +308,7 @@ fn shared(provider: impl LockProvider) -> Arc<dyn LockProvider> {
 /// Lists the schemes that this program was built with, for the error message. Locks in memory
 /// exclude no other process, so they are listed only if there is no other store.
 fn schemes() -> String {
-    let listed: Vec<_> = STORES
+    let schemes: Vec<_> = STORES
         .iter()
         .filter(|entry| entry.is_built_in && entry.name != "memory")
         .map(|entry| {
@@ -323,11 +325,10 @@ fn schemes() -> String {
             }
         })
         .collect();
-    match listed.as_slice() {
-        [] => "memory".to_owned(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    if schemes.is_empty() {
+        return "memory".to_owned();
     }
+    listed(&schemes, "or")
 }
 
 fn switched_off(entry: &StoreEntry) -> Error {

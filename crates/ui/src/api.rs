@@ -8,15 +8,16 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
 use shedlock_core::shown::json::{Action, Found, Job, Lock, Run, VERSION};
-use shedlock_core::{Clock as _, JobsRequest, LockName, SystemClock, missed_slots};
+use shedlock_core::{Clock as _, LockName, SystemClock, missed_slots};
 
 use crate::dashboard::Inner;
 use crate::failure::Failure;
 use crate::pages::{AuditParameters, Filter, Shared, given};
-use crate::reading::{self, Taken, current, health};
+use crate::reading::{self, health};
 use crate::slots;
 use crate::store::Store;
 
@@ -115,8 +116,8 @@ impl<'a> Page<'a> {
 /// The findings of `shedlock doctor` for each store.
 async fn stores(dashboard: Shared) -> Reply {
     let mut stores = Vec::new();
-    for store in &dashboard.stores {
-        let health = health(store).await;
+    let all = join_all(dashboard.stores.iter().map(health)).await;
+    for (store, health) in dashboard.stores.iter().zip(all) {
         let findings: Vec<_> = health.findings.iter().map(Found::of).collect();
         let round_trip = health.round_trip.map(|it| it.as_secs_f64());
         stores.push(json!({
@@ -152,14 +153,9 @@ async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
         let Some(journal) = store.existing_journal().await? else {
             return Ok(None);
         };
-        let mut request = JobsRequest::new().with_limit(page.limit);
-        if let Some(after) = page.after {
-            request = request.with_after(after);
-        }
-        let jobs = journal.jobs(&request).await?;
-        let taken = Taken::of(&*store.provider).await?;
+        let (jobs, _) = reading::jobs(store, journal, (page.after, page.limit), now).await?;
         let mut found = Vec::new();
-        for it in current(store, journal, jobs, &taken, now).await? {
+        for it in jobs {
             let missed = missed_slots(journal, &it.job, now, slots::next).await?;
             found.push((it.job, missed));
         }
@@ -173,14 +169,8 @@ async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
 async fn runs(dashboard: Shared, Query(filter): Query<Filter>) -> Reply {
     let store = dashboard.store(filter.store())?;
     let request = filter.request()?;
-    let read = async {
-        let Some(journal) = store.existing_journal().await? else {
-            return Ok(None);
-        };
-        let runs = journal.runs(&request).await?;
-        reading::states(&*store.provider, runs).await.map(Some)
-    };
-    let runs = store.read(read).await?.ok_or_else(|| no_journal(store))?;
+    let runs = store.read(reading::runs(store, &request)).await?;
+    let runs = runs.ok_or_else(|| no_journal(store))?;
     let runs: Vec<_> = runs
         .iter()
         .map(|(run, state)| Run::of(run, *state))
@@ -191,13 +181,8 @@ async fn runs(dashboard: Shared, Query(filter): Query<Filter>) -> Reply {
 async fn audit(dashboard: Shared, Query(parameters): Query<AuditParameters>) -> Reply {
     let store = dashboard.store(parameters.store())?;
     let request = parameters.request();
-    let read = async {
-        match store.existing_journal().await? {
-            Some(journal) => journal.audit(&request).await.map(Some),
-            None => Ok(None),
-        }
-    };
-    let actions = store.read(read).await?.ok_or_else(|| no_journal(store))?;
+    let actions = store.read(reading::actions(store, &request)).await?;
+    let actions = actions.ok_or_else(|| no_journal(store))?;
     let actions: Vec<_> = actions.iter().map(Action::of).collect();
     reply_with(
         store,

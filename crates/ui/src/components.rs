@@ -8,8 +8,10 @@ use askama::filters::HtmlSafe;
 use form_urlencoded::Serializer;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shedlock_core::shown::{about, instant, visible, visible_lines};
+use shedlock_core::shown::{self, about, instant, visible, visible_lines};
 use shedlock_core::{LockRecord, LockState, redact};
+
+use crate::pages::ROWS;
 
 /// An instant in UTC, which the script completes with the reader's own time.
 #[derive(Clone, Debug, Template)]
@@ -118,12 +120,12 @@ impl HtmlSafe for Badge {}
 
 impl Badge {
     pub(crate) fn of_lock(state: LockState) -> Self {
-        let (class, word) = match state {
-            LockState::Held => ("run", "held"),
-            LockState::Paused => ("pause", "paused"),
-            LockState::AtLeast => ("idle", "at-least"),
-            _ => ("idle", "free"),
+        let class = match state {
+            LockState::Held => "run",
+            LockState::Paused => "pause",
+            _ => "idle",
         };
+        let word = shown::state(state);
         Self { class, word }
     }
 
@@ -213,8 +215,8 @@ impl HtmlSafe for LeaseBar {}
 impl LeaseBar {
     /// `None` for a lock that can be taken, or whose store does not report its times.
     pub(crate) fn of(lock: &LockRecord) -> Option<Self> {
-        let left = shedlock_core::shown::left(lock)?;
-        let passed = shedlock_core::shown::age(lock)?;
+        let left = shown::left(lock)?;
+        let passed = shown::age(lock)?;
         // The times of a store have fractions of a second.
         let whole = Duration::from_secs_f64((passed + left).as_secs_f64().round());
         let share =
@@ -234,6 +236,33 @@ impl LeaseBar {
                 about(left)
             ),
         })
+    }
+}
+
+/// The links below a list that is shown in pages.
+#[derive(Clone, Debug, Template)]
+#[template(path = "pager.html")]
+pub(crate) struct Pager {
+    first: Option<String>,
+    next: Option<String>,
+}
+
+impl HtmlSafe for Pager {}
+
+impl Pager {
+    /// Of a page that begins after this row, if it is not the first, and has these rows. `key` names a
+    /// row, and `url` is the page after the row of a key; of an empty key, the first page.
+    pub(crate) fn of<T>(
+        after: Option<&str>,
+        rows: &[T],
+        key: impl Fn(&T) -> &str,
+        url: impl Fn(&str) -> String,
+    ) -> Self {
+        let last = rows.last().filter(|_| rows.len() == ROWS);
+        Self {
+            first: after.map(|_| url("")),
+            next: last.map(|row| url(key(row))),
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding};
 use shedlock_core::{
-    Clock as _, Error, Finding, JobRecord, Journal, ListRequest, LockName, LockProvider,
-    LockRecord, RunRecord, RunState, RunsRequest, SystemClock,
+    AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
+    ListRequest, LockName, LockProvider, LockRecord, RunRecord, RunState, RunsRequest, SystemClock,
 };
 
 use crate::slots::{self, SHOWN};
@@ -41,6 +41,46 @@ pub(crate) async fn current(
 ) -> Result<Vec<CurrentJob>, Error> {
     let provider = &*store.provider;
     current_jobs(provider, journal, jobs, &taken.0, now, slots::next).await
+}
+
+/// So many jobs after this name, as they are now, and the locks that cannot be taken.
+pub(crate) async fn jobs(
+    store: &Store,
+    journal: &dyn Journal,
+    (after, limit): (Option<&str>, usize),
+    now: SystemTime,
+) -> Result<(Vec<CurrentJob>, Taken), Error> {
+    let mut request = JobsRequest::new().with_limit(limit);
+    if let Some(after) = after {
+        request = request.with_after(after);
+    }
+    let jobs = journal.jobs(&request).await?;
+    let taken = Taken::of(&*store.provider).await?;
+    let jobs = current(store, journal, jobs, &taken, now).await?;
+    Ok((jobs, taken))
+}
+
+/// These runs, and what is known about each. `None` if there is no journal.
+pub(crate) async fn runs(
+    store: &Store,
+    request: &RunsRequest,
+) -> Result<Option<Vec<(RunRecord, RunState)>>, Error> {
+    let Some(journal) = store.existing_journal().await? else {
+        return Ok(None);
+    };
+    let runs = journal.runs(request).await?;
+    states(&*store.provider, runs).await.map(Some)
+}
+
+/// These actions of operators. `None` if there is no journal.
+pub(crate) async fn actions(
+    store: &Store,
+    request: &AuditRequest,
+) -> Result<Option<Vec<AuditRecord>>, Error> {
+    match store.existing_journal().await? {
+        Some(journal) => journal.audit(request).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The latest runs of each of these jobs.

@@ -3,6 +3,7 @@
 use std::slice;
 
 use redis::FromRedisValue as _;
+use shedlock_core::shown::listed;
 use shedlock_core::{Finding, LockName};
 use shedlock_store::Result;
 
@@ -38,9 +39,10 @@ impl RedisStore {
         let mut forbidden = self.forbidden(&key, &OF_LOCKS).await?;
         let wait = self.confirmation.map(|_| "wait");
         forbidden.extend(self.forbidden(&key, wait.as_slice()).await?);
-        let Some(commands) = listed(&forbidden) else {
+        if forbidden.is_empty() {
             return Ok(Finding::ok(CHECK, "this user may read and write locks"));
-        };
+        }
+        let commands = listed(&forbidden, "and");
         let (_, remedy) = PERMISSION.split_once("; ").unwrap_or_default();
         let message = format!("this user may not run {commands} on the keys of locks");
         Ok(Finding::error(CHECK, message, remedy))
@@ -53,13 +55,4 @@ impl RedisStore {
         let answer = script.run_on(&self.connections, &[], &arguments).await?;
         Vec::from_redis_value(answer).map_err(|error| malformed().with_source(error))
     }
-}
-
-/// `a, b and c`; none if there are no words.
-pub(crate) fn listed(words: &[String]) -> Option<String> {
-    let (last, others) = words.split_last()?;
-    Some(match others {
-        [] => last.clone(),
-        _ => format!("{} and {last}", others.join(", ")),
-    })
 }

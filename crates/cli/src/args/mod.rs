@@ -42,7 +42,7 @@ pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
 pub(crate) use pings::PingArgs;
 pub(crate) use prune::PruneArgs;
 pub(crate) use run::RunArgs;
-pub(crate) use tips::{commands_with, listed};
+pub(crate) use tips::commands_with;
 #[cfg(feature = "ui")]
 pub(crate) use ui::UiArgs;
 pub(crate) use values::pattern;
@@ -339,8 +339,7 @@ pub(crate) struct MigrateArgs {
 ///
 /// That is an option, a variable, a line of the configuration file, or the default. Passwords are
 /// hidden. The file, its values and the URLs of stores are checked; nothing connects to a store.
-/// Options of `run` and of other commands are settings
-/// too, except those that apply to a single invocation, like --name.
+/// Options of `run` and of other commands are settings too, except those that apply to a single invocation, like --name.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_none())]
 pub(crate) struct ConfigArgs {

@@ -13,10 +13,10 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// would remove.
 ///
 /// A record is removed only if its lock is free, and if its last use, the end of its last lease and its
-/// last scheduled time (slot) are all at least as old as --idle-for by the store's clock. A slot that must not be lost
-/// and is not done keeps its record. So does a lock that is taken while this command runs, and a job
-/// whose schedule is in the journal and whose next slot is still ahead. Records that ShedLock for Java
-/// wrote are removed by the same rules.
+/// last scheduled time (slot) are all at least as old as --idle-for by the store's clock. A slot that
+/// must not be lost and is not done keeps its record. So does a lock that is taken while this command
+/// runs, and a job whose schedule is in the journal and whose next slot is still ahead. Records that
+/// ShedLock for Java wrote are removed by the same rules.
 ///
 /// Without its record, a lock counts as one that was never taken: a slot that has been run can run
 /// again, and no missed slot is made up for. Choose a time longer than the longest period of your

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
+use shedlock_core::shown::listed;
 
 use super::Cli;
 use super::parse::typed;
@@ -216,7 +217,7 @@ fn variable_of(command: &Command, option: &str) -> Option<String> {
     }
 }
 
-/// The commands that have this option, apart from those that all have it.
+/// The commands that have this option of their own.
 pub(crate) fn commands_with(parser: &Command, long: &str) -> Vec<String> {
     let has = |command: &Command| {
         let mut options = command.get_arguments();
@@ -232,14 +233,4 @@ pub(crate) fn commands_with(parser: &Command, long: &str) -> Vec<String> {
         found.extend(inner.map(|it| format!("{name} {}", it.get_name())));
     }
     found
-}
-
-/// Words as a sentence lists them.
-pub(crate) fn listed(words: &[impl AsRef<str>], last: &str) -> String {
-    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-    match &words[..] {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
-    }
 }

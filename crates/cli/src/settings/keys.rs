@@ -3,7 +3,8 @@
 use clap::{Arg, ArgAction, Command};
 
 use super::{Entry, Scalar};
-use crate::args::{commands_with, listed};
+use crate::args::commands_with;
+use shedlock_core::shown::listed;
 
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
 const OF_ONE_CALL: &[&str] = &[

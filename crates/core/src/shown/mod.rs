@@ -128,6 +128,16 @@ pub fn done(action: &AuditRecord) -> &str {
     }
 }
 
+/// Words as a sentence lists them: `a, b and c`.
+pub fn listed(words: &[impl AsRef<str>], last: &str) -> String {
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    match &words[..] {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
 /// A name as a word of a shell's command line.
 pub fn shell_word(name: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:@".contains(char);

@@ -10,8 +10,9 @@ use shedlock_core::{AuditRecord, AuditRequest, RunId};
 
 use super::{Frame, ROWS, Shared, given};
 use crate::Access;
-use crate::components::{Text, When, link};
+use crate::components::{Pager, Text, When, link};
 use crate::failure::{Failure, render};
+use crate::reading;
 use crate::store::Store;
 
 /// The actions that are wanted.
@@ -30,8 +31,7 @@ struct Page {
     rows: Vec<ActionRow>,
     store: String,
     name: String,
-    first: Option<String>,
-    next: Option<String>,
+    pager: Pager,
     no_journal: Option<Text>,
 }
 
@@ -86,25 +86,22 @@ pub(crate) async fn audit(
 ) -> Result<Response, Failure> {
     let store = dashboard.store(parameters.store())?;
     let request = parameters.request().with_limit(ROWS);
-    let read = async {
-        match store.existing_journal().await? {
-            Some(journal) => journal.audit(&request).await.map(Some),
-            None => Ok(None),
-        }
-    };
-    let actions = store.read(read).await?;
+    let actions = store.read(reading::actions(store, &request)).await?;
     let has_journal = actions.is_some();
     let actions = actions.unwrap_or_default();
     let name = given(parameters.name.as_ref()).unwrap_or_default();
-    let page = |before| {
+    let page = |before: &str| {
         let of = [("store", &*store.name), ("name", name), ("before", before)];
         link("audit", &of)
     };
-    let last = actions.last().filter(|_| actions.len() == ROWS);
     Ok(render(&Page {
         frame: Frame::of("audit", "Audit", &dashboard, &access, Some(store)),
-        first: given(parameters.before.as_ref()).map(|_| page("")),
-        next: last.map(|action| page(action.id.as_str())),
+        pager: Pager::of(
+            given(parameters.before.as_ref()),
+            &actions,
+            |action| action.id.as_str(),
+            page,
+        ),
         rows: actions.iter().map(|it| ActionRow::of(store, it)).collect(),
         store: store.name.clone(),
         name: name.to_owned(),

@@ -6,36 +6,27 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use serde::Deserialize;
 use shedlock_core::shown::{CurrentJob, took};
 use shedlock_core::{
-    Clock as _, Error, JobRecord, JobsRequest, LockRecord, LockState, RunRecord, Slot, SystemClock,
+    Clock as _, Error, JobRecord, LockRecord, LockState, RunRecord, Slot, SystemClock,
 };
 use shedlock_scheduler as scheduler;
 
-use super::{Frame, ROWS, Shared, given};
+use super::{Frame, Listed, ROWS, Shared, given};
 use crate::Access;
-use crate::components::{Bars, Text, When, link};
+use crate::components::{Bars, Pager, Text, When, link};
 use crate::failure::{Failure, render};
-use crate::reading::{Taken, current, latest_runs};
+use crate::reading::{self, latest_runs};
 use crate::slots;
 use crate::standing::Standing;
 use crate::store::Store;
-
-#[derive(Deserialize)]
-pub(crate) struct Parameters {
-    store: Option<String>,
-    /// The last job of the previous page.
-    after: Option<String>,
-}
 
 #[derive(Template)]
 #[template(path = "jobs.html")]
 struct Page {
     frame: Frame,
     rows: Vec<JobRow>,
-    first: Option<String>,
-    next: Option<String>,
+    pager: Pager,
 }
 
 /// What the pages show of a job.
@@ -108,7 +99,7 @@ impl JobRow {
 pub(crate) async fn jobs(
     dashboard: Shared,
     Extension(access): Extension<Access>,
-    Query(parameters): Query<Parameters>,
+    Query(parameters): Query<Listed>,
 ) -> Result<Response, Failure> {
     let store = dashboard.store(given(parameters.store.as_ref()))?;
     let after = given(parameters.after.as_ref());
@@ -118,12 +109,10 @@ pub(crate) async fn jobs(
         let url = link("locks", &[("store", &store.name)]);
         return Ok(Redirect::to(&url).into_response());
     };
-    let page = |after| link("jobs", &[("store", &store.name), ("after", after)]);
-    let last = rows.last().filter(|_| rows.len() == ROWS);
+    let page = |after: &str| link("jobs", &[("store", &store.name), ("after", after)]);
     Ok(render(&Page {
         frame: Frame::of("jobs", "Jobs", &dashboard, &access, Some(store)).live(),
-        first: after.map(|_| page("")),
-        next: last.map(|(name, _)| page(name)),
+        pager: Pager::of(after, &rows, |(name, _)| name, page),
         rows: rows.into_iter().map(|(_, row)| row).collect(),
     }))
 }
@@ -137,13 +126,7 @@ async fn read(
     let Some(journal) = store.existing_journal().await? else {
         return Ok(None);
     };
-    let mut request = JobsRequest::new().with_limit(ROWS);
-    if let Some(after) = after {
-        request = request.with_after(after);
-    }
-    let jobs = journal.jobs(&request).await?;
-    let taken = Taken::of(&*store.provider).await?;
-    let jobs = current(store, journal, jobs, &taken, now).await?;
+    let (jobs, taken) = reading::jobs(store, journal, (after, ROWS), now).await?;
     let runs = latest_runs(journal, &jobs).await?;
     let rows = jobs.iter().zip(&runs).map(|(current, runs)| {
         let name = &current.job.job;

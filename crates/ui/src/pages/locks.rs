@@ -4,30 +4,21 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::Query;
 use axum::response::Response;
-use serde::Deserialize;
 use shedlock_core::{LockRecord, Slot};
 
-use super::{Frame, ROWS, Shared, given};
+use super::{Frame, Listed, ROWS, Shared, given};
 use crate::Access;
-use crate::components::{Badge, LeaseBar, Text, When, link};
+use crate::components::{Badge, LeaseBar, Pager, Text, When, link};
 use crate::failure::{Failure, render};
 use crate::reading;
 use crate::store::Store;
-
-#[derive(Deserialize)]
-pub(crate) struct Parameters {
-    store: Option<String>,
-    /// The last lock of the previous page.
-    after: Option<String>,
-}
 
 #[derive(Template)]
 #[template(path = "locks.html")]
 struct Page {
     frame: Frame,
     rows: Vec<LockRow>,
-    first: Option<String>,
-    next: Option<String>,
+    pager: Pager,
     /// Why there is more in no other page.
     no_journal: Option<Text>,
 }
@@ -74,7 +65,7 @@ impl LockRow {
 pub(crate) async fn locks(
     dashboard: Shared,
     Extension(access): Extension<Access>,
-    Query(parameters): Query<Parameters>,
+    Query(parameters): Query<Listed>,
 ) -> Result<Response, Failure> {
     let store = dashboard.store(given(parameters.store.as_ref()))?;
     let after = given(parameters.after.as_ref());
@@ -83,12 +74,10 @@ pub(crate) async fn locks(
         Ok((locks, store.existing_journal().await?.is_some()))
     };
     let (locks, has_journal) = store.read(read).await?;
-    let page = |after| link("locks", &[("store", &store.name), ("after", after)]);
-    let last = locks.last().filter(|_| locks.len() == ROWS);
+    let page = |after: &str| link("locks", &[("store", &store.name), ("after", after)]);
     Ok(render(&Page {
         frame: Frame::of("locks", "Locks", &dashboard, &access, Some(store)).live(),
-        first: after.map(|_| page("")),
-        next: last.map(|lock| page(lock.name.as_str())),
+        pager: Pager::of(after, &locks, |lock| lock.name.as_str(), page),
         rows: locks.iter().map(|lock| LockRow::of(store, lock)).collect(),
         no_journal: (!has_journal).then(|| Text::long(&store.why_no_journal())),
     }))

@@ -15,6 +15,7 @@ use axum::extract::OriginalUri;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
 use shedlock_core::{Clock as _, SystemClock};
 
 pub(crate) use audit::{Parameters as AuditParameters, audit};
@@ -37,6 +38,14 @@ pub(crate) type Shared = axum::extract::State<Arc<Inner>>;
 
 /// How many rows a page shows.
 pub(crate) const ROWS: usize = 50;
+
+/// The parameters of a list by name.
+#[derive(Deserialize)]
+pub(crate) struct Listed {
+    store: Option<String>,
+    /// The last name of the previous page.
+    after: Option<String>,
+}
 
 /// What surrounds a page.
 pub(crate) struct Frame {

@@ -15,7 +15,7 @@ use shedlock_core::{RunId, RunOutcome, RunRecord, RunState, RunsRequest, Slot};
 
 use super::{Frame, ROWS, Shared, given};
 use crate::Access;
-use crate::components::{Badge, Text, When, link};
+use crate::components::{Badge, Pager, Text, When, link};
 use crate::failure::{Failure, render};
 use crate::reading;
 use crate::store::Store;
@@ -44,8 +44,7 @@ struct Page {
     outcomes: Vec<Choice>,
     store: String,
     is_filtered: bool,
-    first: Option<String>,
-    next: Option<String>,
+    pager: Pager,
     no_journal: Option<Text>,
 }
 
@@ -180,24 +179,20 @@ pub(crate) async fn runs(
 ) -> Result<Response, Failure> {
     let store = dashboard.store(filter.store())?;
     let request = filter.request()?.with_limit(ROWS);
-    let read = async {
-        let Some(journal) = store.existing_journal().await? else {
-            return Ok(None);
-        };
-        let runs = journal.runs(&request).await?;
-        reading::states(&*store.provider, runs).await.map(Some)
-    };
-    let runs = store.read(read).await?;
+    let runs = store.read(reading::runs(store, &request)).await?;
     let has_journal = runs.is_some();
     let runs = runs.unwrap_or_default();
-    let last = runs.last().filter(|_| runs.len() == ROWS);
     let text = |it: &Option<String>| given(it.as_ref()).unwrap_or_default().to_owned();
     let is_set = |it: &Option<String>| given(it.as_ref()).is_some();
     let filters = [&filter.job, &filter.name, &filter.outcome, &filter.since];
     Ok(render(&Page {
         frame: Frame::of("runs", "Runs", &dashboard, &access, Some(store)),
-        first: is_set(&filter.before).then(|| filter.url("")),
-        next: last.map(|(run, _)| filter.url(run.id.as_str())),
+        pager: Pager::of(
+            given(filter.before.as_ref()),
+            &runs,
+            |(run, _)| run.id.as_str(),
+            |before| filter.url(before),
+        ),
         rows: runs
             .iter()
             .map(|(run, state)| RunRow::of(store, run, *state))

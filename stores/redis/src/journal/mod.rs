@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use redis::{Value, cmd};
+use shedlock_core::shown::listed;
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Retention, RunId, RunRecord,
@@ -21,7 +22,7 @@ use shedlock_store::{Result, configuration, conflict};
 use self::rows::{fit, foreign, member};
 use crate::codec::malformed;
 use crate::explain::{PERMISSION, explain};
-use crate::privileges::{self, OF_JOURNALS};
+use crate::privileges::OF_JOURNALS;
 use crate::scripts::{self, Script};
 use crate::store::RedisStore;
 
@@ -394,12 +395,12 @@ impl Journal for RedisJournal {
     fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(async {
             let forbidden = self.store.forbidden(&self.keys[0], &OF_JOURNALS).await?;
-            let lacking =
-                |commands| format!("the commands {commands} on the keys \"{}:*\"", self.start);
-            Ok(privileges::listed(&forbidden)
-                .map(lacking)
-                .into_iter()
-                .collect())
+            if forbidden.is_empty() {
+                return Ok(Vec::new());
+            }
+            let commands = listed(&forbidden, "and");
+            let lacking = format!("the commands {commands} on the keys \"{}:*\"", self.start);
+            Ok(vec![lacking])
         })
     }
 

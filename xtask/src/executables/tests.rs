@@ -1,0 +1,132 @@
+//! Tests of how test executables are run.
+
+use super::*;
+
+fn executable(package: &str, target: &str) -> Executable {
+    let folder = Path::new("/w").join(package);
+    Executable {
+        package: package.to_owned(),
+        version: "0.1.0".to_owned(),
+        target: target.to_owned(),
+        source: folder.join(format!("tests/{target}.rs")),
+        manifest: folder.join("Cargo.toml"),
+        path: Path::new("/t").join(target),
+    }
+}
+
+#[test]
+fn only_what_cargo_built_for_tests_is_run() {
+    let message = |test: bool, executable: &str| {
+        format!(
+            r#"{{"reason":"compiler-artifact","package_id":"path+file:///w/core#shedlock-core@0.1.0",
+            "manifest_path":"/w/core/Cargo.toml","profile":{{"opt_level":"0","test":{test}}},
+            "target":{{"kind":["test"],"name":"lost","src_path":"/w/core/tests/lost.rs"}},
+            "executable":{executable}}}"#
+        )
+    };
+    let found = Executable::of_message(&message(true, "\"/t/lost\"")).unwrap();
+    assert_eq!(found.title(), "shedlock-core tests/lost.rs");
+    assert_eq!(found.folder(), Path::new("/w/core"));
+    assert_eq!(found.version, "0.1.0");
+    assert_eq!(Executable::of_message(&message(false, "\"/t/lost\"")), None);
+    assert_eq!(Executable::of_message(&message(true, "null")), None);
+    let others = r#"{"reason":"build-finished","success":true}"#;
+    assert_eq!(Executable::of_message(others), None);
+    assert_eq!(Executable::of_message("   Compiling shedlock-core"), None);
+}
+
+#[test]
+fn a_package_is_named_by_its_id_or_by_its_folder() {
+    let core = package_of("path+file:///w/core#shedlock-core@0.1.0").unwrap();
+    assert_eq!(core, ("shedlock-core".to_owned(), "0.1.0".to_owned()));
+    let xtask = package_of("path+file:///w/xtask#0.0.0").unwrap();
+    assert_eq!(xtask, ("xtask".to_owned(), "0.0.0".to_owned()));
+}
+
+#[test]
+fn two_of_one_package_never_run_at_once() {
+    let all = [("sql", "a"), ("sql", "b"), ("core", "c")];
+    let all = all.map(|(package, target)| Task::Executable(executable(package, target)));
+    let mut queue = Queue {
+        waiting: all.to_vec(),
+        running: Vec::new(),
+    };
+    let [first, second, other] = all;
+    assert_eq!(queue.next(), Some(first));
+    assert_eq!(queue.next(), Some(other));
+    assert_eq!(queue.next(), None);
+    queue.running.remove(0);
+    assert_eq!(queue.next(), Some(second));
+}
+
+#[test]
+fn what_goes_by_the_real_time_runs_alone_and_last() {
+    let alone = ALONE.map(|(package, target)| Task::Executable(executable(package, target)));
+    let mut queue = Queue {
+        waiting: alone.to_vec(),
+        running: Vec::new(),
+    };
+    let other = Task::Executable(executable("core", "c"));
+    queue.waiting.extend([other.clone(), Task::Documentation]);
+    assert_eq!(queue.next(), Some(other));
+    assert_eq!(queue.next(), Some(Task::Documentation));
+    assert_eq!(queue.next(), None);
+    for one in alone {
+        queue.running.clear();
+        assert_eq!(queue.next(), Some(one));
+        assert_eq!(queue.next(), None);
+    }
+}
+
+#[test]
+fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = |name: &str, ends: &str| {
+        let path = folder.path().join(name);
+        let text = format!(
+            "#!/bin/sh\necho \"test $CARGO_PKG_NAME in $PWD told $TOLD\"\necho on stderr >&2\n{ends}\n"
+        );
+        // Another process writes the executable file. While this one had it open, a test beside
+        // this one could start a program, which would inherit it and make it "busy".
+        let source = folder.path().join(format!("{name}.txt"));
+        fs::write(&source, text).unwrap();
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).args([&source, &path]);
+        assert!(install.status().unwrap().success());
+        Task::Executable(Executable {
+            path,
+            manifest: folder.path().join("Cargo.toml"),
+            ..executable(name, "it")
+        })
+    };
+    let passes = "echo 'test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured'\n\
+                  echo '7 cases left out on variants (2): …'";
+    let mut tasks: Vec<_> = (0..5)
+        .map(|number| program(&format!("good-{number}"), passes))
+        .collect();
+    tasks.push(program("bad", "kill -9 $$"));
+    let mut counts = Counts::default();
+    let told = |command: &mut Command| {
+        command.env("TOLD", "all");
+    };
+    let start = Start {
+        folder: folder.path(),
+        environment: &told,
+        complete: &|_, command| Ok(command.status()?),
+    };
+    let failed = Lanes::new(tasks).run(&start, &mut counts).unwrap();
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0].starts_with("bad "), "{failed:?}");
+    let Counts {
+        passed,
+        ignored,
+        left_out,
+        ..
+    } = counts;
+    assert_eq!((passed, ignored, left_out), (15, 5, 35));
+    let said = counts.failures();
+    let folder = fs::canonicalize(folder.path()).unwrap();
+    let expected = format!("test bad in {} told all\non stderr\n", folder.display());
+    assert!(said.contains(&expected), "{said}");
+    assert!(!said.contains("good"), "{said}");
+}
