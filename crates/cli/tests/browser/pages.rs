@@ -57,8 +57,8 @@ pub(crate) fn each_page(browser: &Browser<'_>, place: &Place, mount: Mount) {
         "nightly-backup\toverdue\tfor ",
         "rebuild-index\tpaused\t",
         "disk of the search cluster is being replaced",
-        "sync-inventory\tfailed\tfailed ",
-        "cannot reach warehouse:443",
+        "sync-inventory\tfailed\t",
+        " ago: cannot reach warehouse:443: connection refused",
         "import-mails\theld for ",
     ] {
         assert!(now.contains(words), "no {words:?} in {now}");
