@@ -27,10 +27,12 @@ pub fn cargo() -> Command {
 }
 
 /// A program in the checkout, without the variables that cargo has set for this test: some build scripts run again
-/// when they change.
+/// when they change. What cargo builds goes to a folder of its own: built with other features, it would replace the
+/// programs that other tests run meanwhile.
 #[must_use]
 pub fn in_checkout(program: &str) -> Command {
     let mut command = Command::new(program);
+    command.env("CARGO_TARGET_DIR", target());
     for (name, _) in std::env::vars() {
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             command.env_remove(name);
@@ -38,6 +40,14 @@ pub fn in_checkout(program: &str) -> Command {
     }
     command.current_dir(root());
     command
+}
+
+/// Where [`in_checkout`] builds.
+fn target() -> PathBuf {
+    // Tests are in `debug/deps` of their own target folder.
+    let test = std::env::current_exe().unwrap_or_default();
+    let shared = test.ancestors().nth(3).unwrap_or(&test);
+    shared.join("tmp").join("checkout")
 }
 
 /// Runs this command, which must succeed, and returns its output.
@@ -60,10 +70,7 @@ pub fn shedlock() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         succeed(cargo().args(["build", "--quiet", "--package", "shedlock-cli"]));
-        // Tests are in the folder `deps` next to it.
-        let test = std::env::current_exe().unwrap_or_default();
-        let folder = test.ancestors().nth(2).unwrap_or(&test);
-        folder.join("shedlock")
+        target().join("debug").join("shedlock")
     })
 }
 
