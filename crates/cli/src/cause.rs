@@ -2,9 +2,7 @@
 
 /// Why a call failed, for a message that names the lock already, and whose reader has nothing to retry.
 pub(crate) fn of(error: &str, name: &str) -> String {
-    const ADVICE: [&str; 7] = [
-        ", then retry with the same owner",
-        "; retry with the same owner",
+    const ADVICE: [&str; 5] = [
         ", then retry",
         "; retry later",
         "; retry",
@@ -16,6 +14,7 @@ pub(crate) fn of(error: &str, name: &str) -> String {
     let mut ends = ADVICE.iter().filter_map(|advice| why.strip_suffix(advice));
     let why = ends.next().unwrap_or(why);
     why.replace("; retry later, and look for", "; look for")
+        .replace("; retry, and look for", "; look for")
 }
 
 #[cfg(test)]
@@ -32,10 +31,6 @@ mod tests {
             (
                 "lock \"b\" in redis: lost; retry",
                 "lock \"b\" in redis: lost",
-            ),
-            (
-                "no reply; check it, then retry with the same owner",
-                "no reply; check it",
             ),
             ("refused; check it, then retry", "refused; check it"),
             ("the lock has changed: retry", "the lock has changed"),

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use shedlock::{LockName, LockRecord, LockState};
+use shedlock::{LockName, LockRecord, LockState, Pause};
 use shedlock_core::shown::{Extended, extend_by_operator, extension_detail};
 
 use crate::args::ExtendArgs;
@@ -117,9 +117,15 @@ async fn extend_lock(
                 LockState::Paused => {
                     let (name, store) =
                         (output::shell_word(lock.name.as_str()), args.store.option());
+                    // Without it, the new pause would have none.
+                    let reason = Pause::parse(owner).map_or("", |pause| pause.reason());
+                    let reason = match reason {
+                        "" => String::new(),
+                        reason => format!(" --reason {}", output::shell_word(reason)),
+                    };
                     format!(
                         "; to change the end of the pause, run `shedlock pause {name} --until \
-                         TIME{store}`, and to end it `shedlock resume {name}{store}`"
+                         TIME{reason}{store}`, and to end it `shedlock resume {name}{store}`"
                     )
                 }
                 _ => String::new(),

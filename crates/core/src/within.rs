@@ -57,19 +57,16 @@ pub async fn answered_within<T>(
 ) -> Result<T, Error> {
     within(clock, limit, call).await.unwrap_or_else(|| {
         let limit = crate::text::duration(limit);
-        let (effect, retry) = if unanswered == ErrorKind::OutcomeUnknown {
-            (
-                "the call may have taken effect",
-                "retry with the same owner",
-            )
+        let effect = if unanswered == ErrorKind::OutcomeUnknown {
+            "the call may have taken effect"
         } else {
-            ("nothing was written", "retry")
+            "nothing was written"
         };
         Err(Error::new(
             unanswered,
             format!(
                 "no reply from the store within {limit}; {effect}; check that the store is up and \
-                 that its address is right, then {retry}"
+                 that its address is right, then retry"
             ),
         ))
     })

@@ -42,7 +42,7 @@ pub fn unanswered(kind: ErrorKind) -> Error {
 /// Like [`unanswered`], for a call that failed in another way, described by `what`.
 pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
     let what_to_do = if kind == OutcomeUnknown {
-        "the call may have taken effect; retry with the same owner"
+        "the call may have taken effect; retry"
     } else {
         "nothing was written; check that the host and the port of the store are right, then retry"
     };

@@ -198,11 +198,7 @@ impl Bucket {
         let Some(answer) = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)? else {
             return Ok(Written::Raced);
         };
-        let unconfirmed = || {
-            unknown(
-                "the server confirmed a message without its sequence: retry with the same owner",
-            )
-        };
+        let unconfirmed = || unknown("the server confirmed a message without its sequence; retry");
         let sequence = answer["seq"].as_u64().ok_or_else(unconfirmed)?;
         Ok(Written::Done(sequence))
     }

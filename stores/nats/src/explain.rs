@@ -35,7 +35,7 @@ pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
     let (kind, what_to_do) = match code {
         500.. if LASTING.contains(err_code) => (Configuration, SETTINGS),
-        500.. if !BEFORE_WRITING.contains(err_code) => (lost, "; retry with the same owner"),
+        500.. if !BEFORE_WRITING.contains(err_code) => (lost, "; retry"),
         500.. | 429 => (Unavailable, "; retry"),
         _ => (Configuration, SETTINGS),
     };

@@ -86,7 +86,7 @@ impl Shortfall {
     pub(crate) fn in_doubt(self) -> Error {
         self.error(
             ErrorKind::OutcomeUnknown,
-            "a failover may undo the call; retry with the same owner",
+            "a failover may undo the call; retry",
         )
     }
 

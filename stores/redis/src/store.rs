@@ -208,7 +208,7 @@ impl RedisStore {
         undone.await.map(drop).map_err(|error| {
             unknown(
                 "too few replicas confirmed the lock, and releasing it failed; the lock may be \
-                 held; retry with the same owner",
+                 held; retry",
             )
             .with_source(error)
         })

@@ -295,8 +295,7 @@ impl<B: Driver> Call<'_, B> {
             let run = session.run(statement, values);
             self.deadline.answer(pin!(run)).await
         };
-        let silent = || Failure::new(Class::ReplyLost, "the server did not respond in time");
-        let result = answer.unwrap_or_else(|| Err(silent()));
+        let result = answer.unwrap_or_else(|| Err(Failure::silent()));
         let is_lost = |failure: &Failure| failure.class == Class::Prepared;
         let has_remedy = result.as_ref().is_err_and(is_lost) && held.lost_a_statement();
         // An error reply is a reply too.

@@ -77,6 +77,10 @@ impl Failure {
         Self::new(Class::NotSent, "timed out waiting for a connection")
     }
 
+    pub(crate) fn silent() -> Self {
+        Self::new(Class::ReplyLost, "timed out")
+    }
+
     pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {
         Self {
             class,
@@ -213,7 +217,7 @@ impl Class {
             }
             Self::ReplyLost if writes => {
                 "no reply (the connection broke, or the server stopped responding); the statement \
-                 may have taken effect; retry with the same owner"
+                 may have taken effect; retry"
             }
             Self::ReplyLost => {
                 "no reply (the connection broke, or the server stopped responding); nothing was \

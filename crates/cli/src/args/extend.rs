@@ -12,10 +12,10 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// the next run stays as it is. Prints the new and the previous end on stdout; the exit code is 1 if
 /// no one holds the lock, or another owner does.
 ///
-/// A `shedlock run` without --keep-alive that holds the lock on any host follows: in the last seconds
-/// before it stops its command (as long as its grace period, 10 s or a third of --lock-at-most-for if
-/// that is less) it reads the end of its lease, and lets the command go on if the end has moved. So
-/// extend the lease before these seconds begin. --max-run-time, if set, still stops the command. A run
+/// A `shedlock run` without --keep-alive that holds the lock on any host follows: shortly
+/// before it would stop its command, it reads the end of its lease, and lets the command go on if the
+/// end has moved. It stops a command 10 s before the lease ends (a third of --lock-at-most-for, if that
+/// is less). So extend the lease well before that. --max-run-time, if set, still stops the command. A run
 /// with --keep-alive extends its lease itself. A task of the Rust library keeps the deadline that it
 /// knows, and stops then; only the lock stays taken for longer. A lease of ShedLock for Java cannot be
 /// extended from outside.

@@ -266,12 +266,20 @@ impl<'a> Runner<'a> {
         let why = match released {
             Ok(Release::Failed(error)) => format!("{error:#}"),
             Ok(Release::Lost) => {
-                let Some(ended) = ended.as_ref().ok().filter(|ended| is_uncut(ended)) else {
-                    // The reason is printed already.
-                    return Given::NotBack;
-                };
                 // The lease ran when the command ended.
                 let is_late = !left.is_zero() && is_past_the_lease();
+                let Some(ended) = ended.as_ref().ok().filter(|ended| is_uncut(ended)) else {
+                    // The reason is printed already, unless the command was stopped at the end of a lease
+                    // that had long been lost.
+                    let is_at_end = |ended: &Ended| ended.stopped == Some(StopReason::Deadline);
+                    if !is_late && !self.args.keep_alive && ended.as_ref().is_ok_and(is_at_end) {
+                        self.terminal.error(&format!(
+                            "{name}: the lease had been lost before ({LOSS}): another run may have \
+                             overlapped this one"
+                        ));
+                    }
+                    return Given::NotBack;
+                };
                 if !is_late {
                     self.report_loss(name.as_str(), ended);
                     return Given::Lost;

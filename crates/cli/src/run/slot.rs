@@ -115,8 +115,9 @@ pub(super) fn not_run(
                 .last_slot
                 .map_or_else(String::new, |last| format!(", {last},"));
             Some(format!(
-                "{name}: not run: the last slot taken{last} is ahead of the clock; unless an \
-                 operator has set it with `slot reset --to`, check this host's clock, then run \
+                "{name}: not run: the last slot taken{last} is in the future; unless an \
+                 operator has set it with `slot reset --to`, a clock is or was wrong (this host's, \
+                 the store's, or that of the host that took the slot): correct it, then run \
                  `shedlock slot reset {word}{option}`"
             ))
         }
@@ -263,9 +264,9 @@ mod tests {
         let ahead = Skip::new(SkipReason::LastSlotAhead).with_last_slot(slot(60));
         assert_eq!(
             not_run("a b", " --local", Some(slot(0)), &ahead, never).unwrap(),
-            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the clock; unless \
-             an operator has set it with `slot reset --to`, check this host's clock, then run `shedlock slot \
-             reset 'a b' --local`"
+            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is in the future; unless an \
+             operator has set it with `slot reset --to`, a clock is or was wrong (this host's, the store's, or \
+             that of the host that took the slot): correct it, then run `shedlock slot reset 'a b' --local`"
         );
         let held = Skip::new(SkipReason::Held);
         assert_eq!(not_run("a", "", Some(slot(0)), &held, never), None);

@@ -15,6 +15,9 @@ use shedlock_core::redact;
 /// The target of this program's own lines.
 pub(super) const OWN: &str = "shedlock";
 
+/// The field with the error that a message is about.
+const ERROR: &str = "error";
+
 /// A message of this program or of a library.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
@@ -92,12 +95,17 @@ impl<'a> Line<'a> {
         }
         text.push_str(self.message);
         let mut text = text.trim_end().to_owned();
-        let mut fields: Vec<_> = self.fields.iter().map(field).collect();
+        // Why something failed belongs to the sentence.
+        if let Some(Value::String(error)) = self.fields.get(ERROR) {
+            text.push_str(&format!(": {}", error.trim_end()));
+        }
+        let others = self.fields.iter().filter(|(name, _)| *name != ERROR);
+        let mut fields: Vec<_> = others.map(field).collect();
         // Their own order depends on a feature of `serde_json` that any dependency can enable.
         fields.sort_unstable();
         if !fields.is_empty() {
-            // In parentheses, so that they do not read as the end of the sentence.
-            text.push_str(&format!(" ({})", fields.join(" ")));
+            // In brackets, so that they do not read as the end of the sentence.
+            text.push_str(&format!(" [{}]", fields.join(" ")));
         }
         format!("shedlock: {}\n", visible(&redact(&text)))
     }
@@ -129,7 +137,7 @@ fn field((name, value): (&String, &Value)) -> String {
 
 /// Whether a value needs no quotes.
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && !text.contains([' ', '"', '=', '(', ')'])
+    !text.is_empty() && !text.contains([' ', '"', '=', '[', ']'])
 }
 
 #[cfg(test)]
@@ -141,6 +149,7 @@ mod tests {
     fn of_library<'a>() -> Line<'a> {
         let fields = [
             ("lock", "a b"),
+            ("error", "refused (\"x y\")"),
             ("token", "7"),
             ("url", "redis://u:geheim@h"),
         ];
@@ -156,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_line_for_people_has_a_time_and_an_origin_only_if_it_is_asked_for() {
-        let rest = "cannot reach nats://***@h (lock=\"a b\" token=7 url=redis://u:***@h)\n";
+        let rest = "cannot reach nats://***@h: refused (\"x y\") [lock=\"a b\" token=7 url=redis://u:***@h]\n";
         for (verbosity, start) in [
             (0, "shedlock: warning: "),
             (1, "shedlock: 2027-01-15T08:00:00.250Z warning: "),
@@ -178,7 +187,7 @@ mod tests {
             of_library().render(style(LogFormat::Json, 3), TIME),
             "{\"time\":\"2027-01-15T08:00:00.250Z\",\"level\":\"warn\",\"message\":\"cannot reach \
              nats://***@h\\n\",\"target\":\"shedlock_core::runtime\",\"fields\":{\"lock\":\"a b\",\
-             \"token\":\"7\",\"url\":\"redis://u:***@h\"}}\n"
+             \"error\":\"refused (\\\"x y\\\")\",\"token\":\"7\",\"url\":\"redis://u:***@h\"}}\n"
         );
         let line = Line::own(Level::INFO, "a: \u{202e}").render(style(LogFormat::Json, 0), TIME);
         assert!(line.contains("\"message\":\"a: \u{202e}\""), "{line}");

@@ -102,8 +102,8 @@ fn a_journal_that_is_absent_or_away_is_reported_and_keeps_no_command_from_runnin
     let options = ["--journal-store", &*url];
     let ran = done(&mut sandbox.run_with("a", "1m", &options, "true"));
     let said = format!(
-        "warning: cannot write to the journal; retrying (error=\"no journal in {url}; to create one, \
-         run `shedlock migrate --journal --journal-store …`\")\n"
+        "warning: cannot write to the journal, retrying: no journal in {url}; to create one, \
+         run `shedlock migrate --journal --journal-store …`\n"
     );
     assert!(ran.stderr.contains(&said), "{ran:?}");
     let none = done(sandbox.shedlock(&["jobs"]).env(VARIABLE, &url));

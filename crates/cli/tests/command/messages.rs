@@ -80,12 +80,12 @@ fn what_happens_to_the_lock_is_no_debug_message_with_one_v() {
         .map(|line| line.splitn(3, ' ').nth(2).unwrap())
         .collect();
     assert!(
-        lines[0].starts_with("lock acquired (lock=a owner="),
+        lines[0].starts_with("lock acquired [lock=a owner="),
         "{lines:?}"
     );
-    assert_eq!(lines[1..], ["lock released (lock=a)"]);
+    assert_eq!(lines[1..], ["lock released [lock=a]"]);
     let run = done(sandbox.shedlock(&["-vv"]).args(RUN).arg("true"));
-    let said = "debug: shedlock_core::runtime::release: lock released (lock=a)";
+    let said = "debug: shedlock_core::runtime::release: lock released [lock=a]";
     assert!(run.stderr.contains(said), "{}", run.stderr);
 }
 

@@ -338,7 +338,7 @@ impl Shared {
             };
             if pause == FIRST_PAUSE {
                 tracing::warn!(error = %format_args!("{error:#}"),
-                    "cannot write to the journal; retrying");
+                    "cannot write to the journal, retrying");
             }
             // An entry that the journal refuses must not keep all later ones waiting.
             let may_pass = matches!(

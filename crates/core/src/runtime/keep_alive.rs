@@ -72,7 +72,7 @@ async fn keep(held: &Held) {
             }
             Err(error) if error.is_retryable() => {
                 tracing::warn!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
-                    "cannot extend the lease; retrying");
+                    "cannot extend the lease, retrying");
                 clock.sleep_until(clock.now() + pause).await;
                 pause = (pause * 2).min(longest_pause);
             }

@@ -110,7 +110,7 @@ impl Withdrawal {
     async fn until_answered(&self, context: &Context, turn: &Turn, give_up: Moment) {
         let clock = &*context.clock;
         let (lock, owner) = (self.request.name().as_str(), self.request.owner().as_str());
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut last) = (FIRST_PAUSE, None);
         loop {
             let my_turn = turn.lock().await;
             let call = context.provider.withdraw(&self.request);
@@ -123,13 +123,16 @@ impl Withdrawal {
                 }
                 Ok(false) => return,
                 Err(error) if clock.now() + pause < give_up => {
-                    tracing::warn!(lock, owner, error = %format_args!("{error:#}"),
-                        "cannot withdraw an attempt; retrying");
+                    let why = format!("{error:#}");
+                    if last.as_ref() != Some(&why) {
+                        tracing::warn!(lock, owner, error = %why, "cannot withdraw an attempt, retrying");
+                    }
+                    last = Some(why);
                 }
                 Err(error) => {
                     tracing::error!(lock, owner, error = %format_args!("{error:#}"),
-                        "cannot withdraw an attempt; if it won, the lock will be free when \
-                         lock_at_most_for has passed");
+                        "cannot withdraw an attempt, which keeps its lock until lock_at_most_for has \
+                         passed if it won");
                     return;
                 }
             }

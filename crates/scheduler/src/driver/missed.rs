@@ -139,7 +139,7 @@ impl Questions {
             return Some((question.id, None));
         }
         tracing::warn!(job, error = %format_args!("{error:#}"),
-            "cannot yet determine whether a slot was missed; retrying");
+            "cannot yet determine whether a slot was missed, retrying");
         self.waiting.push_back(question);
         self.failures += 1;
         if self.failures >= AT_ONCE.min(self.waiting.len() + self.asked.len()) {

@@ -63,7 +63,7 @@ pub(super) async fn run(
             }
             Attempted::NotYet(end) => end,
         };
-        tracing::debug!(job = job.name(), "{unsuccessful}; retrying");
+        tracing::debug!(job = job.name(), "{unsuccessful}, retrying");
         let wake = pauses.next(&shared, &unsuccessful);
         tokio::select! {
             biased;

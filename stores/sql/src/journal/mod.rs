@@ -170,9 +170,8 @@ impl<B: Driver> SqlJournal<B> {
             };
             call.deadline.answer(pin!(all)).await
         };
-        let silent = || Failure::new(Class::ReplyLost, "the server did not respond in time");
         // A connection whose transaction is open is closed, which rolls it back.
-        written.unwrap_or_else(|| Err(silent()))?;
+        written.unwrap_or_else(|| Err(Failure::silent()))?;
         held.finished();
         Ok(())
     }

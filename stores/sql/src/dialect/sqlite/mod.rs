@@ -168,10 +168,13 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
             "this user cannot write the file or its directory; give this user write access to both"
         }
         Class::ReplyLost if writes => {
-            "the disk failed while the statement ran; it may have taken effect; retry with the \
-             same owner"
+            "the statement did not finish: another process kept the file locked, or the disk failed; \
+             it may have taken effect; retry, and look for long transactions on this file"
         }
-        Class::ReplyLost => "the disk failed while the file was read; nothing was written; retry",
+        Class::ReplyLost => {
+            "the file could not be read in time, or the disk failed; nothing was written; retry, and \
+             look for long transactions on this file"
+        }
         _ => return None,
     };
     let kind = match class {
