@@ -128,6 +128,13 @@ pub enum Event<'a> {
         /// The lease that ended.
         lease: &'a Lease,
     },
+    /// A lock could not be given back: the store did not reply to the unlock in time, or the runtime
+    /// shut down before it. The lock becomes free when its lease ends.
+    #[non_exhaustive]
+    UnlockFailed {
+        /// The lease.
+        lease: &'a Lease,
+    },
     /// The store failed. The request may be repeated.
     #[non_exhaustive]
     StoreError {
@@ -153,7 +160,8 @@ impl Event<'_> {
             | Self::TaskFinished { lease, .. }
             | Self::SlowRun { lease, .. }
             | Self::Lost { lease, .. }
-            | Self::Unlocked { lease } => lease.name(),
+            | Self::Unlocked { lease }
+            | Self::UnlockFailed { lease } => lease.name(),
             Self::SlotGivenUp { name, .. } | Self::StoreError { name, .. } => name,
         }
     }
@@ -171,7 +179,8 @@ impl Event<'_> {
             | Self::TaskFinished { lease, .. }
             | Self::SlowRun { lease, .. }
             | Self::Lost { lease, .. }
-            | Self::Unlocked { lease } => lease.job(),
+            | Self::Unlocked { lease }
+            | Self::UnlockFailed { lease } => lease.job(),
             Self::SlotGivenUp { job, .. } | Self::StoreError { job, .. } => job,
         }
     }

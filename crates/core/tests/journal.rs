@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{bench, secs};
+use common::{Fault, bench, secs};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText, Executor,
     JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
-    LockConfig, ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Retention,
-    RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
+    LockConfig, ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Release,
+    Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
 };
 
 const FLUSH: Duration = secs(5);
@@ -281,7 +281,7 @@ async fn no_text_reaches_the_journal_with_a_password() {
 }
 
 #[tokio::test]
-async fn a_lease_that_was_lost_before_its_unlock_replaces_the_success() {
+async fn a_run_whose_unlock_finds_the_lease_lost_is_no_success() {
     let config = config();
     let bench = bench();
     let journal = Arc::new(MemoryJournal::new());
@@ -293,10 +293,36 @@ async fn a_lease_that_was_lost_before_its_unlock_replaces_the_success() {
     };
     // The store loses the record while the task runs: only the unlock notices.
     bench.faulty.store.clear();
+    // What the end of the task wrote has reached the journal by then.
+    bench.faulty.next([Fault::Slow]);
     lock.unlock().await;
     assert_eq!(writer.flush(FLUSH).await, 0);
     let runs = runs(&*journal).await;
     assert_eq!(outcomes(&runs), [Some(RunOutcome::Lost)]);
+    let jobs = journal.jobs(&JobsRequest::new()).await.unwrap();
+    let (last, succeeded) = (jobs[0].last_outcome, jobs[0].last_succeeded);
+    assert_eq!((last, succeeded), (Some(RunOutcome::Lost), None));
+}
+
+#[tokio::test]
+async fn a_success_is_recorded_although_its_unlock_failed() {
+    let config = config();
+    let bench = bench();
+    let journal = Arc::new(MemoryJournal::new());
+    let writer = JournalWriter::new(journal.clone());
+    let executor = bench.executor.clone().journal(&writer);
+    let lock = executor.lock(&config).await.unwrap();
+    let shedlock_core::Attempt::Acquired(lock) = lock else {
+        panic!("it is free")
+    };
+    // The lease has ended when the request turns out to be lost.
+    bench.clock.advance(secs(3));
+    bench.faulty.next([Fault::StoppedThenLost]);
+    let release = lock.unlock().await;
+    assert!(matches!(release, Release::Failed(_)), "{release:?}");
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let runs = runs(&*journal).await;
+    assert_eq!(outcomes(&runs), [Some(RunOutcome::Succeeded)]);
 }
 
 #[tokio::test]

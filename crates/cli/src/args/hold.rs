@@ -32,6 +32,7 @@ Exit codes:
 
 Examples:
   # In a script: with the lock, as long as the script needs it
+  rm -f held
   shedlock hold db --lock-at-most-for 5m --skip-exit-code 1 > held & holder=$!
   until [ -s held ]; do kill -0 $holder || exit 1; sleep 0.1; done
   dump-everything && kill -0 $holder && publish-the-dump

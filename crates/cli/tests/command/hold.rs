@@ -151,7 +151,7 @@ fn a_signal_before_the_lock_is_not_a_success() {
 #[test]
 fn a_script_can_hold_a_lock_in_the_background() {
     let sandbox = Sandbox::new();
-    let script = "\"$0\" hold db --lock-at-most-for 60s > held & \
+    let script = "rm -f held; \"$0\" hold db --lock-at-most-for 60s > held & \
                   until [ -s held ]; do sleep 0.02; done; \
                   \"$0\" show db -o json > during; kill $!; wait $!";
     let mut shell = Command::new("sh");

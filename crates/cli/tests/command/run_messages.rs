@@ -235,6 +235,8 @@ fn a_file_that_stays_locked_is_named_as_the_cause() {
         "{}",
         ran.stderr
     );
+    let given_up = "error: cannot withdraw an attempt";
+    assert_eq!(ran.stderr.matches(given_up).count(), 1, "{}", ran.stderr);
     for wrong in ["server", "same owner", "disk failed while"] {
         assert!(!ran.stderr.contains(wrong), "{}", ran.stderr);
     }

@@ -76,6 +76,9 @@ struct State {
     jobs: BTreeMap<String, JobRegistration>,
     /// The runs in progress: their owners, and when they started by this host's clock.
     running: BTreeMap<Arc<str>, SystemTime>,
+    /// The successes that wait for their unlock, by owner: it can still find that the lease had ended
+    /// before the task. A journal could not take the success back.
+    unconfirmed: BTreeMap<Arc<str>, (RunRecord, Duration)>,
     is_writing: bool,
     is_checked: bool,
     /// There is no journal, and none is required.
@@ -203,11 +206,25 @@ impl Listener for JournalWriter {
                 let started = self.0.state().running.remove(lease.owner().as_str());
                 let now = self.0.settings.clock.system_time();
                 let run = RunRecord::started(lease, started.unwrap_or(now));
-                self.0.push_end(run, *ran_for, *end);
+                if *end == TaskEnd::Succeeded {
+                    let owner = lease.owner().shared();
+                    let waits = (run, *ran_for);
+                    self.0.state().unconfirmed.insert(owner, waits);
+                } else {
+                    self.0.push_end(run, *ran_for, *end);
+                }
+            }
+            Event::Unlocked { lease } | Event::UnlockFailed { lease } => {
+                let confirmed = self.0.state().unconfirmed.remove(lease.owner().as_str());
+                if let Some((run, ran_for)) = confirmed {
+                    self.0.push_end(run, ran_for, TaskEnd::Succeeded);
+                }
             }
             // The task has already ended, and its end was recorded; otherwise its end follows.
             Event::Lost { lease, reason } => {
-                let is_running = self.0.state().running.contains_key(lease.owner().as_str());
+                let owner = lease.owner().as_str();
+                self.0.state().unconfirmed.remove(owner);
+                let is_running = self.0.state().running.contains_key(owner);
                 if let (false, Some(started)) = (is_running, lease.acquired_at()) {
                     let now = self.0.settings.clock.system_time();
                     let ran_for = now.duration_since(started).unwrap_or_default();

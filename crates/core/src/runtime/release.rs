@@ -38,12 +38,15 @@ impl Held {
                 tracing::debug!(lock = self.name().as_str(), "lock released");
             }
             Release::Lost => self.mark_lost(LostReason::NotHeldInStore),
-            Release::Failed(error) => tracing::error!(
-                lock = self.name().as_str(),
-                owner = self.owner().as_str(),
-                error = %format_args!("{error:#}"),
-                "cannot unlock; the lock will be free when lock_at_most_for has passed"
-            ),
+            Release::Failed(error) => {
+                tracing::error!(
+                    lock = self.name().as_str(),
+                    owner = self.owner().as_str(),
+                    error = %format_args!("{error:#}"),
+                    "cannot unlock; the lock will be free when lock_at_most_for has passed"
+                );
+                self.emit(|lease| Event::UnlockFailed { lease });
+            }
         }
         release
     }
@@ -85,10 +88,13 @@ impl Drop for ReleaseOnDrop {
                     behind.0.give_back(&request).await;
                 });
             }
-            Err(_) => tracing::warn!(
-                lock = held.name().as_str(),
-                "dropped outside a runtime; the lock will be free when lock_at_most_for has passed"
-            ),
+            Err(_) => {
+                tracing::warn!(
+                    lock = held.name().as_str(),
+                    "dropped outside a runtime; the lock will be free when lock_at_most_for has passed"
+                );
+                held.emit(|lease| Event::UnlockFailed { lease });
+            }
         }
     }
 }
@@ -105,6 +111,7 @@ impl Drop for Behind {
                 "the runtime shut down before the unlock; the lock will be free when \
                  lock_at_most_for has passed"
             );
+            self.0.emit(|lease| Event::UnlockFailed { lease });
         }
     }
 }

@@ -96,8 +96,8 @@ impl Withdrawal {
         let last = self.stray_until.unwrap_or_else(|| clock.now());
         // A lease that was won before then has ended by itself.
         let give_up = last + self.request.lock_at_most_for();
-        if self.at_once {
-            self.until_answered(context, turn, give_up).await;
+        if self.at_once && !self.until_answered(context, turn, give_up).await {
+            return;
         }
         if let Some(until) = self.stray_until {
             clock.sleep_until(until).await;
@@ -106,8 +106,8 @@ impl Withdrawal {
     }
 
     /// Repeats the call until the store replies or there can be nothing left to withdraw. Only one
-    /// call is made at a time for each name.
-    async fn until_answered(&self, context: &Context, turn: &Turn, give_up: Moment) {
+    /// call is made at a time for each name. Returns whether the store has replied.
+    async fn until_answered(&self, context: &Context, turn: &Turn, give_up: Moment) -> bool {
         let clock = &*context.clock;
         let (lock, owner) = (self.request.name().as_str(), self.request.owner().as_str());
         let (mut pause, mut last) = (FIRST_PAUSE, None);
@@ -119,9 +119,9 @@ impl Withdrawal {
             match answer {
                 Ok(true) => {
                     tracing::info!(lock, owner, "withdrew an attempt whose reply was lost");
-                    return;
+                    return true;
                 }
-                Ok(false) => return,
+                Ok(false) => return true,
                 Err(error) if clock.now() + pause < give_up => {
                     let why = format!("{error:#}");
                     if last.as_ref() != Some(&why) {
@@ -133,7 +133,7 @@ impl Withdrawal {
                     tracing::error!(lock, owner, error = %format_args!("{error:#}"),
                         "cannot withdraw an attempt, which keeps its lock until lock_at_most_for has \
                          passed if it won");
-                    return;
+                    return false;
                 }
             }
             clock.sleep_until(clock.now() + pause).await;

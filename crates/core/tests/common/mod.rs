@@ -34,6 +34,8 @@ pub enum Fault {
     Hang,
     /// The store acts, and its reply takes 11 s.
     Late,
+    /// Other tasks have done all that they can do before the request reaches the store.
+    Slow,
     /// The process is stopped for 8 s before it sends; then the request is lost.
     StoppedThenLost,
 }
@@ -106,6 +108,12 @@ impl Faulty {
                 let _ = call.await;
                 let _hanging = self.hanging.clone();
                 std::future::pending().await
+            }
+            Some(Fault::Slow) => {
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                call.await
             }
             Some(Fault::Late) => {
                 let answer = call.await;
@@ -193,6 +201,7 @@ impl Listener for Heard {
             Event::Skipped { .. } => "skipped",
             Event::TaskStarted { .. } => "started",
             Event::TaskFinished { .. } => "finished",
+            Event::UnlockFailed { .. } => "unlock failed",
             Event::Extended { .. } => "extended",
             Event::Lost { .. } => "lost",
             Event::Unlocked { .. } => "unlocked",
