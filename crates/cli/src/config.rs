@@ -14,7 +14,7 @@ use crate::store;
 use crate::terminal::Terminal;
 
 /// Commands with settings, each with the least that its command line needs.
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: &[&[&str]] = &[
     &["run", "--name", "x", "--", "x"],
     &["hold", "x"],
     &["extend", "x", "--for", "1m"],
@@ -22,6 +22,9 @@ const COMMANDS: [&[&str]; 14] = [
     &["show", "x"],
     &["jobs"],
     &["history", "x"],
+    &["metrics"],
+    #[cfg(feature = "ui")]
+    &["ui"],
     &["pause", "x"],
     &["resume", "x"],
     &["unlock", "x", "--force"],
@@ -44,7 +47,7 @@ const OF_STORES: [&str; 5] = [
 pub(crate) async fn config(args: &ConfigArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let settings = args.settings.as_ref();
     let mut rows = vec![of_store("store", &args.store).await?];
-    for name in COMMANDS.map(|line| line[0]) {
+    for name in COMMANDS.iter().map(|line| line[0]) {
         let of = |command| settings.map_or(Ok(None), |settings| settings.store(command));
         let setting = of(name).map_err(Failure::usage)?;
         // Only a section makes it another one than that of this command.
@@ -92,7 +95,7 @@ fn of_commands(parser: &Command, settings: Option<&Settings>) -> Result<Vec<Sett
     for line in COMMANDS {
         let words: Vec<OsString> = ["shedlock"]
             .iter()
-            .chain(line)
+            .chain(*line)
             .map(OsString::from)
             .collect();
         let matches = matches_of(&words, settings)?;

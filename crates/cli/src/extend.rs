@@ -17,6 +17,8 @@ use crate::terminal::Terminal;
 enum Outcome {
     /// It ends at this time, if the store reports it.
     Extended(Option<SystemTime>),
+    /// It ended at this time or later before.
+    Unchanged(SystemTime),
     /// It was not extended, for this reason.
     Not(String),
 }
@@ -35,26 +37,21 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
         None => Outcome::Not(no_such_lock(&store, &args.store)),
     };
     let until = match &outcome {
-        Outcome::Extended(Some(until)) => Ok(Some(*until)),
-        // MySQL returns no row from a write.
-        Outcome::Extended(None) => {
-            let lock = store.provider().inspect(&name).await;
-            lock.map(|lock| lock.and_then(|lock| lock.locked_until))
-        }
-        Outcome::Not(_) => Ok(None),
+        Outcome::Extended(until) => *until,
+        Outcome::Unchanged(until) => Some(*until),
+        Outcome::Not(_) => None,
     };
     if let (Outcome::Extended(_), Some(before), false) = (&outcome, &before, is_own) {
         let action = Action {
             what: "extend",
             name: &name,
-            detail: extension_detail(before, until.as_ref().ok().copied().flatten()),
+            detail: extension_detail(before, until),
             reason: "",
         };
         Trail::of(&store, &args.store, terminal)
             .record(action)
             .await;
     }
-    let until = until?;
     let kind = store.provider().store();
     terminal.print(&output::extended(
         kind,
@@ -62,11 +59,22 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
         until,
         args.output.format,
     ))?;
-    if let Outcome::Not(why) = outcome {
-        terminal.error(&format!("{}: not extended: {why}", visible(name.as_str())));
-        return Ok(ExitCode::from(ABSENT));
+    let shown = visible(name.as_str());
+    match outcome {
+        Outcome::Not(why) => {
+            terminal.error(&format!("{shown}: not extended: {why}"));
+            Ok(ExitCode::from(ABSENT))
+        }
+        Outcome::Extended(None) => {
+            let word = output::shell_word(name.as_str());
+            let store = args.store.option();
+            terminal.warning(&format!(
+                "{shown}: extended, but its new end could not be read: run `shedlock show {word}{store}`"
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Extended(Some(_)) | Outcome::Unchanged(_) => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The lock that is meant.
@@ -111,6 +119,7 @@ async fn extend_lock(
         extended.map_err(|error| Failure::from(error).reworded("lock_at_most_for", "--for"))?;
     let why = match extended {
         Extended::Done(until) => return Ok(Outcome::Extended(until)),
+        Extended::Unchanged(until) => return Ok(Outcome::Unchanged(until)),
         Extended::NotHeld => {
             let state = output::state_in_words(lock.state);
             let next = match lock.state {

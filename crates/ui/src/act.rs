@@ -285,21 +285,14 @@ async fn extend(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
     let owner = given(fields.owner.as_ref());
     let extension = extend_by_operator(&*store.provider, &before, owner, lasts);
     match store.read(extension).await? {
-        Extended::Done(until) => {
-            let until = match until {
-                Some(until) => Some(until),
-                // MySQL returns no row from a write.
-                None => inspect(store, name)
-                    .await
-                    .ok()
-                    .flatten()
-                    .and_then(|it| it.locked_until),
-            };
-            Ok(Done {
-                detail: extension_detail(&before, until),
-                reason: String::new(),
-            })
-        }
+        Extended::Done(until) => Ok(Done {
+            detail: extension_detail(&before, until),
+            reason: String::new(),
+        }),
+        Extended::Unchanged(until) => Err(not_done(
+            "extended",
+            &format!("its lease already runs until {}", second(until)),
+        )),
         Extended::NotHeld => Err(not_done("extended", &why_not("held", Some(&before)))),
         Extended::OwnerDiffers => Err(owner_differs("extended")),
         Extended::OfShedLock => Err(not_done(

@@ -37,14 +37,17 @@ pub(super) fn of_doctor() -> String {
 
 /// The codes of `metrics`, for which a store that fails is a result.
 pub(super) fn of_metrics() -> String {
-    table(&[
+    let codes = table(&[
         (
             "0",
             Some("success; also if the store failed, which the metrics report"),
         ),
         ("2", Some(USAGE)),
         ("70", Some(INTERNAL)),
-    ])
+    ]);
+    let line =
+        "* * * * *  shedlock metrics --textfile /var/lib/prometheus/node-exporter/shedlock.prom";
+    format!("{codes}\n\nExamples:\n  # In a crontab, for node_exporter\n  {line}")
 }
 
 /// The codes of a command without a store.

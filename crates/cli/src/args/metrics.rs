@@ -10,17 +10,15 @@ use super::{StoreArgs, exit_codes};
 ///
 /// Reads the journal of the store (`shedlock migrate --journal`) and its locks, and prints
 /// Prometheus's text format, for the textfile collector of node_exporter. One host is enough, because
-/// each reads the same store. For example, in a crontab:
-///
-///   * * * * *  shedlock metrics --textfile /var/lib/prometheus/node-exporter/shedlock.prom
+/// each reads the same store.
 ///
 /// The label `job_name` is the template of the locks' names. Without a journal, only locks are
 /// reported. The alert rules in docs/alerts use these metrics.
 ///
-/// If the store cannot be read, this command prints `shedlock_store_up 0`, and the reason on stderr, and
-/// ends with 0, so that the old file is replaced. Old values would hide that the store is down.
+/// If the store cannot be read, this command prints `shedlock_store_up 0`, and the reason on stderr,
+/// and ends with 0, so that the old file is replaced. Old values would hide that the store is down.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, after_long_help = exit_codes::of_metrics())]
+#[command(after_long_help = exit_codes::of_metrics())]
 pub(crate) struct MetricsArgs {
     /// Write this file instead of stdout, in one step, so that no reader finds half of it
     ///

@@ -108,3 +108,26 @@ fn a_lease_that_is_not_meant_is_not_extended() {
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(end(run).code, 0);
 }
+
+#[test]
+fn an_extension_that_changed_nothing_is_not_in_the_history() {
+    let sandbox = Sandbox::migrated();
+    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    assert_eq!(migrated.code, 0, "{migrated:?}");
+    let run = sandbox.run("a", "60s", SCRIPT).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    let shorter = done(&mut sandbox.shedlock(&["extend", "a", "--for", "1s"]));
+    assert_eq!(shorter.code, 0, "{shorter:?}");
+    let unchanged = "a: not changed: already held by ";
+    assert!(shorter.stdout.starts_with(unchanged), "{shorter:?}");
+    let history = || {
+        let history = done(&mut sandbox.shedlock(&["history", "a", "-o", "json"]));
+        let history: Value = serde_json::from_str(&history.stdout).unwrap();
+        history["actions"].as_array().unwrap().len()
+    };
+    assert_eq!(history(), 0);
+    let longer = done(&mut sandbox.shedlock(&["extend", "a", "--for", "1h"]));
+    assert_eq!((longer.code, history()), (0, 1), "{longer:?}");
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(run).code, 0);
+}

@@ -111,6 +111,10 @@ fn without_a_file_the_defaults_are_shown() {
         row(&table, "output"),
         ("table".to_owned(), "default".to_owned())
     );
+    assert_eq!(
+        row(&table, "listen"),
+        ("127.0.0.1:8460".to_owned(), "default".to_owned())
+    );
     assert!(!sandbox.path(".local").exists());
 }
 

@@ -15,6 +15,8 @@ use crate::{
 pub enum Extended {
     /// It ends at this time, if the store reports it.
     Done(Option<SystemTime>),
+    /// Its end stays at this time, because it is not before the new one.
+    Unchanged(SystemTime),
     /// No lease runs.
     NotHeld,
     /// Another owner has it.
@@ -47,10 +49,20 @@ pub async fn extend_by_operator(
     };
     let lease = Lease::granted(&AttemptRequest::new(lock.name.clone(), owner, lasts));
     let request = ExtendRequest::new(lasts);
-    Ok(match provider.extend(&lease, &request).await? {
-        Extension::Extended(lease) => Extended::Done(lease.locked_until()),
-        Extension::Lost => Extended::Ended,
-    })
+    let extended = match provider.extend(&lease, &request).await? {
+        Extension::Extended(lease) => lease,
+        Extension::Lost => return Ok(Extended::Ended),
+    };
+    let until = match extended.locked_until() {
+        Some(until) => Some(until),
+        // MySQL returns no row from a write. The lease is extended, also if this fails.
+        None => {
+            let now = provider.inspect(&lock.name).await;
+            now.ok().flatten().and_then(|now| now.locked_until)
+        }
+    };
+    let unchanged = until.filter(|until| lock.locked_until.is_some_and(|was| *until <= was));
+    Ok(unchanged.map_or(Extended::Done(until), Extended::Unchanged))
 }
 
 /// Frees a lock, if the owner that was seen, or that the operator names, still has it.
