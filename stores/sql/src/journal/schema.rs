@@ -283,7 +283,8 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("outcome", may(&word)),
                 ("error", may(&error)),
             ],
-            indexed: &["job", "name"],
+            // The outcome for runs that are rare: those that failed, and those without an end.
+            indexed: &["job", "name", "outcome"],
         },
         TableOf {
             suffix: "_audit",
