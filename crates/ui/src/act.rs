@@ -11,8 +11,8 @@ use shedlock_core::shown::{
     slot_detail, state_in_words, taken_from, unlock_by_operator,
 };
 use shedlock_core::{
-    Actor, Error, ForcedUnlock, LockName, LockRecord, PauseRequest, Paused, ResetSlotRequest,
-    ResumeRequest, Resumed, Slot, SlotReset, SystemClock, parse_duration, within,
+    Actor, Error, ForcedUnlock, LockName, LockRecord, LockState, PauseRequest, Paused,
+    ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SystemClock, parse_duration, within,
 };
 
 use crate::Access;
@@ -32,15 +32,17 @@ pub(crate) enum Action {
     Unlock,
     Extend,
     SlotReset,
+    RunNow,
 }
 
 impl Action {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Pause,
         Self::Resume,
         Self::Unlock,
         Self::Extend,
         Self::SlotReset,
+        Self::RunNow,
     ];
 
     /// The word of the journal's audit.
@@ -51,6 +53,7 @@ impl Action {
             Self::Unlock => "unlock",
             Self::Extend => "extend",
             Self::SlotReset => "slot-reset",
+            Self::RunNow => "run-now",
         }
     }
 
@@ -61,6 +64,7 @@ impl Action {
             Self::Unlock => "Unlock",
             Self::Extend => "Extend",
             Self::SlotReset => "Reset slot",
+            Self::RunNow => "Run now",
         }
     }
 
@@ -72,6 +76,9 @@ impl Action {
             Self::Unlock => "Unlocked.",
             Self::Extend => "The lease was extended.",
             Self::SlotReset => "The last slot was reset.",
+            Self::RunNow => {
+                "The run was requested. It is among the latest runs once it has started."
+            }
         }
     }
 
@@ -124,6 +131,7 @@ pub(crate) async fn act(
         Action::Unlock => unlock(store, &name, &fields).await,
         Action::Extend => extend(store, &name, &fields).await,
         Action::SlotReset => reset_slot(store, &name, &fields).await,
+        Action::RunNow => run_now(store, &name).await,
     }?;
     tracing::info!(
         store = store.name,
@@ -301,6 +309,35 @@ async fn extend(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
         )),
         Extended::Ended => Err(not_done("extended", "its lease has ended in the meantime")),
     }
+}
+
+async fn run_now(store: &Store, name: &LockName) -> Result<Done, Failure> {
+    const WHAT: &str = "run";
+    let Some(scheduler) = store.scheduler_of(name.as_str()).await else {
+        return Err(not_done(WHAT, "no scheduler of this process has this job"));
+    };
+    // The scheduler would skip the run, and only its log would say so.
+    if let Some(lock) = inspect(store, name).await?
+        && lock.state != LockState::Free
+    {
+        let why = match lock.pause() {
+            Some(pause) => format!("it is paused {pause}; resume it first"),
+            None => {
+                let until = lock.locked_until.map(second);
+                let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+                format!("its lock is {}{until}", state_in_words(lock.state))
+            }
+        };
+        return Err(not_done(WHAT, &why));
+    }
+    scheduler
+        .run_now(name.as_str())
+        .await
+        .map_err(|error| not_done(WHAT, &error.to_string()))?;
+    Ok(Done {
+        detail: String::new(),
+        reason: String::new(),
+    })
 }
 
 async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::middleware;
 use axum::routing::get;
 use shedlock_core::{Error, ErrorKind, Journal, LockProvider};
+use shedlock_scheduler::Handle;
 
 use crate::failure::Failure;
 use crate::store::Store;
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
 #[must_use]
 pub struct Builder {
     stores: Vec<Store>,
+    schedulers: Vec<(String, Handle)>,
     access: Arc<AccessOf>,
     hosts: Option<Vec<String>>,
 }
@@ -60,6 +62,7 @@ impl Dashboard {
     pub fn builder() -> Builder {
         Builder {
             stores: Vec::new(),
+            schedulers: Vec::new(),
             access: Arc::new(|_| Access::Read),
             hosts: None,
         }
@@ -116,7 +119,18 @@ impl Builder {
             provider,
             journal,
             has_own_journal,
+            schedulers: Vec::new(),
         });
+        self
+    }
+
+    /// Lets operators run the jobs of this scheduler now. `store` is the name of the store that has
+    /// their locks.
+    ///
+    /// A job is run in this process ([`Handle::run_now`]): its run belongs to no slot, and is skipped
+    /// if another replica takes the lock first.
+    pub fn scheduler(mut self, store: impl Into<String>, scheduler: Handle) -> Self {
+        self.schedulers.push((store.into(), scheduler));
         self
     }
 
@@ -141,8 +155,9 @@ impl Builder {
     /// Creates the dashboard.
     ///
     /// # Errors
-    /// `InvalidInput` if there is no store, or if a name is empty or used twice.
-    pub fn build(self) -> Result<Dashboard, Error> {
+    /// `InvalidInput` if there is no store, if a name is empty or used twice, or if a scheduler is
+    /// added for a store that is not shown.
+    pub fn build(mut self) -> Result<Dashboard, Error> {
         let wrong = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
         if self.stores.is_empty() {
             return wrong("a dashboard needs a store; add one with Builder::store".to_owned());
@@ -156,6 +171,17 @@ impl Builder {
                     "two stores are called {:?}; give each a name of its own",
                     store.name
                 ));
+            }
+        }
+        for (name, scheduler) in self.schedulers {
+            match self.stores.iter_mut().find(|store| store.name == name) {
+                Some(store) => store.schedulers.push(scheduler),
+                None => {
+                    return wrong(format!(
+                        "a scheduler was added for the store {name:?}, which is not shown; add the \
+                         store with Builder::store"
+                    ));
+                }
             }
         }
         Ok(Dashboard(Arc::new(Inner {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use shedlock_core::shown::missing_journal;
 use shedlock_core::{Error, ErrorKind, Journal, LockProvider, SystemClock, within};
 
+use shedlock_scheduler::Handle;
+
 use crate::failure::Failure;
 
 /// How long reading a store for a page may take.
@@ -19,6 +21,8 @@ pub(crate) struct Store {
     pub(crate) journal: Option<Arc<dyn Journal>>,
     /// Whether the journal is in another store than the locks, so that there must be one.
     pub(crate) has_own_journal: bool,
+    /// The schedulers of this process that take their locks here.
+    pub(crate) schedulers: Vec<Handle>,
 }
 
 impl Store {
@@ -35,6 +39,18 @@ impl Store {
     pub(crate) fn why_no_journal(&self) -> String {
         let kind = self.provider.store();
         missing_journal(self.journal.is_some(), kind, &self.name, " --store …")
+    }
+
+    /// The scheduler of this process that runs this job.
+    pub(crate) async fn scheduler_of(&self, job: &str) -> Option<&Handle> {
+        for scheduler in &self.schedulers {
+            // One that has been shut down runs nothing.
+            let jobs = scheduler.jobs().await.unwrap_or_default();
+            if jobs.iter().any(|it| it.name == job) {
+                return Some(scheduler);
+            }
+        }
+        None
     }
 
     /// Reads something within the time limit.

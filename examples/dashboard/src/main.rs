@@ -19,7 +19,7 @@ use axum::response::Redirect;
 use axum::routing::get;
 use axum::{Router, middleware};
 use login::{Sessions, User};
-use shedlock::scheduler::{Scheduler, shutdown_signal};
+use shedlock::scheduler::{Handle, Scheduler, shutdown_signal};
 use shedlock::{Executor, JournalWriter, LockProvider, scheduled, scheduler_lock};
 use shedlock_ui::{Access, Dashboard};
 
@@ -33,10 +33,11 @@ async fn send_mails() -> Result<(), Error> {
 }
 
 /// The routes of the service: its login, and the dashboard behind it.
-fn app(provider: Arc<dyn LockProvider>) -> Result<Router, shedlock::Error> {
+fn app(provider: Arc<dyn LockProvider>, scheduler: Handle) -> Result<Router, shedlock::Error> {
     let sessions = Sessions::default();
     let dashboard = Dashboard::builder()
         .store("main", provider)
+        .scheduler("main", scheduler)
         .access(|request| match request.extensions.get::<User>() {
             Some(user) if user.may_operate => Access::operate(user.name),
             Some(_) => Access::Read,
@@ -73,7 +74,7 @@ async fn main() -> Result<(), Error> {
             println!("cannot wait for signals: {error}");
         }
     };
-    axum::serve(listener, app(provider)?)
+    axum::serve(listener, app(provider, scheduler.clone())?)
         .with_graceful_shutdown(signal)
         .await?;
     scheduler.shutdown(Duration::from_secs(10)).await?;
@@ -127,7 +128,9 @@ mod tests {
         provider.migrate().await.unwrap();
         let journal = provider.journal().unwrap();
         journal.migrate().await.unwrap();
-        let app = app(provider.clone()).unwrap();
+        let executor = Executor::new(provider.clone());
+        let scheduler = Scheduler::new(executor).start().unwrap();
+        let app = app(provider.clone(), scheduler).unwrap();
 
         let stranger = send(&app, page("/jobs/now", "session=guessed")).await;
         assert_eq!(stranger.headers()[header::LOCATION], "/login");

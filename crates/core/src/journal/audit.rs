@@ -16,7 +16,8 @@ pub struct AuditRecord {
     pub at: SystemTime,
     /// Who.
     pub actor: Actor,
-    /// What was done, as a word: `pause`, `resume`, `unlock`, `extend`, `slot-reset`, `prune`.
+    /// What was done, as a word: `pause`, `resume`, `unlock`, `extend`, `slot-reset`,
+    /// `run-now`, `prune` or `forget`.
     pub action: String,
     /// The lock.
     pub name: String,

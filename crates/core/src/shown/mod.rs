@@ -122,6 +122,7 @@ pub fn done(action: &AuditRecord) -> &str {
         "prune" => "pruned",
         "forget" => "forgotten",
         "resume" => "resumed",
+        "run-now" => "run requested",
         "slot-reset" => "slot reset",
         "unlock" => "freed",
         other => other,

@@ -113,7 +113,7 @@ pub(crate) async fn job(
         registered: job.map(|it| When::of(it.job.registered)),
         lock: lock.map(|lock| LockRow::of(store, lock)),
         actions: match may_act {
-            true => actions(store, &name, lock),
+            true => actions(store, &name, lock).await,
             false => Vec::new(),
         },
         slots: slots.unwrap_or_default(),
@@ -176,7 +176,8 @@ async fn see(store: &Store, name: &LockName, now: SystemTime) -> Result<Seen, Er
 }
 
 /// What an operator can do to this lock now.
-fn actions(store: &Store, name: &LockName, lock: Option<&LockRecord>) -> Vec<Link> {
+async fn actions(store: &Store, name: &LockName, lock: Option<&LockRecord>) -> Vec<Link> {
+    let is_run_here = store.scheduler_of(name.as_str()).await.is_some();
     let can = |action: &Action| match (action, lock.map(|lock| lock.state)) {
         (Action::Pause, state) => state != Some(LockState::Paused),
         (Action::Resume, state) => state == Some(LockState::Paused),
@@ -185,6 +186,7 @@ fn actions(store: &Store, name: &LockName, lock: Option<&LockRecord>) -> Vec<Lin
         }
         (Action::Extend, state) => state == Some(LockState::Held),
         (Action::SlotReset, _) => lock.is_some_and(|lock| lock.last_slot.is_some()),
+        (Action::RunNow, state) => is_run_here && matches!(state, None | Some(LockState::Free)),
     };
     let possible = Action::ALL.into_iter().filter(can);
     let links = possible.map(|action| {
