@@ -3,6 +3,7 @@
 mod cron;
 mod fields;
 mod grid;
+mod parsed;
 mod registered;
 mod zone;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{JobRecord, JobRegistration, Slot, format_duration, parse_duration};
 
-use super::{Kind, Schedule};
+use super::{Kind, Schedule, parsed};
 
 /// The text of a grid.
 const EVERY: &str = "every ";
@@ -61,7 +61,7 @@ impl Schedule {
 pub fn next_slot(job: &JobRecord, after: SystemTime) -> Option<SystemTime> {
     let text = job.schedule.as_deref()?;
     if let Some(zone) = &job.zone {
-        let schedule = Schedule::cron_in(text, zone).ok()?;
+        let schedule = parsed::cron(text, zone)?;
         return schedule.next_after(after).map(Slot::instant);
     }
     let period = parse_duration(text.strip_prefix(EVERY)?).ok()?;
@@ -83,7 +83,8 @@ pub fn next_slot(job: &JobRecord, after: SystemTime) -> Option<SystemTime> {
 /// ```
 pub fn schedule_in_words(job: &JobRecord) -> Option<String> {
     let (text, zone) = (job.schedule.as_deref()?, job.zone.as_deref()?);
-    let Kind::Cron(cron) = Schedule::cron_in(text, zone).ok()?.0 else {
+    let schedule = parsed::cron(text, zone)?;
+    let Kind::Cron(cron) = &schedule.0 else {
         return None;
     };
     let words = cron.in_words()?;
