@@ -109,6 +109,13 @@ pub struct CurrentJob {
     pub paused_until: Option<SystemTime>,
 }
 
+impl CurrentJob {
+    /// Whether it is overdue, by its journal, and not paused.
+    fn is_overdue(&self, now: SystemTime) -> bool {
+        self.paused_until.is_none() && self.job.is_overdue(now)
+    }
+}
+
 /// The first slot of a job after an instant. `next` computes those of a schedule.
 pub fn next_slot(
     job: &JobRecord,
@@ -171,14 +178,19 @@ pub async fn current_jobs(
 ) -> Result<Vec<CurrentJob>, Error> {
     let pauses = Pauses::of(locks, &jobs);
     let mut current = Vec::with_capacity(jobs.len());
-    for mut job in jobs {
+    for job in jobs {
         let paused_until = pauses.end(&job.job, journal).await?;
-        let end = match paused_until {
-            None if job.is_overdue(now) => paused::last_end(provider, &job.job).await?,
-            until => until,
-        };
-        paused::postpone(&mut job, end, &next);
         current.push(CurrentJob { job, paused_until });
+    }
+    let overdue = current.iter().filter(|it| it.is_overdue(now));
+    let overdue = overdue.map(|it| &*it.job.job).collect();
+    let ends = paused::last_ends(provider, overdue).await?;
+    for it in &mut current {
+        let end = match it.is_overdue(now) {
+            true => ends.get(&*it.job.job).copied(),
+            false => it.paused_until,
+        };
+        paused::postpone(&mut it.job, end, &next);
     }
     Ok(current)
 }

@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use crate::{
-    Error, JobRecord, Journal, LockName, LockProvider, LockRecord, LockState, RunsRequest,
+    Error, JobRecord, Journal, ListRequest, LockName, LockProvider, LockRecord, LockState,
+    RunsRequest,
 };
 
 /// How many of a template's runs show which names it has.
 const RUNS: usize = 100;
+
+/// So few locks are read one by one.
+const FEW: usize = 16;
 
 /// The paused locks of a store.
 pub(super) struct Pauses<'a> {
@@ -51,16 +55,47 @@ impl<'a> Pauses<'a> {
     }
 }
 
-/// When the last pause of this job's lock ended, or the last slot that is done.
-pub(super) async fn last_end(
+/// When the last pause of each of these jobs' locks ended, or the last slot that is done. Jobs
+/// without either are left out.
+///
+/// A few locks are read one by one, and many in pages: after an outage all jobs of a fleet are
+/// overdue.
+pub(super) async fn last_ends(
     provider: &dyn LockProvider,
-    job: &str,
-) -> Result<Option<SystemTime>, Error> {
-    let Ok(name) = LockName::new(job) else {
-        return Ok(None);
-    };
-    let lock = provider.inspect(&name).await?;
-    Ok(lock.and_then(|lock| Some(lock.last_slot_done?.instant())))
+    mut jobs: Vec<&str>,
+) -> Result<BTreeMap<String, SystemTime>, Error> {
+    jobs.sort_unstable();
+    let mut ends = BTreeMap::new();
+    let mut left = &jobs[..];
+    while let Some((job, others)) = left.split_first() {
+        left = others;
+        let Ok(name) = LockName::new(*job) else {
+            continue;
+        };
+        ends.extend(provider.inspect(&name).await?.and_then(last_end));
+        if left.len() < FEW {
+            continue;
+        }
+        // If every lock is that of such a job, one page has them all. Between few such jobs there can
+        // be very many other locks.
+        let limit = left.len().min(super::PAGE);
+        let request = ListRequest::new().with_after(name).with_limit(limit);
+        let page = provider.list(&request).await?;
+        let read = match page.last() {
+            Some(last) if page.len() == limit => {
+                left.partition_point(|job| *job <= last.name.as_str())
+            }
+            _ => left.len(),
+        };
+        left = &left[read..];
+        ends.extend(page.into_iter().filter_map(last_end));
+    }
+    Ok(ends)
+}
+
+fn last_end(lock: LockRecord) -> Option<(String, SystemTime)> {
+    let end = lock.last_slot_done?.instant();
+    Some((lock.name.as_str().to_owned(), end))
 }
 
 /// Moves the deadline to that of the first slot after this instant, unless it is later.
@@ -113,7 +148,32 @@ fn is_of_template(name: &str, template: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::{MemoryProvider, PauseRequest, ResumeRequest};
+
+    #[tokio::test]
+    async fn the_locks_of_many_jobs_are_read_in_pages() {
+        let provider = MemoryProvider::new();
+        let names = (0..5_000).map(|at| format!("job-{at:04}"));
+        let names: Vec<String> = names.collect();
+        for name in &names {
+            let name = LockName::new(name).unwrap();
+            let pause = PauseRequest::new(name.clone(), "ops").lasting(Duration::from_secs(60));
+            provider.pause(&pause).await.unwrap();
+            let resume = ResumeRequest::new(name);
+            provider.resume(&resume).await.unwrap();
+        }
+        for step in [1, 7, 2_000] {
+            let jobs: Vec<&str> = names.iter().step_by(step).map(String::as_str).collect();
+            let ends = last_ends(&provider, [&jobs[..], &["other"]].concat())
+                .await
+                .unwrap();
+            assert!(jobs.iter().all(|job| ends.contains_key(*job)), "{step}");
+            assert!(!ends.contains_key("other"));
+        }
+    }
 
     #[test]
     fn a_name_is_matched_by_the_literal_parts_of_its_template() {
