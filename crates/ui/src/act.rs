@@ -132,7 +132,10 @@ pub(crate) async fn act(
         Action::Extend => extend(store, &name, &fields).await,
         Action::SlotReset => reset_slot(store, &name, &fields).await,
         Action::RunNow => run_now(store, &name).await,
-    }?;
+    };
+    // Also after a failure: it may have been done although its reply was lost.
+    store.seen.forget();
+    let done = done?;
     tracing::info!(
         store = store.name,
         lock = name.as_str(),

@@ -12,13 +12,12 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
 use shedlock_core::shown::json::{Action, Found, Job, Lock, Run, VERSION};
-use shedlock_core::{Clock as _, LockName, SystemClock, missed_slots};
+use shedlock_core::{Clock as _, LockName, SystemClock};
 
 use crate::dashboard::Inner;
 use crate::failure::Failure;
 use crate::pages::{AuditParameters, Filter, Shared, given};
 use crate::reading::{self, health};
-use crate::slots;
 use crate::store::Store;
 
 /// A failure as JSON.
@@ -27,8 +26,11 @@ struct Refused(Failure);
 type Reply = Result<Response, Refused>;
 type Parameters = Query<BTreeMap<String, String>>;
 
-/// The most rows of an answer, and the number without a limit in the URL.
+/// The most rows of an answer, and the number of locks without a limit in the URL.
 const MOST: usize = 1_000;
+
+/// The number of jobs without a limit in the URL. The runs of each are read to find missed slots.
+const JOBS: usize = 100;
 
 pub(crate) fn router() -> Router<Arc<Inner>> {
     Router::new()
@@ -98,9 +100,14 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn of(dashboard: &'a Inner, parameters: &'a BTreeMap<String, String>) -> Result<Self, Failure> {
+    /// `rows` is the limit without one in the URL.
+    fn of(
+        dashboard: &'a Inner,
+        parameters: &'a BTreeMap<String, String>,
+        rows: usize,
+    ) -> Result<Self, Failure> {
         let limit = match given(parameters.get("limit")) {
-            None => MOST,
+            None => rows,
             Some(text) => text.parse().ok().filter(|it| *it > 0).ok_or_else(|| {
                 Failure::bad(format!("{text:?} is not a limit; write a number above 0"))
             })?,
@@ -131,7 +138,7 @@ async fn stores(dashboard: Shared) -> Reply {
 }
 
 async fn locks(dashboard: Shared, Query(parameters): Parameters) -> Reply {
-    let page = Page::of(&dashboard, &parameters)?;
+    let page = Page::of(&dashboard, &parameters, MOST)?;
     let read = reading::locks(&*page.store.provider, page.after, page.limit);
     let locks = page.store.read(read).await?;
     let locks: Vec<_> = locks.iter().map(Lock::of).collect();
@@ -147,22 +154,20 @@ async fn lock(dashboard: Shared, Query(parameters): Parameters) -> Reply {
 }
 
 async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
-    let page = Page::of(&dashboard, &parameters)?;
+    let page = Page::of(&dashboard, &parameters, JOBS)?;
     let (store, now) = (page.store, SystemClock.system_time());
     let read = async {
         let Some(journal) = store.existing_journal().await? else {
             return Ok(None);
         };
         let (jobs, _) = reading::jobs(store, journal, (page.after, page.limit), now).await?;
-        let mut found = Vec::new();
-        for it in jobs {
-            let missed = missed_slots(journal, &it.job, now, slots::next).await?;
-            found.push((it.job, missed));
-        }
-        Ok(Some(found))
+        let missed = reading::missed(journal, &jobs, now).await?;
+        Ok(Some((jobs, missed)))
     };
-    let jobs = store.read(read).await?.ok_or_else(|| no_journal(store))?;
-    let jobs = jobs.iter().map(|(job, missed)| Job::of(job, *missed, now));
+    let found = store.read(read).await?;
+    let (jobs, missed) = found.ok_or_else(|| no_journal(store))?;
+    let jobs = jobs.iter().zip(missed);
+    let jobs = jobs.map(|(current, missed)| Job::of(&current.job, missed, now));
     reply(store, "jobs", jobs.collect::<Vec<_>>())
 }
 

@@ -11,6 +11,7 @@ use shedlock_core::{Error, ErrorKind, Journal, LockProvider};
 use shedlock_scheduler::Handle;
 
 use crate::failure::Failure;
+use crate::shared::Shared;
 use crate::store::Store;
 use crate::{Access, act, api, assets, guard, pages};
 
@@ -120,6 +121,7 @@ impl Builder {
             journal,
             has_own_journal,
             schedulers: Vec::new(),
+            seen: Arc::new(Shared::new()),
         });
         self
     }

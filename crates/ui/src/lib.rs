@@ -10,6 +10,7 @@ mod failure;
 mod guard;
 mod pages;
 mod reading;
+mod shared;
 mod slots;
 mod standing;
 mod store;

@@ -7,7 +7,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
-    ListRequest, LockName, LockProvider, LockRecord, RunRecord, RunState, RunsRequest, SystemClock,
+    ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState, RunsRequest,
+    SystemClock, missed_slots,
 };
 
 use crate::slots::{self, SHOWN};
@@ -92,6 +93,19 @@ pub(crate) async fn latest_runs(
     let reads: Vec<_> = requests
         .iter()
         .map(|request| journal.runs(request))
+        .collect();
+    stream::iter(reads).buffered(AT_ONCE).try_collect().await
+}
+
+/// How many slots of each of these jobs were missed.
+pub(crate) async fn missed(
+    journal: &dyn Journal,
+    jobs: &[CurrentJob],
+    now: SystemTime,
+) -> Result<Vec<Option<MissedSlots>>, Error> {
+    let reads: Vec<_> = jobs
+        .iter()
+        .map(|current| missed_slots(journal, &current.job, now, slots::next))
         .collect();
     stream::iter(reads).buffered(AT_ONCE).try_collect().await
 }

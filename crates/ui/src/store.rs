@@ -10,6 +10,8 @@ use shedlock_core::{Error, ErrorKind, Journal, LockProvider, SystemClock, within
 use shedlock_scheduler::Handle;
 
 use crate::failure::Failure;
+use crate::pages::Seen;
+use crate::shared::Shared;
 
 /// How long reading a store for a page may take.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -23,6 +25,8 @@ pub(crate) struct Store {
     pub(crate) has_own_journal: bool,
     /// The schedulers of this process that take their locks here.
     pub(crate) schedulers: Vec<Handle>,
+    /// All jobs and the locks that cannot be taken, for the page *Now*.
+    pub(crate) seen: Arc<Shared<Seen>>,
 }
 
 impl Store {

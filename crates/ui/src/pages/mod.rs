@@ -10,6 +10,7 @@ mod runs;
 mod stores;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use axum::extract::OriginalUri;
 use axum::http::StatusCode;
@@ -23,7 +24,7 @@ pub(crate) use confirm::confirm;
 pub(crate) use job::job;
 pub(crate) use jobs::jobs;
 pub(crate) use locks::locks;
-pub(crate) use now::now;
+pub(crate) use now::{Seen, now};
 pub(crate) use runs::{Filter, instant_of, runs};
 pub(crate) use stores::stores;
 
@@ -111,6 +112,12 @@ impl Frame {
             at: When::of(SystemClock.system_time()),
             is_live: false,
         }
+    }
+
+    /// A page that shows what was read at this instant.
+    fn as_of(mut self, at: SystemTime) -> Self {
+        self.at = When::of(at);
+        self
     }
 
     fn live(mut self) -> Self {

@@ -56,7 +56,8 @@ struct Note {
 }
 
 /// What is known about a store.
-struct Seen {
+pub(crate) struct Seen {
+    at: SystemTime,
     taken: Taken,
     /// None if there is no journal.
     jobs: Option<Vec<CurrentJob>>,
@@ -72,13 +73,13 @@ pub(crate) struct Counts {
 }
 
 pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>) -> Response {
-    let now = SystemClock.system_time();
-    let reads = dashboard
-        .stores
-        .iter()
-        .map(|store| async move { (store, store.read_or_error(see(store, now)).await) });
+    let reads = dashboard.stores.iter().map(|store| async move {
+        let seen = store.read_or_error(store.seen.get(see(store)));
+        (store, seen.await)
+    });
     let mut counts = Counts::default();
-    let (mut attention, mut running, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut attention, mut running) = (Rows::default(), Rows::default());
+    let (mut oldest, mut notes) = (SystemClock.system_time(), Vec::new());
     for (store, seen) in join_all(reads).await {
         let note = |class, word, text: &str| Note {
             store: Text::of(&store.name),
@@ -91,46 +92,59 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
                     let text = format!("only locks are shown: {}", store.why_no_journal());
                     notes.push(note("idle", "no journal", &text));
                 }
-                counts.add(store, &seen, now, &mut attention, &mut running);
+                oldest = oldest.min(seen.at);
+                counts.add(store, &seen, &mut attention, &mut running);
             }
             Err(error) => notes.push(note("bad", "error", &format!("{error:#}"))),
         }
     }
-    let left_out = attention.len().saturating_sub(MOST) + running.len().saturating_sub(MOST);
-    attention.truncate(MOST);
-    running.truncate(MOST);
     render(&Page {
-        frame: Frame::of("now", "Now", &dashboard, &access, None).live(),
+        frame: Frame::of("now", "Now", &dashboard, &access, None)
+            .as_of(oldest)
+            .live(),
         tiles: counts.tiles(),
-        attention,
-        running,
-        left_out,
+        left_out: attention.left_out + running.left_out,
+        attention: attention.shown,
+        running: running.shown,
         has_several_stores: dashboard.stores.len() > 1,
         notes,
     })
 }
 
-async fn see(store: &Store, now: SystemTime) -> Result<Seen, Error> {
+/// Reads all jobs of a store, so requests share what it finds.
+async fn see(store: &Store) -> Result<Seen, Error> {
+    let at = SystemClock.system_time();
     let taken = Taken::of(&*store.provider).await?;
     let jobs = match store.existing_journal().await? {
         Some(journal) => {
             let jobs = all_jobs(journal).await?;
-            Some(current(store, journal, jobs, &taken, now).await?)
+            Some(current(store, journal, jobs, &taken, at).await?)
         }
         None => None,
     };
-    Ok(Seen { taken, jobs })
+    Ok(Seen { at, taken, jobs })
+}
+
+/// The first rows of a table, and how many more there are.
+#[derive(Default)]
+struct Rows {
+    shown: Vec<Row>,
+    left_out: usize,
+}
+
+impl Rows {
+    /// A row that is left out is not made.
+    fn add(&mut self, row: impl FnOnce() -> Row) {
+        match self.shown.len() < MOST {
+            true => self.shown.push(row()),
+            false => self.left_out += 1,
+        }
+    }
 }
 
 impl Counts {
-    fn add(
-        &mut self,
-        store: &Store,
-        seen: &Seen,
-        now: SystemTime,
-        attention: &mut Vec<Row>,
-        running: &mut Vec<Row>,
-    ) {
+    fn add(&mut self, store: &Store, seen: &Seen, attention: &mut Rows, running: &mut Rows) {
+        let now = seen.at;
         let row = |name: &str, standing: &Standing, lock: Option<&LockRecord>| Row {
             store: Text::of(&store.name),
             url: link("job", &[("store", &store.name), ("name", name)]),
@@ -154,7 +168,7 @@ impl Counts {
             let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|it| it < DAY);
             self.failed += usize::from(job.last_failed.is_some_and(is_recent));
             if standing.needs_attention {
-                attention.push(row(&job.job, &standing, lock));
+                attention.add(|| row(&job.job, &standing, lock));
             }
         }
         // The jobs are in the byte order of their names, as the locks are.
@@ -166,12 +180,12 @@ impl Counts {
                     let standing = Standing::of_held(lock);
                     self.running += 1;
                     self.expiring += usize::from(standing.needs_attention);
-                    running.push(row(name, &standing, Some(lock)));
+                    running.add(|| row(name, &standing, Some(lock)));
                 }
                 LockState::Paused if !is_job(name) => {
                     self.paused += 1;
                     let standing = Standing::of_pause(lock);
-                    attention.push(row(name, &standing, Some(lock)));
+                    attention.add(|| row(name, &standing, Some(lock)));
                 }
                 _ => {}
             }
