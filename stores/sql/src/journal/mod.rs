@@ -245,8 +245,7 @@ impl<B: Driver> SqlJournal<B> {
         ];
         for (statement, age) in ages {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-            // Ids start with the time.
-            let oldest = format!("{:014x}", now.saturating_sub(age).max(0));
+            let oldest = first_id(now.saturating_sub(age));
             let words = vec![
                 ("j_id", Value::Text(&oldest)),
                 ("j_limit", Value::Integer(MOST_PRUNED)),
@@ -389,6 +388,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
         Box::pin(async move {
             let statement = schema::runs(B::DIALECT, &self.store.options, request);
             let since = request.since().map_or(NONE, crate::call::micros);
+            let since_id = first_id(since);
             let outcome = request.outcome().map_or("", |outcome| outcome.as_str());
             let words = vec![
                 ("j_job", Value::Text(fit(request.job().unwrap_or_default()))),
@@ -398,6 +398,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
                 ),
                 ("j_outcome", Value::Text(outcome)),
                 ("j_since", Value::Integer(since)),
+                ("j_since_id", Value::Text(&since_id)),
                 (
                     "j_id",
                     Value::Text(request.before().map_or("", RunId::as_str)),
@@ -468,7 +469,29 @@ impl<B: Driver> fmt::Debug for SqlJournal<B> {
     }
 }
 
+/// A text that sorts before the IDs of all runs and audit records since this instant, and after all earlier ones: they
+/// start with the time as 14 digits.
+fn first_id(micros: i64) -> String {
+    const LAST: i64 = (1 << 56) - 1;
+    format!("{:014x}", micros.clamp(0, LAST))
+}
+
 /// A duration in microseconds.
 pub(crate) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_id;
+
+    #[test]
+    fn the_first_id_is_between_those_of_earlier_and_later_runs() {
+        let id = first_id(1_800_000_000_000_000);
+        assert!(
+            *id > *"06651728987fff-ffffffffffffffff" && *id <= *"06651728988000-0000000000000000"
+        );
+        assert_eq!(first_id(-1), "00000000000000");
+        assert_eq!(first_id(i64::MAX).len(), 14);
+    }
 }

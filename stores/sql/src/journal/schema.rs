@@ -178,6 +178,8 @@ pub(super) fn runs(dialect: &Dialect, options: &Options, request: &RunsRequest) 
         (request.name().is_some(), "name = :j_name"),
         (request.outcome().is_some(), "outcome = :j_outcome"),
         (request.is_open_only(), "outcome IS NULL"),
+        // IDs start with the time of the start, and have an index.
+        (request.since().is_some(), "id >= :j_since_id"),
         (request.since().is_some(), "started_us >= :j_since"),
         (request.before().is_some(), "id < :j_id"),
     ];
