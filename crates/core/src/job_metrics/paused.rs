@@ -72,7 +72,8 @@ pub(super) async fn last_ends(
         let Ok(name) = LockName::new(*job) else {
             continue;
         };
-        ends.extend(provider.inspect(&name).await?.and_then(last_end));
+        let lock = provider.inspect(&name).await?;
+        ends.extend(lock.as_ref().and_then(last_end));
         if left.len() < FEW {
             continue;
         }
@@ -88,12 +89,12 @@ pub(super) async fn last_ends(
             _ => left.len(),
         };
         left = &left[read..];
-        ends.extend(page.into_iter().filter_map(last_end));
+        ends.extend(page.iter().filter_map(last_end));
     }
     Ok(ends)
 }
 
-fn last_end(lock: LockRecord) -> Option<(String, SystemTime)> {
+fn last_end(lock: &LockRecord) -> Option<(String, SystemTime)> {
     let end = lock.last_slot_done?.instant();
     Some((lock.name.as_str().to_owned(), end))
 }

@@ -115,7 +115,7 @@ impl Frame {
     }
 
     /// A page that shows what was read at this instant.
-    fn as_of(mut self, at: SystemTime) -> Self {
+    fn read_at(mut self, at: SystemTime) -> Self {
         self.at = When::of(at);
         self
     }
