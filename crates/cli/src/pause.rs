@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use glob::Pattern;
 use shedlock::{
-    Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused, ResumeRequest, Resumed,
+    ErrorKind, Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused,
+    ResumeRequest, Resumed,
 };
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
@@ -66,7 +67,13 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
             }
             // The others are paused: they are printed before the failure is.
             Err(error) => {
-                result = Err(Failure::from(error));
+                result = Err(match error.kind() {
+                    ErrorKind::InvalidInput => {
+                        let name = visible(name.as_str());
+                        Failure::usage(format!("{name}: not paused: {}", error.message()))
+                    }
+                    _ => Failure::from(error),
+                });
                 break;
             }
             Ok(_) => unreachable!("a lock is paused or held"),

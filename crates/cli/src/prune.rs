@@ -34,13 +34,16 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,
         kept: 0,
+        is_explained: false,
         is_complete: true,
     };
     let result = removal.of(typed).await;
     // What was removed is printed before the failure is.
     if result.is_ok() || removal.locks.count() > 0 {
         terminal.print(&removal.locks.end())?;
-        terminal.notice(&removal.summary());
+        if removal.locks.count() > 0 || !removal.is_explained {
+            terminal.notice(&removal.summary());
+        }
     }
     result?;
     Ok(match removal.is_complete {
@@ -67,6 +70,8 @@ struct Removal<'a> {
     seen: usize,
     /// Those that are idle and must be kept all the same.
     kept: usize,
+    /// Whether a line about each name and pattern says already that nothing is removed.
+    is_explained: bool,
     /// Whether the record of each lock that was named is removed, or would be.
     is_complete: bool,
 }
@@ -90,6 +95,7 @@ impl Removal<'_> {
             self.named(name).await?;
         }
         if patterns.is_empty() && !is_for_all {
+            self.is_explained = true;
             return Ok(());
         }
         let is_wanted = |lock: &LockRecord| {
@@ -101,6 +107,7 @@ impl Removal<'_> {
         self.all(is_wanted).await?;
         // No error: a timer that prunes finds nothing most of the time.
         if self.seen == before && !is_for_all {
+            self.is_explained = true;
             let patterns: Vec<_> = patterns
                 .iter()
                 .map(|it| format!("{:?}", it.as_str()))
@@ -268,6 +275,7 @@ impl Removal<'_> {
                  see why",
                 self.kept
             ),
+            0 if seen == 0 => "no record to remove: there is none".to_owned(),
             0 => format!("no record to remove: {seen} seen, none of them idle for {idle}"),
             _ if self.args.yes => format!("removed {count} of {seen} records"),
             _ => format!(

@@ -71,7 +71,7 @@ pub(crate) struct HoldArgs {
     ///
     /// 1 to 64 visible ASCII characters without `/`. With `billing` the owner is
     /// billing:host/process/random.
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = values::owner_prefix)]
     pub(crate) owner_prefix: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

@@ -59,8 +59,8 @@ pub(crate) struct JournalStoreArgs {
 
 /// Show the jobs of the store's journal: when each last succeeded, and when it is due
 ///
-/// Prints one line per job, sorted by name. A job is registered by `shedlock run --schedule` or
-/// --every, by the library's scheduler, or by its first run. LAST is how its latest run ended,
+/// Prints one line per job, sorted by name. A job is registered by the library's scheduler when it
+/// starts, otherwise by its first run; `shedlock run` registers the schedule with it. LAST is how its latest run ended,
 /// SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT the next scheduled
 /// time (slot) in UTC. A job is OVERDUE if it has a schedule, and no run has succeeded within the
 /// time that the schedule and --lock-at-most-for allow.

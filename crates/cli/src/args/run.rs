@@ -239,7 +239,7 @@ pub(crate) struct RunArgs {
     ///
     /// 1 to 64 visible ASCII characters without `/`. With `billing` the owner is
     /// billing:host/process/random.
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = values::owner_prefix)]
     pub(crate) owner_prefix: Option<String>,
     /// How much of the reason why a run failed is recorded in the journal
     ///

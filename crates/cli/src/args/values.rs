@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use shedlock::{PruneRequest, parse_duration};
+use shedlock::{Owner, PruneRequest, parse_duration};
 
 /// A duration, which may be zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
@@ -25,6 +25,14 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         };
         message.to_owned()
     })
+}
+
+/// A prefix for owners.
+pub(super) fn owner_prefix(text: &str) -> Result<String, String> {
+    match Owner::generate_with_prefix(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("write 1 to 64 visible ASCII characters without \"/\"".to_owned()),
+    }
 }
 
 /// A duration that is not zero.

@@ -130,7 +130,7 @@ pub(super) fn extended(lock: Option<&LockRecord>, until: Option<SystemTime>) -> 
         }
         before => {
             let before = or_none(before.map(super::second));
-            format!("{name}: held by {owner} until {end}; it was until {before}\n")
+            format!("{name}: held by {owner} until {end} (previously until {before})\n")
         }
     }
 }

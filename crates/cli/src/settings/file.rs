@@ -95,7 +95,7 @@ pub(super) fn entries(path: &Path, text: &str) -> Result<(Vec<Section>, Vec<Entr
 
 /// What the parser reports about this line, for readers who do not know its grammar.
 fn explained(message: &str, line: &str) -> String {
-    const LIKE: &str = "write it like lock-at-most-for = \"10m\"";
+    const LIKE: &str = "write key = \"value\", like lock-at-most-for = \"10m\"";
     let line = line.split('#').next().unwrap_or_default().trim_end();
     if line.ends_with('=') {
         format!("the key has no value: {LIKE}")

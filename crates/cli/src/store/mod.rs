@@ -106,7 +106,7 @@ impl Store {
         opened.map_err(|failure| {
             failure.reworded(
                 "or connect without create=false to create the file",
-                "or create the file: `shedlock run` and `shedlock migrate` do",
+                "or create the file with `shedlock migrate` (`shedlock run` creates it too)",
             )
         })
     }

@@ -16,7 +16,10 @@ fn a_command_whose_lease_was_extended_is_not_stopped_at_its_first_end() {
     let extended = done(&mut sandbox.shedlock(&["extend", "a", "--for", "60s"]));
     assert_eq!(extended.code, 0, "{extended:?}");
     assert!(extended.stdout.starts_with("a: held by "), "{extended:?}");
-    assert!(extended.stdout.contains("; it was until "), "{extended:?}");
+    assert!(
+        extended.stdout.contains(" (previously until "),
+        "{extended:?}"
+    );
     eventually("the first end of the lease", || calendar() > first_end);
     std::fs::write(sandbox.path("go"), "").unwrap();
     let ended = end(run);

@@ -25,9 +25,8 @@ impl fmt::Display for LostReason {
         f.write_str(match self {
             Self::DeadlinePassed => "lock_at_most_for has passed",
             Self::NotHeldInStore => {
-                "the store reports that the lease has ended, or that another owner has the lock \
-                 (it was freed by force or paused with --now, taken over while its holder was \
-                 suspended, or its record was changed)"
+                "the lock was freed by force or paused with --now, taken over while its holder was \
+                 suspended, or its record was changed"
             }
             Self::RanTooLong => "the maximum run time has passed",
             Self::NeverHeld => "the lock could not be requested; the task did not run",

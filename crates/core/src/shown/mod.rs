@@ -8,7 +8,7 @@ mod operator;
 
 use std::time::{Duration, SystemTime};
 
-use jiff::{Timestamp, Unit};
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 pub use crate::job_metrics::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
 pub use crate::text::{visible, visible_lines};
@@ -24,9 +24,12 @@ pub fn instant(instant: SystemTime) -> Option<String> {
     Some(Timestamp::try_from(instant).ok()?.to_string())
 }
 
-/// RFC 3339 in UTC to the second.
+/// RFC 3339 in UTC to the second, rounded down: what has happened is never shown in the future.
 pub fn second(instant: SystemTime) -> String {
-    let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(Unit::Second));
+    let down = TimestampRound::new()
+        .smallest(Unit::Second)
+        .mode(RoundMode::Floor);
+    let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(down));
     rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
 }
 

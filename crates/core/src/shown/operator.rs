@@ -98,10 +98,9 @@ pub fn taken_from(before: Option<&LockRecord>) -> Option<String> {
 /// The lease before an extension, and the new end if it is known.
 pub fn extension_detail(before: &LockRecord, until: Option<SystemTime>) -> String {
     let owner = before.owner.as_deref().unwrap_or_default();
-    let text = |end: Option<SystemTime>, word| {
-        end.map_or_else(String::new, |end| format!("{word} until {}", second(end)))
-    };
-    let (now, was) = (text(until, ""), text(before.locked_until, "; it was"));
+    let now = until.map_or_else(String::new, |end| format!(" until {}", second(end)));
+    let was = before.locked_until.map(second);
+    let was = was.map_or_else(String::new, |end| format!(" (previously until {end})"));
     format!("held by {owner}{now}{was}")
 }
 

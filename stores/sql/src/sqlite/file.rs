@@ -137,11 +137,14 @@ fn not_a_database(error: sqlx::Error) -> Error {
 
 fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
-        configuration(format!(
-            "{what} {path:?} cannot be {done}; run as a user who may write to the file and its folder, or \
-             grant this user that right (another path would hold other locks)"
-        ))
-        .with_source(error)
+        let advice = match error.kind() {
+            io::ErrorKind::NotFound => "check that files can be created in its folder",
+            _ => {
+                "run as a user who may write to the file and its folder, or grant this user that right \
+                 (another path would hold other locks)"
+            }
+        };
+        configuration(format!("{what} {path:?} cannot be {done}; {advice}")).with_source(error)
     }
 }
 
