@@ -218,9 +218,9 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "\na = ",
-            ":2: the key has no value: write it like lock-at-most-for = \"10m\"",
+            ":2: the key has no value: write key = \"value\", like lock-at-most-for = \"10m\"",
         ),
-        ("a = # b", ":1: the key has no value: write it like"),
+        ("a = # b", ":1: the key has no value: write key"),
         ("a = [", ":1: a key has one value, not a list or a table: "),
         ("a = {", ":1: a key has one value, not a list or a table: "),
         ("= 3", ":1: there is no key before \"=\": "),
@@ -281,15 +281,15 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "store = postgres://u:geheim@h/d",
-            ":1: a value is not in quotes: write it like lock-at-most-for = \"10m\"",
+            ":1: a value is not in quotes: write key = \"value\", like lock-at-most-for = \"10m\"",
         ),
         (
             "[run]\nlock-at-most-for = 10m",
-            ":2: a value is not in quotes: write it like lock-at-most-for = \"10m\"",
+            ":2: a value is not in quotes: write key = \"value\", like lock-at-most-for = \"10m\"",
         ),
         (
             "keep-alive",
-            ":1: the line has no \"=\": write it like lock-at-most-for = \"10m\"",
+            ":1: the line has no \"=\": write key = \"value\", like lock-at-most-for = \"10m\"",
         ),
         (
             "[run",
