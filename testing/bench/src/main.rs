@@ -13,6 +13,7 @@
 mod bare;
 mod contend;
 mod counts;
+mod dashboard;
 mod jobs;
 mod journal;
 mod lost;
@@ -80,6 +81,12 @@ enum Role {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Measure the pages of the dashboard over a journal with 1,000,000 runs.
+    Dashboard {
+        /// Measure the jobs of a fleet for 10 s instead of 60 s while its dashboard is requested.
+        #[arg(long)]
+        quick: bool,
+    },
     /// One of the contenders that are compared.
     #[command(hide = true)]
     Peer {
@@ -146,6 +153,7 @@ fn main() -> ExitCode {
             let lengths = peers::Lengths::new(*rounds, *quick);
             runtime.block_on(peers::run(stores, lengths, json.as_deref()))
         }
+        Some(Role::Dashboard { quick }) => runtime.block_on(dashboard::run(*quick)),
         Some(Role::Peer {
             who,
             store,
