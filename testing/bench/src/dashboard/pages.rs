@@ -5,7 +5,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use axum::Router;
-use comfy_table::Table;
 use shedlock_core::LockProvider;
 use shedlock_ui::Dashboard;
 
@@ -45,20 +44,17 @@ pub(super) fn router(provider: &Arc<dyn LockProvider>) -> anyhow::Result<Router>
 pub(super) async fn measure(site: &Site) -> anyhow::Result<()> {
     let provider = site.provider(10).await?;
     let router = router(&provider)?;
-    let mut table = Table::new();
-    table.load_preset(comfy_table::presets::ASCII_MARKDOWN);
-    table.set_header(["page", "p50, ms", "p99, ms"]);
+    println!("| page | p50, ms | p99, ms |\n|---|---|---|");
     let mut pages: Vec<String> = PAGES.map(|page| format!("/{page}")).into();
     pages.push(format!("/runs?since={}", an_hour_ago()?));
     for page in &pages {
         let [p50, p99] = time(page, || Ok(router.clone())).await?;
-        table.add_row([page, &p50, &p99]);
+        println!("| `{page}` | {p50} | {p99} |");
     }
     // A dashboard of its own has nothing to share.
     let first = || self::router(&provider);
     let [p50, p99] = time(&format!("/{NOW}"), first).await?;
-    table.add_row(["/now, read for each request", &p50, &p99]);
-    println!("{table}\n");
+    println!("| `/now`, read for each request | {p50} | {p99} |\n");
     Ok(())
 }
 
