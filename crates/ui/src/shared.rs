@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::lock::Mutex;
 use shedlock_core::{Clock as _, Error, Moment, SystemClock};
 
-/// How old a reading may be: less than the time after which the script of a page asks again.
+/// How old a reading may be.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The latest reading. While one request reads, the others wait for what it finds.

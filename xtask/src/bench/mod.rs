@@ -21,6 +21,10 @@ pub(crate) struct Args {
     /// support. With SHEDLOCK_BLESS=1, write the results to docs/performance.md.
     #[arg(long)]
     peers: bool,
+    /// Measure the pages of the dashboard instead, over a journal with 1,000,000 runs in PostgreSQL, and how late jobs
+    /// start while it is used.
+    #[arg(long, conflicts_with_all = ["stores", "peers", "rounds", "json"])]
+    dashboard: bool,
     /// How often to measure each side of a comparison.
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
@@ -49,7 +53,7 @@ const POSTGRES_SETTINGS: [&str; 6] = [
 /// The program, as cargo's arguments.
 fn package(args: &Args) -> Vec<&'static str> {
     let mut package = vec!["--release", "--package", "shedlock-benches"];
-    if args.peers {
+    if args.peers || args.dashboard {
         package.push("--no-default-features");
     }
     package
@@ -69,6 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None
     };
     let stores = match (&args.stores[..], &peers) {
+        _ if args.dashboard => &[Store::POSTGRES],
         ([], Some(_)) => &peers::STORES[..],
         ([], None) => Store::all(),
         (named, _) => named,
@@ -77,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut variables = Vec::new();
     for store in stores.iter().copied().filter(|it| it.kind().is_some()) {
         for durability in [Durability::AsShipped, Durability::Off] {
-            if durability == Durability::Off && !waits_for_the_disk(store) {
+            if durability == Durability::Off && (args.dashboard || !waits_for_the_disk(store)) {
                 continue;
             }
             let started = Servers::start(&[store], &profile(args, store, durability))?;
@@ -101,6 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .arg("--");
     match peers {
         Some(built) => command.arg("peers").envs(built).args(names(&args.stores)),
+        None if args.dashboard => command.arg("dashboard"),
         None => command.args(words(&args.stores)),
     };
     command
@@ -126,7 +132,7 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
         Store::POSTGRES => POSTGRES_SETTINGS
             .iter()
             // Users' servers run autovacuum.
-            .filter(|setting| !args.peers || **setting != "autovacuum=off")
+            .filter(|setting| !(args.peers || args.dashboard) || **setting != "autovacuum=off")
             .copied()
             .chain(args.peers.then_some(peers::POSTGRES_SETTING))
             .flat_map(|setting| ["-c".to_owned(), setting.to_owned()])

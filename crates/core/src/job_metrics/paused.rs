@@ -72,8 +72,7 @@ pub(super) async fn last_ends(
         let Ok(name) = LockName::new(*job) else {
             continue;
         };
-        let lock = provider.inspect(&name).await?;
-        ends.extend(lock.as_ref().and_then(last_end));
+        ends.extend(provider.inspect(&name).await?.as_ref().and_then(last_end));
         if left.len() < FEW {
             continue;
         }
