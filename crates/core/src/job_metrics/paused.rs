@@ -11,8 +11,11 @@ use crate::{
 /// How many of a template's runs show which names it has.
 const RUNS: usize = 100;
 
-/// So few locks are read one by one.
-const FEW: usize = 16;
+/// Fewer locks are read one by one.
+const FEW: usize = 200;
+
+/// A page is worth reading if one in this many of its locks is wanted.
+const WORTH: usize = 20;
 
 /// The paused locks of a store.
 pub(super) struct Pauses<'a> {
@@ -59,7 +62,7 @@ impl<'a> Pauses<'a> {
 /// without either are left out.
 ///
 /// A few locks are read one by one, and many in pages: after an outage all jobs of a fleet are
-/// overdue.
+/// overdue. To find a page, a store may have to sort all of its locks, so it has to be worth it.
 pub(super) async fn last_ends(
     provider: &dyn LockProvider,
     mut jobs: Vec<&str>,
@@ -67,26 +70,26 @@ pub(super) async fn last_ends(
     jobs.sort_unstable();
     let mut ends = BTreeMap::new();
     let mut left = &jobs[..];
+    let mut reads_pages = true;
     while let Some((job, others)) = left.split_first() {
         left = others;
         let Ok(name) = LockName::new(*job) else {
             continue;
         };
         ends.extend(provider.inspect(&name).await?.as_ref().and_then(last_end));
-        if left.len() < FEW {
+        if !reads_pages || left.len() < FEW {
             continue;
         }
-        // If every lock is that of such a job, one page has them all. Between few such jobs there can
-        // be very many other locks.
-        let limit = left.len().min(super::PAGE);
-        let request = ListRequest::new().with_after(name).with_limit(limit);
+        let request = ListRequest::new().with_after(name).with_limit(super::PAGE);
         let page = provider.list(&request).await?;
         let read = match page.last() {
-            Some(last) if page.len() == limit => {
+            Some(last) if page.len() == super::PAGE => {
                 left.partition_point(|job| *job <= last.name.as_str())
             }
             _ => left.len(),
         };
+        // Otherwise most locks are not those of such jobs.
+        reads_pages = read > page.len() / WORTH;
         left = &left[read..];
         ends.extend(page.iter().filter_map(last_end));
     }
@@ -165,7 +168,7 @@ mod tests {
             let resume = ResumeRequest::new(name);
             provider.resume(&resume).await.unwrap();
         }
-        for step in [1, 7, 2_000] {
+        for step in [1, 7, 24, 2_000] {
             let jobs: Vec<&str> = names.iter().step_by(step).map(String::as_str).collect();
             let ends = last_ends(&provider, [&jobs[..], &["other"]].concat())
                 .await

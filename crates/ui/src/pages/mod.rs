@@ -115,7 +115,7 @@ impl Frame {
     }
 
     /// A page that shows what was read at this instant.
-    fn read_at(mut self, at: SystemTime) -> Self {
+    fn with_reading_at(mut self, at: SystemTime) -> Self {
         self.at = When::of(at);
         self
     }

@@ -100,7 +100,7 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
     }
     render(&Page {
         frame: Frame::of("now", "Now", &dashboard, &access, None)
-            .read_at(oldest)
+            .with_reading_at(oldest)
             .live(),
         tiles: counts.tiles(),
         left_out: attention.left_out + running.left_out,
