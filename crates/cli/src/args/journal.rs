@@ -61,8 +61,8 @@ pub(crate) struct JournalStoreArgs {
 ///
 /// Prints one line per job, sorted by name. A job is registered by the library's scheduler when it
 /// starts, otherwise by its first run; `shedlock run` registers the schedule with it. LAST is how its latest run ended,
-/// SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT the next scheduled
-/// time (slot) in UTC. A job is OVERDUE if it has a schedule, and no run has succeeded within the
+/// SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT the slot
+/// that must succeed next, in UTC (in the past if it has not succeeded yet). A job is OVERDUE if it has a schedule, and no run has succeeded within the
 /// time that the schedule and --lock-at-most-for allow.
 ///
 /// The journal is created with `shedlock migrate --journal`. PostgreSQL, MySQL, MariaDB, SQLite,
@@ -98,7 +98,7 @@ pub(crate) struct JobsArgs {
 /// time (SLOT), who held the lock (BY), and its error (DETAIL), which also says why `shedlock run`
 /// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`,
 /// `cancelled` (it was interrupted), `died` (its process ended without releasing the lock), `running`, or `end
-/// not recorded`.
+/// not recorded` (also while a task goes on whose lock was freed by force).
 ///
 /// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`
 /// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset`, `pruned` and

@@ -338,7 +338,7 @@ pub(crate) struct MigrateArgs {
 /// Show the value of every setting, and where it came from
 ///
 /// That is an option, a variable, a line of the configuration file, or the default. Passwords are
-/// hidden. The file, its values and the URLs of stores are checked; nothing connects to a store.
+/// hidden. The file and each value in effect are checked; nothing connects to a store.
 /// Options of `run` and of other commands are settings too, except those that apply to a single invocation, like --name.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_none())]

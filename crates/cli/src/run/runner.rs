@@ -200,7 +200,7 @@ impl<'a> Runner<'a> {
             format!("{name}: attempt {attempt} of {of} at slot {slot} failed (exit code {code})");
         if ran.is_released {
             let pause = output::duration(retries.pause_after(attempt));
-            text.push_str(&format!("; the next one is in {pause} at the earliest"));
+            text.push_str(&format!("; the next attempt is in {pause} at the earliest"));
         }
         self.is_backing_off = ran.is_released;
         self.terminal.warning(&text);
@@ -272,7 +272,13 @@ impl<'a> Runner<'a> {
                     // The reason is printed already, unless the command was stopped at the end of a lease
                     // that had long been lost.
                     let is_at_end = |ended: &Ended| ended.stopped == Some(StopReason::Deadline);
-                    if !is_late && !self.args.keep_alive && ended.as_ref().is_ok_and(is_at_end) {
+                    // If the lease has ended by now, the store no longer tells the two apart.
+                    let has_ended = locked_until.is_some_and(|it| it <= SystemClock.system_time());
+                    if !is_late
+                        && !has_ended
+                        && !self.args.keep_alive
+                        && ended.as_ref().is_ok_and(is_at_end)
+                    {
                         self.terminal.error(&format!(
                             "{name}: the lease had been lost before ({LOSS}): another run may have \
                              overlapped this one"

@@ -150,12 +150,18 @@ pub(super) fn why(skip: &Skip, slot: Option<Slot>) -> String {
             )
         }
         (SkipReason::BackingOff, _) => {
-            let failed = match skip.last_slot {
-                Some(last) if slot != Some(last) => format!("an attempt at slot {last} failed"),
-                _ => "an attempt at it failed".to_owned(),
+            let (failed, then) = match skip.last_slot {
+                Some(last) if slot != Some(last) => (
+                    format!("an attempt at slot {last} failed"),
+                    "the lock stays taken until",
+                ),
+                _ => (
+                    "an attempt at it failed".to_owned(),
+                    "the next attempt is not before",
+                ),
             };
             match instant {
-                Some(instant) => format!("{failed}; the next one is at {instant} at the earliest"),
+                Some(instant) => format!("{failed}; {then} {instant} (--retry-backoff)"),
                 None => failed,
             }
         }
@@ -224,13 +230,13 @@ mod tests {
             .with_until(slot(5).instant());
         assert_eq!(
             said(failed.clone()),
-            "a: skipped slot 2027-01-15T08:00:00Z: an attempt at it failed; the next one is at \
-             2027-01-15T08:00:05Z at the earliest"
+            "a: skipped slot 2027-01-15T08:00:00Z: an attempt at it failed; the next attempt is not \
+             before 2027-01-15T08:00:05Z (--retry-backoff)"
         );
         assert_eq!(
             why(&failed, None),
-            "an attempt at slot 2027-01-15T08:00:00Z failed; the next one is at \
-             2027-01-15T08:00:05Z at the earliest"
+            "an attempt at slot 2027-01-15T08:00:00Z failed; the lock stays taken until \
+             2027-01-15T08:00:05Z (--retry-backoff)"
         );
     }
 

@@ -115,7 +115,7 @@ fn explained(message: &str, line: &str) -> String {
     } else if message.starts_with("unclosed table") {
         "the name of a section is not closed with \"]\": write it like [run]".to_owned()
     } else if message.starts_with("duplicate key") {
-        "the key or section was set before; remove one of them".to_owned()
+        "this key or section is set twice; remove one of the two".to_owned()
     } else {
         format!("not TOML: {}", message.replace('\n', ", "))
     }

@@ -103,19 +103,15 @@ impl Store {
         terminal: Terminal,
     ) -> Result<Self, Failure> {
         let opened = Self::open_with(args, terminal, false, None).await;
-        opened.map_err(|failure| {
-            failure.reworded(
-                "or connect without create=false to create the file",
-                "or create the file with `shedlock migrate` (`shedlock run` creates it too)",
-            )
-        })
+        opened.map_err(advise_creation)
     }
 
     /// Connects to another store than that of the arguments; nothing is created. Its journal is the one
     /// beside its locks.
     #[cfg(feature = "ui")]
     pub(crate) async fn open_source(source: Source, terminal: Terminal) -> Result<Self, Failure> {
-        Self::connect(Choice::of(source)?, terminal, false).await
+        let opened = Self::connect(Choice::of(source)?, terminal, false).await;
+        opened.map_err(advise_creation)
     }
 
     async fn open_with(
@@ -216,6 +212,14 @@ impl Store {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
+}
+
+/// Names the commands that create a missing file, in place of the option of the URL.
+fn advise_creation(failure: Failure) -> Failure {
+    failure.reworded(
+        "or connect without create=false to create the file",
+        "or create the file with `shedlock migrate` (`shedlock run` creates it too)",
+    )
 }
 
 /// Opens a store within the shorter of these times, if there is one: that of --connect-timeout, and

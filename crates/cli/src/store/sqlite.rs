@@ -31,8 +31,8 @@ pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
     };
     let path = path.strip_prefix("./").unwrap_or(path);
     Err(Failure::usage(format!(
-        "{from}: the path {path:?} depends on the current directory, so that commands started in \
-         different directories would use different files; write the whole path, like \
+        "{from}: the path {path:?} is relative, so commands started in different directories would use \
+         different files; write an absolute path, like \
          sqlite:{folder}/{path}{options}"
     )))
 }

@@ -255,7 +255,7 @@ fn a_failed_attempt_is_reported_once_and_the_advice_after_the_last_one_works() {
     assert_eq!(
         reported[0],
         format!(
-            "shedlock: a: attempt 1 of 2 at slot {slot} failed (exit code 4); the next one is in \
+            "shedlock: a: attempt 1 of 2 at slot {slot} failed (exit code 4); the next attempt is in \
              2s at the earliest"
         )
     );

@@ -297,7 +297,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "connect-timeout = \"1s\"\nconnect-timeout = \"2s\"",
-            ":2: the key or section was set before; remove one of them",
+            ":2: this key or section is set twice; remove one of the two",
         ),
         (
             "[run]\nlock-at-most-for = 10",

@@ -5,7 +5,7 @@ use crate::{Finding, JOURNAL_VERSION, Journal, Level};
 /// What is wrong with the journal. Locks work without it, so the worst is a warning.
 pub async fn journal_finding(journal: &dyn Journal, is_required: bool) -> Finding {
     const CHECK: &str = "journal";
-    const CREATE: &str = "run `shedlock migrate --journal`";
+    const CREATE: &str = "run `shedlock migrate --journal` with the same --journal-store";
     const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
                          what each user needs";
     let version = journal.version().await;

@@ -142,7 +142,7 @@ impl Records {
             findings.push(Finding::error(
                 "records",
                 format!(
-                    "records that cannot be read, so that their jobs never run: {}",
+                    "records that cannot be read, so their jobs never run: {}",
                     named(&self.unreadable)
                 ),
                 "check what wrote them, then fix or delete them",
@@ -172,15 +172,15 @@ impl Records {
             true,
             &self.endless,
             "every lease ends within a year",
-            "locks that stay taken for more than a year, so that their jobs never run",
+            "locks that stay taken for more than a year, so their jobs do not run until then",
             "check what wrote them; if no job holds them, run `shedlock unlock --force NAME --store …`",
         );
         add(
             "acquired",
             true,
             &self.acquired_ahead,
-            "no lock's time of acquisition is ahead of the store's clock",
-            "locks whose time of acquisition is ahead of the store's clock: their owners use another \
+            "no lock's time of acquisition is in the future",
+            "locks whose time of acquisition is in the future: their owners use another \
              clock or another time zone, so they and others can hold one lock at the same time",
             "set the clocks; if ShedLock for Java wrote them, set usingDbTime() there, or the same \
              time zone",
@@ -189,9 +189,8 @@ impl Records {
             "slots",
             true,
             &self.slots_ahead,
-            "no slot is ahead of the store's clock",
-            "locks whose last slot is ahead of the store's clock, so that their jobs do not run \
-             until then",
+            "no lock's last slot is in the future",
+            "locks whose last slot is in the future, so their jobs do not run until then",
             "if an operator has set it with `shedlock slot reset --to`, leave it; otherwise set the clock \
              of the host that took the slot, and run `shedlock slot reset NAME --store …`",
         );

@@ -138,7 +138,9 @@ fn not_a_database(error: sqlx::Error) -> Error {
 fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         let advice = match error.kind() {
-            io::ErrorKind::NotFound => "check that files can be created in its folder",
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                "check that files can be created in its folder"
+            }
             _ => {
                 "run as a user who may write to the file and its folder, or grant this user that right \
                  (another path would hold other locks)"
