@@ -56,13 +56,24 @@ impl Failure {
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let reason = text.split("\n\nUsage:").next().unwrap_or_default();
         let reason = reason.split("\n\nFor more information").next();
-        Self::usage(reason.unwrap_or_default().trim())
+        let reason = reason.unwrap_or_default().trim();
+        Self::usage(at_its_place(reason).unwrap_or_else(|| reason.to_owned()))
     }
 
     /// The same before the command of this lock has started (`again`, for another attempt): a failure
     /// of the store says so. It names the lock once, and the option as it is written on the command
     /// line.
     pub(crate) fn not_started(self, name: &str, again: bool) -> Self {
+        let again = if again { " again" } else { "" };
+        self.about(name, &format!("the command was not started{again}"))
+    }
+
+    /// The same for `hold`, which starts no command.
+    pub(crate) fn not_taken(self, name: &str) -> Self {
+        self.about(name, "not taken")
+    }
+
+    fn about(self, name: &str, what: &str) -> Self {
         let failure = self.with_options();
         if failure.code != STORE {
             return failure;
@@ -70,9 +81,8 @@ impl Failure {
         let lock = format!("lock {name:?} in ");
         let message = &failure.message;
         let why = message.strip_prefix(&lock).unwrap_or(message);
-        let again = if again { " again" } else { "" };
         Self {
-            message: format!("{name}: the command was not started{again}: {why}"),
+            message: format!("{name}: {what}: {why}"),
             ..failure
         }
     }
@@ -143,6 +153,15 @@ impl From<Error> for Failure {
             ..Self::new(code, format!("{error:#}"))
         }
     }
+}
+
+/// The parser's message about a value of the configuration file (`invalid value '10' for 'wait in a.toml:1': …`), with
+/// file and line first, as all others about that file.
+fn at_its_place(text: &str) -> Option<String> {
+    let (value, rest) = text.split_once(" for '")?;
+    let (origin, reason) = rest.split_once('\'')?;
+    let (key, place) = origin.split_once(" in ")?;
+    Some(format!("{place}: {key}: {value}{reason}"))
 }
 
 #[cfg(test)]

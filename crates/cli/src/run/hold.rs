@@ -47,7 +47,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
         terminal,
     )
     .await;
-    let acquired = acquired.map_err(Failure::with_options)?;
+    let acquired = acquired.map_err(|failure| failure.not_taken(&args.name))?;
     let (held, executor) = match acquired {
         Acquired::Lock(held, executor, _) => (held, executor),
         Acquired::Skipped(skip, store) => {
