@@ -17,7 +17,7 @@ use shedlock_simulation::{Counts, Ending, Event, Law, Transition, Wrong, simulat
 const RUNS: u64 = 130;
 
 /// The number of seeds of a short run, which also produces each transition.
-const SHORT_RUNS: u64 = 60;
+const SHORT_RUNS: u64 = 100;
 
 /// The number of seeds within which each mistake must be detected.
 const FOUND_WITHIN: u64 = 60;

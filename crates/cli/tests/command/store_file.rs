@@ -60,7 +60,7 @@ fn the_contents_of_the_file_are_never_printed() {
             "postgres://u:geheim@h/d\npostgres://u:geheim@g/d",
             "more than one line",
         ),
-        ("sqlite:geheim.db", "the whole path"),
+        ("sqlite:geheim.db", "an absolute path"),
         ("memory:geheim", "locks in memory"),
         ("postgres://u:geheim@h/d?nonsense=geheim", "nonsense"),
         ("postgres://u:geheim@127.0.0.1:1/d", "127.0.0.1:1"),

@@ -120,7 +120,7 @@ fn a_wrong_value_says_what_to_write() {
         ),
         (
             "list --store sqlite://var/lib/locks.db",
-            "write the whole path, like sqlite:/var/lib/locks.db",
+            "write an absolute path, like sqlite:/var/lib/locks.db",
         ),
         (
             "list --store redis://user:***@host",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{server_if_any, unique, with_database, with_option};
 use crate::room::{Room, free, migrate, name, request, skip, take};
 use shedlock_conformance::support::OwnServer;
-use shedlock_core::{ErrorKind, ListRequest, LockProvider, SkipReason};
+use shedlock_core::{Error, ErrorKind, ListRequest, LockProvider, SkipReason};
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool, Row as _};
@@ -180,6 +180,22 @@ async fn providers_behind_one_small_pool_never_run_each_others_statements() {
     assert_eq!(kept(&url, 2).await, 0);
 }
 
+/// The error of a provider that meets another one's statements. PgBouncer closes the server's session, and the
+/// statements with it, when a client leaves at the wrong moment: then the next provider meets those of this one.
+async fn refused(connect: impl AsyncFn() -> PostgresProvider) -> Error {
+    let mut all = Vec::new();
+    loop {
+        let provider = connect().await;
+        let lock = format!("refused-{}", all.len());
+        let attempt = provider.attempt(&request(&lock)).await;
+        all.push(provider);
+        match attempt {
+            Err(error) => return error,
+            Ok(attempt) => assert!(all.len() < 5, "{attempt:?}"),
+        }
+    }
+}
+
 /// Nothing can be changed about the user's sessions, so the error names what the user can set.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
@@ -202,18 +218,8 @@ async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
     assert!(error.to_string().contains(remedy), "{error}");
     let first = PostgresProvider::builder(pool().await).build().unwrap();
     serves(&first, "job").await;
-    // PgBouncer may have replaced the server's session: then the next pool meets this one's statements.
-    let mut more = Vec::new();
-    let error = loop {
-        let next = PostgresProvider::builder(pool().await).build().unwrap();
-        let lock = format!("job-{}", more.len());
-        let attempt = next.attempt(&request(&lock)).await;
-        more.push(next);
-        match attempt {
-            Err(error) => break error,
-            Ok(attempt) => assert!(more.len() < 5, "{attempt:?}"),
-        }
-    };
+    let second = async || PostgresProvider::builder(pool().await).build().unwrap();
+    let error = refused(second).await;
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.to_string().contains("`.prepared(false)`"), "{error}");
     let third = PostgresProvider::builder(pool().await).prepared(false);
@@ -223,8 +229,8 @@ async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
     serves(&third, "job").await;
     // If prepared statements are required by option, the error says so too.
     let url = with_option(&url, "prepared", "true");
-    let insists = PostgresProvider::connect(&url).await.unwrap();
-    let error = insists.attempt(&request("job")).await.unwrap_err();
+    let insists = async || PostgresProvider::connect(&url).await.unwrap();
+    let error = refused(insists).await;
     assert!(
         error
             .to_string()

@@ -212,6 +212,12 @@ impl Worker {
         loop {
             match self.answer(self.provider.attempt(request)).await {
                 Ok(answer) => return Ok(Some((answer, strays))),
+                // The store tells owners apart, and a wrong protocol shares one. What it does to the lock
+                // is what must be found out.
+                Err(error) if self.spec.wrong.is_some() && error.kind() == ErrorKind::Lost => {
+                    strays.give_up();
+                    return Ok(None);
+                }
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(error) => {
                     if error.is_outcome_unknown() {
