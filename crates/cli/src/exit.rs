@@ -157,10 +157,12 @@ impl From<Error> for Failure {
 
 /// The parser's message about a value of the configuration file (`invalid value '10' for 'wait in a.toml:1': …`), with
 /// file and line first, as all others about that file.
-fn at_its_place(text: &str) -> Option<String> {
+pub(crate) fn at_its_place(text: &str) -> Option<String> {
     let (value, rest) = text.split_once(" for '")?;
     let (origin, reason) = rest.split_once('\'')?;
     let (key, place) = origin.split_once(" in ")?;
+    // The possible values are on a line of their own.
+    let reason = reason.replace("\n  [", " [");
     Some(format!("{place}: {key}: {value}{reason}"))
 }
 

@@ -175,7 +175,11 @@ pub(super) fn place_in(
 ) -> Option<String> {
     let key = option.strip_prefix("--")?;
     let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    let command = words.into_iter().find(|word| !word.starts_with('-'))?;
+    let parser = Cli::command();
+    // Not the value of an option before the command, like that of --config.
+    let command = words
+        .into_iter()
+        .find(|word| parser.find_subcommand(word).is_some())?;
     let place = settings.place_of(command, key)?;
     Some(format!("{key} in {place}"))
 }

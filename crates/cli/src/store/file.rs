@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path, from: &str) -> Result<String, Failure> {
     }
     if sqlite::check(url, from).is_err() {
         return Err(Failure::usage(format!(
-            "{from}: the path in the file depends on the current directory; write the whole path"
+            "{from}: the path in the file is relative; write an absolute path"
         )));
     }
     Ok(url.to_owned())

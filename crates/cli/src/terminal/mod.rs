@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use clap::ValueEnum;
 use tracing::Level;
 
-use crate::exit::{Failure, INTERNAL};
+use crate::exit::{Failure, INTERNAL, at_its_place};
 use crate::output::{self, visible_lines};
 use line::Line;
 pub(crate) use panics::report_panics;
@@ -151,7 +151,8 @@ impl Terminal {
             None => ("", &*text),
         };
         let failure = Failure::of_usage(error);
-        if log_format() == LogFormat::Json {
+        // What is wrong in a file is not explained by the help.
+        if log_format() == LogFormat::Json || at_its_place(text).is_some() {
             return self.failure(&failure, has_json_results);
         }
         let text = format!("{prefix}{text}");

@@ -404,6 +404,12 @@ fn another_file_can_be_named_and_must_exist() {
     assert!(typed.stdout.starts_with('{'), "{}", typed.stderr);
     let variable = done(sandbox.shedlock(&["list"]).env("SHEDLOCK_CONFIG", &other));
     assert_eq!(variable.stdout, typed.stdout);
+    let wrong = sandbox.path("wrong.toml").display().to_string();
+    fs::write(&wrong, "[run]\nlock-at-most-for = \"10\"").unwrap();
+    let before = ["--config", &wrong, "run", "-n", "a", "--", "true"];
+    let before = done(sandbox.shedlock(&[]).args(before));
+    let place = format!("shedlock: {wrong}:2: lock-at-most-for: invalid value '10': ");
+    assert!(before.stderr.starts_with(&place), "{}", before.stderr);
     let none = done(
         sandbox
             .shedlock(&["list"])
