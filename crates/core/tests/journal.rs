@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Fault, bench, secs};
+use common::{Bench, Fault, bench, secs};
 use shedlock_core::{
-    AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText, Executor,
-    JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
-    LockConfig, ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep, Release,
-    Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
+    Attempt, AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText,
+    Executor, HeldLock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry,
+    JournalSettings, JournalWriter, LockConfig, ManualClock, MemoryJournal, MemoryProvider,
+    Migration, MigrationStep, Release, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
 };
 
 const FLUSH: Duration = secs(5);
@@ -280,17 +280,21 @@ async fn no_text_reaches_the_journal_with_a_password() {
     }
 }
 
-#[tokio::test]
-async fn a_run_whose_unlock_finds_the_lease_lost_is_no_success() {
-    let config = config();
+/// A lock that is held over a store that fails on command, and the journal of its executor.
+async fn held() -> (Bench, Arc<MemoryJournal>, JournalWriter, HeldLock) {
     let bench = bench();
     let journal = Arc::new(MemoryJournal::new());
     let writer = JournalWriter::new(journal.clone());
     let executor = bench.executor.clone().journal(&writer);
-    let lock = executor.lock(&config).await.unwrap();
-    let shedlock_core::Attempt::Acquired(lock) = lock else {
+    let Attempt::Acquired(lock) = executor.lock(&config()).await.unwrap() else {
         panic!("it is free")
     };
+    (bench, journal, writer, lock)
+}
+
+#[tokio::test]
+async fn a_run_whose_unlock_finds_the_lease_lost_is_no_success() {
+    let (bench, journal, writer, lock) = held().await;
     // The store loses the record while the task runs: only the unlock notices.
     bench.faulty.store.clear();
     // What the end of the task wrote has reached the journal by then.
@@ -306,20 +310,28 @@ async fn a_run_whose_unlock_finds_the_lease_lost_is_no_success() {
 
 #[tokio::test]
 async fn a_success_is_recorded_although_its_unlock_failed() {
-    let config = config();
-    let bench = bench();
-    let journal = Arc::new(MemoryJournal::new());
-    let writer = JournalWriter::new(journal.clone());
-    let executor = bench.executor.clone().journal(&writer);
-    let lock = executor.lock(&config).await.unwrap();
-    let shedlock_core::Attempt::Acquired(lock) = lock else {
-        panic!("it is free")
-    };
+    let (bench, journal, writer, lock) = held().await;
     // The lease has ended when the request turns out to be lost.
     bench.clock.advance(secs(3));
     bench.faulty.next([Fault::StoppedThenLost]);
     let release = lock.unlock().await;
     assert!(matches!(release, Release::Failed(_)), "{release:?}");
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let runs = runs(&*journal).await;
+    assert_eq!(outcomes(&runs), [Some(RunOutcome::Succeeded)]);
+}
+
+#[tokio::test]
+async fn a_flush_records_a_success_whose_unlock_goes_on() {
+    let (bench, journal, writer, lock) = held().await;
+    // The caller gives up, and the unlock that goes on in the background hangs too.
+    bench.faulty.next([Fault::Hang; 2]);
+    tokio::select! {
+        biased;
+        _ = lock.unlock() => panic!("it hangs"),
+        () = tokio::task::yield_now() => {}
+    }
+    tokio::task::yield_now().await;
     assert_eq!(writer.flush(FLUSH).await, 0);
     let runs = runs(&*journal).await;
     assert_eq!(outcomes(&runs), [Some(RunOutcome::Succeeded)]);

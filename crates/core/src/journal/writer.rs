@@ -154,7 +154,11 @@ impl JournalWriter {
 
     /// Waits until everything is written, for at most this long. Returns how many entries are not.
     /// Cancellation safe. The background task continues.
+    ///
+    /// A run whose task has succeeded is recorded as such even if its unlock is still in progress: the
+    /// process may exit before that ends.
     pub async fn flush(&self, limit: Duration) -> usize {
+        self.0.confirm_all();
         let clock = self.0.settings.clock.clone();
         self.0.hurry.notify_one();
         let idle = async {
@@ -256,6 +260,13 @@ impl State {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn confirm_all(self: &Arc<Self>) {
+        let unconfirmed = std::mem::take(&mut self.state().unconfirmed);
+        for (run, ran_for) in unconfirmed.into_values() {
+            self.push_end(run, ran_for, TaskEnd::Succeeded);
+        }
     }
 
     fn push_end(self: &Arc<Self>, mut run: RunRecord, ran_for: Duration, end: TaskEnd<'_>) {
