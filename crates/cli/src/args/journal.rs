@@ -60,10 +60,11 @@ pub(crate) struct JournalStoreArgs {
 /// Show the jobs of the store's journal: when each last succeeded, and when it is due
 ///
 /// Prints one line per job, sorted by name. A job is registered by the library's scheduler when it
-/// starts, otherwise by its first run; `shedlock run` registers the schedule with it. LAST is how its latest run ended,
-/// SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT the slot
-/// that must succeed next, in UTC (in the past if it has not succeeded yet). A job is OVERDUE if it has a schedule, and no run has succeeded within the
-/// time that the schedule and --lock-at-most-for allow.
+/// starts, otherwise by its first run; `shedlock run` registers the schedule with it. LAST is how its
+/// latest run ended, SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT
+/// the slot that must succeed next, in UTC (in the past if it has not succeeded yet). A job is OVERDUE
+/// if it has a schedule, and no run has succeeded within the time that the schedule and
+/// --lock-at-most-for allow.
 ///
 /// The journal is created with `shedlock migrate --journal`. PostgreSQL, MySQL, MariaDB, SQLite,
 /// Redis, Valkey and MongoDB can keep one.
