@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use crate::clock::random_u64;
+use crate::shown::second;
 use crate::{Error, ErrorKind, LockName, LockRecord, Owner, text};
 
 /// What separates the operator from the reason. It is part of the wire format.
@@ -195,7 +196,7 @@ impl PauseRequest {
                 "the pause would end at {}, which is in the past by the store's clock ({}); choose a \
                  later time",
                 text::instant(instant),
-                text::instant(whole_second(now))
+                second(now)
             )),
             _ if duration.is_zero() => wrong("a pause must be longer than zero".to_owned()),
             _ if duration > longest => wrong(format!(
@@ -205,14 +206,6 @@ impl PauseRequest {
             _ => Ok(duration),
         }
     }
-}
-
-/// The second that this instant is in.
-fn whole_second(instant: SystemTime) -> SystemTime {
-    let seconds = instant.duration_since(SystemTime::UNIX_EPOCH);
-    seconds.map_or(instant, |it| {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(it.as_secs())
-    })
 }
 
 /// Ends the pause of a lock. For operators.
