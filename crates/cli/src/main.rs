@@ -34,6 +34,7 @@ mod terminal;
 #[cfg(feature = "ui")]
 mod ui;
 mod unlock;
+mod unreleased;
 mod user;
 mod watchdog;
 

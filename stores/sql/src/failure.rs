@@ -195,7 +195,7 @@ impl Class {
         match self {
             Self::NotSent => {
                 "cannot connect; nothing was written; check that the server is up and has \
-                 connections to spare, and that the URL leads to it, then retry"
+                 connections to spare, and that the URL points to it, then retry"
             }
             Self::OtherProtocol => {
                 "the server speaks another protocol, or closed the connection; nothing was \

@@ -150,8 +150,8 @@ async fn create_false_creates_no_file_no_folder_and_no_table() {
 async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path() {
     let words = refusal(Path::new("/sys/locks.db"), "", ErrorKind::Configuration).await;
     let says = "file \"/sys/locks.db\" cannot be opened for writing; run as a user who may write to \
-                the file and its folder, or grant this user that right (another path would hold \
-                other locks)";
+                the file and its folder, or grant this user that right; do not just use another \
+                file: its locks would not be shared with the users of this one";
     assert!(words.ends_with(says), "{words}");
 }
 

@@ -69,7 +69,7 @@ pub(super) fn of_all() -> String {
     format!("{codes}\n\n{run}")
 }
 
-const USAGE: &str = "the command line, a variable or the configuration file is wrong";
+const USAGE: &str = "the command line, an environment variable or the configuration file is wrong";
 const INTERNAL: &str = "shedlock failed, or could not write its output";
 
 fn table(codes: &[(&str, Option<&str>)]) -> String {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Claim, OutputArgs, StoreArgs, values};
 
-/// Hold a lock without a command, until Ctrl-C or SIGTERM, or for a time
+/// Hold a lock without a command, until Ctrl-C or SIGTERM, or for a given time
 ///
 /// Takes the lock, prints one line on stdout when it has it, extends the lease after each third of
 /// it, and releases the lock at SIGINT (Ctrl-C), SIGTERM, SIGHUP or SIGQUIT, or when --for has passed.
@@ -23,12 +23,12 @@ use super::{Claim, OutputArgs, StoreArgs, values};
 #[command(after_long_help = "\
 Exit codes:
   0      the lock was held and released, or was not free (see --skip-exit-code)
-  2      the command line, a variable or the configuration file is wrong
+  2      the command line, an environment variable or the configuration file is wrong
   69     the store failed, or the lock could not be released
   70     shedlock failed, or could not write its output
   75     the lease was lost: the lock was freed by force or paused with --now, or could not be
          extended in time
-  128+N  signal N ended this program before it had the lock
+  128+N  signal N ended this program before it got the lock
 
 Examples:
   # In a script: with the lock, as long as the script needs it
@@ -44,8 +44,8 @@ Examples:
 pub(crate) struct HoldArgs {
     /// The name of the lock
     pub(crate) name: String,
-    /// Required (here, in SHEDLOCK_LOCK_AT_MOST_FOR or in the store's URL): how long the lock stays
-    /// taken if this host dies, like 5m
+    /// Required (here, in SHEDLOCK_LOCK_AT_MOST_FOR, in the configuration file or in the store's URL):
+    /// how long the lock stays taken if this host dies, like 5m
     ///
     /// In the store's URL, write ?lock_at_most_for=5m.
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true, env = "SHEDLOCK_LOCK_AT_MOST_FOR", hide_env_values = true)]

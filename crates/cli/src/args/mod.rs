@@ -150,8 +150,8 @@ impl Command {
 /// The verbosity on stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Voice {
-    /// Log more on stderr: -v what happens to the lock, and what the store's client reports, -vv also
-    /// SQL statements and debug messages, -vvv everything
+    /// Log more on stderr. -v: what happens to the lock, and what the store's client reports; -vv: also
+    /// SQL statements and debug messages; -vvv: everything
     #[arg(short, long, action = ArgAction::Count, global = true, display_order = 100)]
     pub(crate) verbose: u8,
     /// Print only errors on stderr
@@ -178,9 +178,10 @@ pub(crate) struct Voice {
     /// Read settings from this file instead of ~/.config/shedlock/config.toml or
     /// /etc/shedlock/config.toml
     ///
-    /// The file is TOML: `lock-at-most-for = "10m"`, with the long names of options as keys. What is
-    /// in a section, like [run], is for that command. Options that are typed win, then variables,
-    /// then the file. The default is the variable SHEDLOCK_CONFIG, otherwise the user's file
+    /// The file is TOML: `lock-at-most-for = "10m"`, with the long names of options as keys, except
+    /// those of a single job, like name or schedule. What is in a section, like [run], is for that
+    /// command. The command line takes precedence over environment variables, and those over the file.
+    /// The default is the file that SHEDLOCK_CONFIG names, otherwise the user's file
     /// ($XDG_CONFIG_HOME/shedlock/config.toml), otherwise the host's. `shedlock config` shows where
     /// each value came from.
     #[arg(long, global = true, value_name = "FILE", display_order = 100)]
@@ -204,10 +205,10 @@ pub(crate) struct StoreArgs {
     /// Overrides SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
     #[arg(long, conflicts_with_all = ["store", "store_file"])]
     pub(crate) local: bool,
-    /// How long connecting to the store may take [default: set by the store, mostly 10s]
+    /// How long connecting to the store may take [default: set by the store, usually 10s]
     ///
-    /// After that the store has failed (exit code 69); `run` and `hold` try again while they wait for
-    /// the lock (--lock-wait).
+    /// After that, the store counts as failed (exit code 69); `run` and `hold` try again while they
+    /// wait for the lock (--lock-wait).
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
     #[command(flatten)]
@@ -337,7 +338,7 @@ pub(crate) struct MigrateArgs {
 
 /// Show the value of every setting, and where it came from
 ///
-/// That is an option, a variable, a line of the configuration file, or the default. Passwords are
+/// That is an option, an environment variable, a line of the configuration file, or the default. Passwords are
 /// hidden. The file and each value in effect are checked; nothing connects to a store.
 /// Options of `run` and of other commands are settings too, except those that apply to a single invocation, like --name.
 #[derive(Debug, Args)]
@@ -352,7 +353,7 @@ pub(crate) struct ConfigArgs {
     pub(crate) settings: Option<Settings>,
 }
 
-/// Print the completions of a shell
+/// Print the completion script for a shell
 ///
 /// For bash: `shedlock completions bash > /etc/bash_completion.d/shedlock`. For zsh:
 /// `shedlock completions zsh > ~/.zfunc/_shedlock`, with ~/.zfunc in $fpath. For fish:

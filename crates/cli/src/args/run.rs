@@ -29,9 +29,9 @@ const SCHEDULE: &str = "Schedule";
 /// --stop-grace, or when a second SIGINT or SIGTERM arrives, is killed. While this program waits for
 /// the lock, such a signal ends it, and the command is not started.
 ///
-/// This program has no timer: cron, systemd or Kubernetes starts it on each host. Repeat the timer's
-/// schedule here (--schedule or --every), and the command runs once for each scheduled time (slot),
-/// however late some hosts are.
+/// This program has no timer: start it from cron or a systemd timer on each host, or from a Kubernetes
+/// CronJob. Repeat the timer's schedule here (--schedule or --every), and the command runs once for
+/// each scheduled time (slot), however late some hosts are.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "shedlock run --name <NAME> --lock-at-most-for <DURATION> [OPTIONS] -- \
@@ -41,15 +41,16 @@ const SCHEDULE: &str = "Schedule";
 Exit codes:
   0      the command succeeded, or was skipped (see --skip-exit-code)
   N      the command's own exit code
-  2      the command line, a variable or the configuration file is wrong
+  2      the command line, an environment variable or the configuration file is wrong
   69     the store failed or was too slow; the command was not started, or not started again
   70     shedlock failed, or its watchdog was killed (the process that stops the command if shedlock
          itself is killed); the command was stopped, or not started
-  75     the lease was about to end, or --max-run-time had passed, and the command was stopped; or a
-         process of the command could not be stopped; or the lease was lost early: with --keep-alive
-         the command is stopped then; without it the loss is found only after the command has ended,
-         and only if another owner has taken the lock, an operator has paused it with --now, or the
-         lease ended while shedlock was suspended (another run may have overlapped this one)
+  75     the command was stopped because its lease was about to end, or because --max-run-time
+         had passed; or one of its processes could not be stopped; or the lease was lost early,
+         and another run may have overlapped this one. With --keep-alive, the command is stopped
+         as soon as the loss is noticed. Without it, the loss is noticed only after the command
+         has ended, and only if another owner has taken the lock, an operator has paused it with
+         --now, or the lease ended while shedlock was suspended
   76     no host will run the slot: the last slot taken is ahead of the clock (see `shedlock slot
          reset`); or, with --must-not-be-lost, all attempts at it had failed before (the run that
          makes the last attempt exits with the command's own code, or with 75 if the command was
@@ -94,8 +95,8 @@ pub(crate) struct RunArgs {
     /// The name of the lock: commands with the same name in the same store never overlap
     #[arg(short, long)]
     pub(crate) name: String,
-    /// Required (here, in SHEDLOCK_LOCK_AT_MOST_FOR or in the store's URL): the time limit of the
-    /// command, like 10m or 1h30m
+    /// Required (here, in SHEDLOCK_LOCK_AT_MOST_FOR, in the configuration file or in the store's URL):
+    /// the time limit of the command, like 10m or 1h30m
     ///
     /// The command is stopped before this has passed. If this host dies, the lock stays taken until
     /// this has passed. In the store's URL, write ?lock_at_most_for=10m. A duration is a number with
@@ -124,16 +125,16 @@ pub(crate) struct RunArgs {
     /// [default: 10s]
     ///
     /// After this time, or at a second SIGINT or SIGTERM, all its processes get SIGKILL; earlier if
-    /// the lease is about to end. If the command has the terminal, Ctrl-C goes to the command, which
-    /// may go on; typed again within this time, it kills the command.
+    /// the lease is about to end. If the command runs in the foreground of a terminal, Ctrl-C goes to
+    /// the command, which may ignore it; a second Ctrl-C within this time kills it.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) stop_grace: Option<Duration>,
     /// Wait up to this long for a held lock instead of skipping at once
     ///
-    /// Attempts are repeated, also while the store cannot be reached: the wait also bounds each
-    /// connection, and may end 1 s late. A slot that another host has
-    /// taken is skipped at once, since it will never be free again; under --must-not-be-lost, only
-    /// once it is done or given up.
+    /// Attempts are repeated, even while the store cannot be reached. No connection attempt takes
+    /// longer than the time left; the wait may end 1 s late. A slot that another host has taken is
+    /// skipped at once, since it will never be free again; with --must-not-be-lost, only once it is
+    /// done or given up.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) lock_wait: Option<Duration>,
     /// The cron expression of the timer that starts this program: the command runs once for each of
@@ -165,7 +166,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) every: Option<Duration>,
     /// The time zone of --schedule, like Asia/Seoul: the zone that the timer uses (crond: the host's
-    /// local time) [default: UTC, with a warning if the host's local time is another]
+    /// local time) [default: UTC, with a warning if the host's time zone is different]
     #[arg(
         long,
         value_name = "ZONE",

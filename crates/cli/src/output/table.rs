@@ -275,17 +275,22 @@ fn slot(lock: &LockRecord) -> Option<String> {
     // The record has the attempts that were made, not those that the job allows.
     let is_running = matches!(lock.state, LockState::Held | LockState::Paused);
     let is_over = !is_running && lock.slot_attempts > Some(0);
-    let remarks: Vec<_> = [
-        ahead.then(|| "ahead".to_owned()),
-        lock.slot_attempts.map(|attempts| match attempts {
-            1 => "not done, 1 attempt".to_owned(),
-            _ => format!("not done, {attempts} attempts"),
-        }),
-        is_over.then(|| "given up if the job allows no more".to_owned()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let open = lock.slot_attempts.map(|attempts| {
+        let made = match attempts {
+            1 => "1 attempt".to_owned(),
+            _ => format!("{attempts} attempts"),
+        };
+        if is_over {
+            format!("not done after {made}; given up if the job's limit is {attempts}")
+        } else {
+            format!("not done, {made}")
+        }
+    });
+    let remarks: Vec<_> = ahead
+        .then(|| "ahead".to_owned())
+        .into_iter()
+        .chain(open)
+        .collect();
     Some(if remarks.is_empty() {
         slot.to_string()
     } else {

@@ -20,6 +20,7 @@ use crate::output;
 use crate::signals::asks_to_end;
 use crate::store::Store;
 use crate::terminal::Terminal;
+use crate::unreleased::Unreleased;
 
 /// What is recorded in the journal: the run with these arguments, or nothing.
 #[derive(Clone, Copy)]
@@ -30,7 +31,7 @@ pub(super) enum Acquired {
     Lock(HeldLock, Executor, Store),
     /// Why the lock cannot be taken, and the store's short name.
     Skipped(Skip, String),
-    /// A signal asked this process to end before it had the lock. The command is not run.
+    /// A signal asked this process to end before it got the lock. The command is not run.
     Interrupted(Signal),
 }
 
@@ -68,12 +69,13 @@ pub(super) async fn acquire(
     drop(asking);
     if let Some(Acquired::Lock(held, ..)) = answer {
         let request = UnlockRequest::new().with_slot_end(SlotEnd::NotStarted);
+        let lock = Unreleased::of(&held);
         if let Release::Failed(error) = held.unlock_with(&request).await {
             terminal.error(&format!(
-                "{}: the lock was not released: {}; it stays taken until --lock-at-most-for has \
-                 passed",
+                "{}: the lock was not released: {}; it {}",
                 claim.name,
-                cause::of(&format!("{error:#}"), claim.name)
+                cause::of(&format!("{error:#}"), claim.name),
+                lock.outlook(&claim.store.option())
             ));
         }
     }

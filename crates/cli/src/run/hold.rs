@@ -16,6 +16,7 @@ use crate::exit::{self, Failure};
 use crate::output;
 use crate::signals::never_stop_for_terminal;
 use crate::terminal::Terminal;
+use crate::unreleased::Unreleased;
 
 /// Why a lock is held no longer.
 enum End {
@@ -59,7 +60,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
         Acquired::Interrupted(signal) => {
             let signal_name = name_of(signal);
             terminal.error(&format!(
-                "{}: stopped by {signal_name} before it had the lock",
+                "{}: stopped by {signal_name} before it got the lock",
                 args.name
             ));
             return Ok(ExitCode::from(code_of_signal(signal.as_raw())));
@@ -140,8 +141,7 @@ async fn end_of(
     }
     events.forget_store_error();
     let give_up = SystemClock.now() + PATIENCE;
-    let until = held.locked_until().and_then(output::instant);
-    let until = until.unwrap_or_else(|| "--lock-at-most-for has passed".to_owned());
+    let lock = Unreleased::of(&held);
     let why = tokio::select! {
         biased;
         released = held.unlock() => match released {
@@ -155,10 +155,8 @@ async fn end_of(
         }
     };
     terminal.error(&format!(
-        "{name}: the lock was not released: {why}; it stays taken until {until}; to free it sooner, \
-         run `shedlock unlock {} --force{}`",
-        output::shell_word(name),
-        args.store.option()
+        "{name}: the lock was not released: {why}; it {}",
+        lock.outlook(&args.store.option())
     ));
     exit::STORE
 }

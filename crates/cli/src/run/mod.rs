@@ -56,13 +56,13 @@ pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, 
     Ok(ExitCode::from(code))
 }
 
-/// Reports that a signal ended this program before it had the lock, or between two attempts.
+/// Reports that a signal ended this program before it got the lock, or between two attempts.
 fn interrupted(args: &RunArgs, signal: Signal, has_run: bool, terminal: Terminal) -> u8 {
     // During the pause after a failed attempt the lock is kept by this process.
     let when = if has_run {
         "before the next attempt; the command was not started again"
     } else {
-        "before it had the lock; the command was not started"
+        "before it got the lock; the command was not started"
     };
     let signal_name = name_of(signal);
     terminal.error(&format!("{}: stopped by {signal_name} {when}", args.name));
@@ -92,11 +92,11 @@ fn explain(
     terminal: Terminal,
 ) {
     let name = &args.name;
-    let (first, last) = asked.map_or(("a signal", "signal"), |asked| {
+    let (first, last) = asked.map_or(("signal", "signal"), |asked| {
         (name_of(asked.first), name_of(asked.last))
     });
     let ignored = asked.map_or_else(String::new, |_| {
-        format!("it did not end after {first} to this program, and ")
+        format!("it did not end after the {first} sent to this program, and ")
     });
     match ended.stopped {
         Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
@@ -104,12 +104,12 @@ fn explain(
             why_not_extended(not_extended)
         )),
         Some(StopReason::IgnoredSignal) => terminal.error(&format!(
-            "{name}: the command was killed: it did not end within {} after {first} to this \
-             program; raise --stop-grace if it needs longer",
+            "{name}: the command was killed: it did not end within {} of the {first} sent to \
+             this program; raise --stop-grace if it needs longer",
             output::duration(args.stop_grace())
         )),
         Some(StopReason::SecondSignal) => terminal.error(&format!(
-            "{name}: the command was killed: it had not ended after {first} when a second signal, \
+            "{name}: the command was killed: it had not ended after the {first} when a second signal, \
              {last}, arrived"
         )),
         Some(StopReason::Deadline) if asked.is_some() => terminal.error(&format!(

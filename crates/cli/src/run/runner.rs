@@ -22,6 +22,7 @@ use crate::journal;
 use crate::metrics::Serving;
 use crate::output;
 use crate::terminal::Terminal;
+use crate::unreleased::Unreleased;
 use crate::watchdog::{Ended, Status, StopReason};
 
 /// What all turns of one `run` share.
@@ -41,7 +42,7 @@ pub(super) struct Runner<'a> {
 pub(super) enum Turn {
     /// Another owner has the lock or the slot.
     Skipped(Skip),
-    /// A signal asked this process to end before it had the lock. The command was not run.
+    /// A signal asked this process to end before it got the lock. The command was not run.
     Interrupted(Signal),
     /// The command was run.
     Ran(Ran),
@@ -222,6 +223,7 @@ impl<'a> Runner<'a> {
         // Calls to an unavailable store are retried. The caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(10);
         let name = held.name().clone();
+        let lock = Unreleased::of(&held);
         let locked_until = held.locked_until();
         let unrecorded = self.unrecorded(&held, ended);
         let (now, left) = (SystemClock.now(), held.time_left());
@@ -246,6 +248,11 @@ impl<'a> Runner<'a> {
             Ok(_) => "the command has ended",
             Err(_) => "the command was not started",
         };
+        let patience = match &lock.until {
+            _ if left >= PATIENCE => format!("for up to {}", output::duration(PATIENCE)),
+            Some(until) => format!("until the lease ends at {until}"),
+            None => "until the lease ends".to_owned(),
+        };
         let mut last_error = None;
         let released = tokio::select! {
             biased;
@@ -255,8 +262,7 @@ impl<'a> Runner<'a> {
                 Err(format!("; gave up after {}", output::duration(PATIENCE)))
             }
             () = retrying(events, &mut last_error, |why| self.terminal.notice(&format!(
-                "{name}: {command}; cannot release the lock yet, retrying for up to {}: {}",
-                output::duration(PATIENCE),
+                "{name}: {command}; cannot release the lock yet, retrying {patience}: {}",
                 cause::of(why, name.as_str()),
             ))) => {
                 unreachable!("it retries until something else happens")
@@ -305,21 +311,18 @@ impl<'a> Runner<'a> {
             }
             _ => format!("was not released: {why}"),
         };
-        let until = locked_until.and_then(output::instant);
         // This host's calendar and the store's may differ.
         let has_passed = |until| until <= SystemClock.system_time();
         let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
         let lock = if is_over {
-            let at = until.map_or_else(String::new, |until| format!(", at {until}"));
+            let at = lock
+                .until
+                .map_or_else(String::new, |until| format!(", at {until}"));
             format!("and its lease has ended by itself{at}")
         } else {
-            format!(
-                "but the lock stays taken until {}; to free it sooner, run `shedlock unlock {} \
-                 --force{}`",
-                until.as_deref().unwrap_or("--lock-at-most-for has passed"),
-                output::shell_word(name.as_str()),
-                self.args.store.option()
-            )
+            let and = if lock.ends_soon() { "and" } else { "but" };
+            let outlook = lock.outlook(&self.args.store.option());
+            format!("{and} the lock {outlook}")
         };
         self.terminal.error(&format!(
             "{name}: the lock {not_released}; {command}, {lock}{unrecorded}"

@@ -85,7 +85,7 @@ pub(super) fn again(args: &RunArgs, slot: Slot, taken_for: Duration) -> String {
     let retries = args.retries();
     let pause = retries.pause_after(retries.get_max_attempts());
     format!(
-        "to try it again before its next slot, run `shedlock slot reset {} --to {}{}`, then start \
+        "to try this slot again before the next one is due, run `shedlock slot reset {} --to {}{}`, then start \
          this command again with --lock-wait {}m",
         shell_word(&args.name),
         slot.just_before(),

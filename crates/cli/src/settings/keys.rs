@@ -105,8 +105,8 @@ fn of_one_call(parser: &Command, key: &str, section: Option<&str>) -> String {
     let is_of = |name: &String| section.is_none_or(|it| name.split(' ').next() == Some(it));
     if others.is_empty() || others.iter().any(is_of) {
         return format!(
-            "{key:?} cannot be set in a file, because it differs for each invocation: pass it on the \
-             command line"
+            "{key:?} cannot be set in a file, because it belongs to a single job or invocation: pass it on \
+             the command line"
         );
     }
     format!(

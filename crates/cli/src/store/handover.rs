@@ -52,9 +52,9 @@ impl Source {
         if variable(WITHHELD).is_some() {
             return Err(Failure::usage(
                 "no store is set: the `shedlock run` around this command does not pass its store \
-                 on, and a default could be another store; start it with --pass-store, or set the \
-                 URL of a store with --store or SHEDLOCK_STORE, or use --local for a file on this \
-                 host",
+                 on, and the default might be a different store; add --pass-store to the outer run, \
+                 or set the URL of a store with --store or SHEDLOCK_STORE, or use --local for a \
+                 file on this host",
             ));
         }
         if let Some(setting) = &args.setting {

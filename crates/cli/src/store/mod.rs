@@ -243,8 +243,8 @@ async fn in_time<T, E: From<Error>>(
             Err(E::from(Error::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "cannot connect to {place}: no reply within {}{option}; check that the \
-                 store is running and its URL is right",
+                    "cannot connect to {place} within {}{option}; check that the store is running \
+                     and its URL is right",
                     output::duration(limit)
                 ),
             )))

@@ -83,16 +83,18 @@ impl<'a> Line<'a> {
             verbosity == 1 && self.target.starts_with("shedlock_") && self.level > Level::WARN;
         if self.target != OWN && !is_event {
             text.push_str(match self.level {
-                Level::ERROR => "error: ",
-                Level::WARN => "warning: ",
-                Level::INFO => "info: ",
-                Level::DEBUG => "debug: ",
-                Level::TRACE => "trace: ",
+                Level::ERROR => "error",
+                Level::WARN => "warning",
+                Level::INFO => "info",
+                Level::DEBUG => "debug",
+                Level::TRACE => "trace",
             });
             if verbosity > 1 {
-                text.push_str(self.target);
-                text.push_str(": ");
+                text.push_str(&format!(": {}", self.target));
+            } else if let Some(origin) = self.origin() {
+                text.push_str(&format!(" from {origin}"));
             }
+            text.push_str(": ");
         }
         text.push_str(self.message);
         let mut text = text.trim_end().to_owned();
@@ -113,6 +115,15 @@ impl<'a> Line<'a> {
             text.push_str(&format!(" [{}]", fields.join(" ")));
         }
         format!("shedlock: {}\n", visible(&redact(&text)))
+    }
+
+    /// Who says it, unless it is this project: a server, or the library that talks to it.
+    fn origin(&self) -> Option<&str> {
+        match self.target.split("::").next() {
+            _ if self.target == "sqlx::postgres::notice" => Some("the PostgreSQL server"),
+            Some(library) if !library.starts_with("shedlock") => Some(library),
+            _ => None,
+        }
     }
 
     fn lock(&self) -> &str {
@@ -191,6 +202,18 @@ mod tests {
         }
         let line = Line::own(Level::ERROR, "a: lost").render(style(LogFormat::Text, 0), TIME);
         assert_eq!(line, "shedlock: a: lost\n");
+    }
+
+    #[test]
+    fn a_line_that_is_not_of_this_project_says_whose_it_is() {
+        let text = |target| {
+            let line = Line::with_fields(Level::WARN, target, "closing", Map::new());
+            line.render(style(LogFormat::Text, 1), TIME)
+        };
+        let said = format!("shedlock: {TIME} warning from the PostgreSQL server: closing\n");
+        assert_eq!(text("sqlx::postgres::notice"), said);
+        let said = format!("shedlock: {TIME} warning from async_nats: closing\n");
+        assert_eq!(text("async_nats::connector"), said);
     }
 
     #[test]

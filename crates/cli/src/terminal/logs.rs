@@ -6,13 +6,27 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt, FilterFn, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::line::Line;
+
+const WAIT: &str = "shedlock_core::runtime::wait";
+const LOST: &str = "shedlock_core::runtime::lost";
+const RELEASE: &str = "shedlock_core::runtime::release";
+const DROPPED: &str = "shedlock_core::runtime::dropped";
+const KEEP_ALIVE: &str = "shedlock_core::runtime::keep_alive";
+const ATTEMPTS: &str = "shedlock_core::runtime::attempts";
+
+/// What this program reports itself, in its own words: why a lock is waited for or skipped, that its lease cannot be
+/// extended or is lost, that it cannot be released, and that an attempt at a slot has failed.
+const OURS: [&str; 6] = [WAIT, LOST, RELEASE, DROPPED, KEEP_ALIVE, ATTEMPTS];
+
+/// For the authors of programs: that a run was slow.
+const SLOW: &str = "shedlock_core::slow_run";
 
 /// Prints warnings, or more with each `-v`.
 pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool) {
@@ -30,22 +44,18 @@ pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool) {
         (false, 2) => Targets::new().with_default(LevelFilter::DEBUG),
         (false, _) => Targets::new().with_default(LevelFilter::TRACE),
     };
-    // What this program prints itself: why a lock is waited for or skipped, that its lease cannot be
-    // extended or is lost, that it cannot be released, and that an attempt at a slot has failed. And what
-    // is for the authors of programs: that a run was slow.
-    const WAIT: &str = "shedlock_core::runtime::wait";
-    const LOST: &str = "shedlock_core::runtime::lost";
-    const RELEASE: &str = "shedlock_core::runtime::release";
-    const KEEP_ALIVE: &str = "shedlock_core::runtime::keep_alive";
-    const ATTEMPTS: &str = "shedlock_core::runtime::attempts";
-    const SLOW: &str = "shedlock_core::slow_run";
-    const OURS: [&str; 6] = [WAIT, LOST, RELEASE, KEEP_ALIVE, ATTEMPTS, SLOW];
     let levels = match verbosity {
-        0 => levels.with_targets(OURS.map(|it| (it, LevelFilter::OFF))),
-        1 => levels.with_target(WAIT, LevelFilter::OFF),
+        0 => levels.with_target(SLOW, LevelFilter::OFF),
+        1 => levels
+            .with_target(WAIT, LevelFilter::OFF)
+            .with_target(DROPPED, LevelFilter::OFF),
         _ => levels,
     };
-    let subscriber = tracing_subscriber::registry().with(Lines).with(levels);
+    let not_ours = FilterFn::new(move |about| {
+        verbosity > 1 || *about.level() > Level::WARN || !OURS.contains(&about.target())
+    });
+    let levels = levels.and(not_ours.with_max_level_hint(LevelFilter::TRACE));
+    let subscriber = tracing_subscriber::registry().with(Lines.with_filter(levels));
     // Set once, at the start of the program, so no other subscriber exists.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }

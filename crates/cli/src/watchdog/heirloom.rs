@@ -12,6 +12,7 @@ use shedlock::{
 use super::ORPHANS_ARE_ADOPTED;
 use super::protocol::{Ended, Status};
 use crate::store::Address;
+use crate::unreleased::Unreleased;
 use crate::{clock, output};
 
 /// What another process needs to release a lock. It may contain the store's password, so it is sent over a socket only.
@@ -81,14 +82,19 @@ impl Orphaned {
             Ok(Released::NotOurs) => format!(
                 "{name}: `shedlock run` was killed; {command}; the lock was no longer held by it"
             ),
-            Err(why) => format!(
-                "{name}: `shedlock run` was killed; {command}, but the lock was not released: \
-                 {why}; it stays taken until about {}; to free it sooner, run `shedlock unlock {} \
-                 --force{}`",
-                on_the_calendar(self.ends_at),
-                output::shell_word(name),
-                self.lock.store_option
-            ),
+            Err(why) => {
+                let lock = Unreleased {
+                    name: name.clone(),
+                    owner: self.lock.owner.clone(),
+                    until: on_the_calendar(self.ends_at),
+                    ends_at: self.ends_at,
+                }
+                .outlook(&self.lock.store_option);
+                format!(
+                    "{name}: `shedlock run` was killed; {command}, but the lock was not released: \
+                     {why}; it {lock}"
+                )
+            }
         }
     }
 
@@ -259,13 +265,10 @@ impl Heirloom {
 }
 
 /// A moment on the shared clock as a date and time.
-fn on_the_calendar(moment: Moment) -> String {
+fn on_the_calendar(moment: Moment) -> Option<String> {
     let left = moment.saturating_since(clock::now());
-    let instant = SystemClock.system_time().checked_add(left);
-    instant.map_or_else(
-        || "--lock-at-most-for has passed".to_owned(),
-        output::second,
-    )
+    let instant = SystemClock.system_time().checked_add(left)?;
+    Some(format!("about {}", output::second(instant)))
 }
 
 #[cfg(test)]
@@ -307,7 +310,7 @@ mod tests {
                 stopped: Some(StopReason::HolderGone),
                 survivors: vec![7, 8],
             },
-            ends_at: Moment::from_origin(Duration::ZERO),
+            ends_at: clock::now() + Duration::from_secs(60),
             is_asked_to_end: false,
         };
         orphaned.lock.store_option = " --store …".to_owned();
@@ -316,7 +319,9 @@ mod tests {
                      not released: these processes of the command could not be stopped: 7, 8; it \
                      stays taken until about 20";
         assert!(said.starts_with(start), "{said}");
-        let end = "to free it sooner, run `shedlock unlock a --force --store …`";
-        assert!(said.ends_with(end), "{said}");
+        let owner = &orphaned.lock.owner;
+        let end =
+            format!("to free it sooner, run `shedlock unlock a --force --owner {owner} --store …`");
+        assert!(said.ends_with(&end), "{said}");
     }
 }

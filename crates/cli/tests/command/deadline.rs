@@ -142,7 +142,7 @@ fn kill_9_of_run_names_the_remedy_if_the_store_is_away() {
     assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
     for part in [
         "; it stays taken until about 20",
-        "; to free it sooner, run `shedlock unlock a --force`\n",
+        "; to free it sooner, run `shedlock unlock a --force --owner ",
     ] {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }

@@ -421,7 +421,7 @@ fn a_store_that_breaks_while_the_command_runs_does_not_take_its_code() {
     assert!(done.stderr.starts_with(start), "{}", done.stderr);
     for part in [
         "; the command has ended, but the lock stays taken until 20",
-        "; to free it sooner, run `shedlock unlock a --force`\n",
+        "; to free it sooner, run `shedlock unlock a --force --owner ",
     ] {
         assert!(done.stderr.contains(part), "{}", done.stderr);
     }

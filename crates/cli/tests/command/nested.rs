@@ -71,8 +71,8 @@ fn a_store_that_is_not_passed_on_is_replaced_by_no_other() {
     for done in nested(&sandbox, false, NESTED) {
         assert_eq!((done.code, &*done.stdout), (2, ""), "{}", done.stderr);
         let said = "shedlock: no store is set: the `shedlock run` around this command does not \
-                    pass its store on, and a default could be another store; start it with \
-                    --pass-store, or";
+                    pass its store on, and the default might be a different store; add \
+                    --pass-store to the outer run, or";
         assert!(done.stderr.starts_with(said), "{}", done.stderr);
     }
     assert!(!sandbox.path(".local").exists());

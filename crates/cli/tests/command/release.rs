@@ -39,10 +39,18 @@ impl Writer {
 
 /// A command that ends with 5 when this returns, while the store can be read but not written.
 fn ended_without_store(sandbox: &Sandbox) -> (Child, BufReader<ChildStderr>, Writer) {
+    ended_without_store_of(sandbox, "10m", &[])
+}
+
+fn ended_without_store_of(
+    sandbox: &Sandbox,
+    lease: &str,
+    options: &[&str],
+) -> (Child, BufReader<ChildStderr>, Writer) {
     let store = format!("{}?busy_timeout=200ms", sandbox.store());
     let script = "echo x > up; until [ -e go ]; do sleep 0.05; done; exit 5";
     let mut child = sandbox
-        .run("a", "10m", script)
+        .run_with("a", lease, options, script)
         .env("SHEDLOCK_STORE", store)
         .spawn()
         .unwrap();
@@ -104,4 +112,67 @@ fn a_signal_ends_an_unlock_that_is_retried() {
     writer.end();
     let freed = done(&mut sandbox.shedlock(&["unlock", "a", "--force"]));
     assert_eq!(freed.code, 0, "{}", freed.stderr);
+}
+
+#[test]
+fn the_advice_does_not_free_the_lock_of_the_next_holder() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store(&sandbox);
+    line(&mut stderr);
+    signal(child.id(), Signal::TERM);
+    let last = line(&mut stderr);
+    end(child);
+    writer.end();
+    let advice = last.split('`').nth(1).unwrap();
+    let words: Vec<_> = advice.split(' ').skip(1).collect();
+    assert_eq!(words[..4], ["unlock", "a", "--force", "--owner"], "{last}");
+    // Followed while it is true, and again after another run has taken the lock.
+    let freed = done(&mut sandbox.shedlock(&words));
+    assert_eq!(freed.code, 0, "{}", freed.stderr);
+    let mut next = sandbox.run("a", "10m", "echo x > next; sleep 60");
+    let mut next = next.spawn().unwrap();
+    sandbox.await_lines("next", 1);
+    let late = done(&mut sandbox.shedlock(&words));
+    assert_eq!(late.code, 1, "{}", late.stderr);
+    assert_eq!(sandbox.lock("a")["state"], "held");
+    signal(next.id(), Signal::TERM);
+    next.wait().unwrap();
+}
+
+#[test]
+fn a_lease_that_ends_soon_is_retried_until_then_and_advises_nothing() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store_of(&sandbox, "4s", &[]);
+    let first = line(&mut stderr);
+    let start = "shedlock: a: the command has ended; cannot release the lock yet, retrying until the \
+                 lease ends at 20";
+    assert!(first.starts_with(start), "{first}");
+    let last = line(&mut stderr);
+    assert_eq!(end(child).code, 5);
+    writer.end();
+    let start = "shedlock: a: the lock was not released: ";
+    assert!(last.starts_with(start), "{last}");
+    let is_free = |end: &str| last.contains(&format!("; the command has ended, and {end}"));
+    assert!(
+        is_free("the lock becomes free by itself at 20")
+            || is_free("its lease has ended by itself, at 20"),
+        "{last}"
+    );
+    assert!(!last.contains("unlock"), "{last}");
+}
+
+#[test]
+fn a_failed_release_is_not_repeated_in_the_words_of_the_library() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store_of(&sandbox, "10m", &["-v"]);
+    let lines = std::iter::from_fn(|| Some(line(&mut stderr)));
+    let mut lines = lines.skip_while(|line| !line.contains("cannot release the lock yet"));
+    lines.next();
+    signal(child.id(), Signal::TERM);
+    let last = lines.next().unwrap();
+    assert!(last.contains(" a: the lock was not released: "), "{last}");
+    let after = lines.next().unwrap();
+    assert_eq!(after, "", "{after}");
+    end(child);
+    writer.end();
 }

@@ -48,7 +48,8 @@ fn the_password_of_the_store_is_not_in_the_commands_environment() {
     assert_eq!(without.stdout, "none none\n0\n", "{}", without.stderr);
     // A nested `shedlock` does not use another store.
     let said = "shedlock: no store is set: the `shedlock run` around this command does not pass \
-                its store on, and a default could be another store; start it with --pass-store";
+                its store on, and the default might be a different store; add --pass-store to the \
+                outer run,";
     assert!(without.stderr.starts_with(said), "{}", without.stderr);
     assert_eq!(without.code, 2);
     let with = run(&["--pass-store"]);

@@ -124,7 +124,7 @@ fn an_extension_that_is_refused_is_reported_once_with_its_cause() {
         "shedlock: a: the command was stopped: its lease could not be extended"
     );
     let said = "shedlock: a: the lock was not released either, for the same reason; the command \
-                has ended, but the lock stays taken until 20";
+                has ended, and the lock becomes free by itself at 20";
     assert!(lines[2].starts_with(said), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("shedlock migrate").count(), 1);
 }
@@ -261,7 +261,8 @@ fn a_failed_attempt_is_reported_once_and_the_advice_after_the_last_one_works() {
     );
     let start = format!(
         "shedlock: a: the last attempt at slot {slot} failed (attempt 2 of 2, exit code 4), and \
-         the slot is given up; to try it again before its next slot, run `shedlock slot reset a "
+         the slot is given up; to try this slot again before the next one is due, run `shedlock \
+         slot reset a "
     );
     assert!(reported[1].starts_with(&start), "{}", failed.stderr);
 
@@ -272,7 +273,7 @@ fn a_failed_attempt_is_reported_once_and_the_advice_after_the_last_one_works() {
         format!("shedlock: a: not run: slot {slot} was given up: all its attempts failed; to try");
     assert!(refused.stderr.starts_with(&start), "{}", refused.stderr);
     let advice = |text: &str| {
-        let (_, rest) = text.split_once("; to try it again").unwrap();
+        let (_, rest) = text.split_once("; to try this slot again").unwrap();
         rest.trim_end().to_owned()
     };
     assert_eq!(advice(reported[1]), advice(&refused.stderr));

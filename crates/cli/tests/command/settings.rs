@@ -214,7 +214,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "[list]\nfilter = \"a*\"",
-            ":2: \"filter\" cannot be set in a file, because it differs for each invocation",
+            ":2: \"filter\" cannot be set in a file, because it belongs to a single job or invocation",
         ),
         (
             "\na = ",
@@ -247,7 +247,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "name = \"a\"",
-            ":1: \"name\" cannot be set in a file, because it differs for each invocation",
+            ":1: \"name\" cannot be set in a file, because it belongs to a single job or invocation",
         ),
         (
             "xyz = 1",

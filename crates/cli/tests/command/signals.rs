@@ -76,8 +76,8 @@ fn a_command_that_ignores_term_is_stopped_when_its_lease_ends_and_the_signal_is_
     signal(child.id(), Signal::TERM);
     let ended = end(child);
     assert_eq!(ended.code, 75, "{}", ended.stderr);
-    let said = "shedlock: a: the command was stopped: it did not end after SIGTERM to this \
-                program, and its lease was about to end\n";
+    let said = "shedlock: a: the command was stopped: it did not end after the SIGTERM sent \
+                to this program, and its lease was about to end\n";
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
 }
 
@@ -94,8 +94,8 @@ fn a_command_that_ignores_a_signal_does_not_run_until_its_lease_ends() {
         let ended = end(child);
         assert_eq!(ended.code, 137, "{}", ended.stderr);
         let said = format!(
-            "shedlock: a: the command was killed: it did not end within 500ms after {name} to this \
-             program; raise --stop-grace if it needs longer\n"
+            "shedlock: a: the command was killed: it did not end within 500ms of the {name} sent to \
+             this program; raise --stop-grace if it needs longer\n"
         );
         assert_eq!(ended.stderr, said);
         assert!(!is_alive(sandbox.pids("up")[0]));
@@ -120,8 +120,8 @@ fn a_second_signal_does_not_wait_for_the_stop_grace() {
         signal(child.id(), second);
         let ended = end(child);
         assert_eq!(ended.code, 137, "{}", ended.stderr);
-        let said = "shedlock: a: the command was killed: it had not ended after SIGINT when a \
-                    second signal, ";
+        let said = "shedlock: a: the command was killed: it had not ended after the SIGINT \
+                    when a second signal, ";
         assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
         assert!(!is_alive(sandbox.pids("up")[0]));
         assert_eq!(sandbox.lock("a")["state"], "free");

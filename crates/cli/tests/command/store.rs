@@ -77,8 +77,8 @@ fn a_store_that_hangs_does_not_hold_a_command_beyond_its_connect_timeout() {
     let address = listener.local_addr().unwrap();
     let store = format!("postgres://u:geheim@{address}/d?table=t");
     let said = format!(
-        "cannot connect to postgres://u:***@{address}/d: no reply within 200ms (--connect-timeout); \
-         check that the store is running and its URL is right\n"
+        "cannot connect to postgres://u:***@{address}/d within 200ms (--connect-timeout); check \
+         that the store is running and its URL is right\n"
     );
     for arguments in [
         &["list"][..],

@@ -129,7 +129,8 @@ fn a_second_ctrl_c_does_not_wait_for_a_command_that_ignores_the_first() {
     assert_eq!(sandbox.read("code"), "code 137\n");
     assert_eq!(sandbox.lock("a")["state"], "free");
     let shown = close(terminal);
-    let said = "the command was killed: it had not ended after SIGINT when a second signal, SIGINT";
+    let said =
+        "the command was killed: it had not ended after the SIGINT when a second signal, SIGINT";
     assert!(shown.contains(said), "{shown}");
 }
 

@@ -82,7 +82,7 @@ fn a_store_that_cannot_be_reached_is_waited_for_too() {
     let said = " (--lock-wait 1s500ms): postgres at ";
     assert!(lines[1].contains(said), "{}", lines[1]);
     let said =
-        "; check that the server is up and has connections to spare, and that the URL leads to it";
+        "; check that the server is up and has connections to spare, and that the URL points to it";
     assert!(lines[1].ends_with(said), "{}", lines[1]);
 }
 
@@ -101,7 +101,7 @@ fn a_run_that_waits_responds_to_signals() {
     let ended = end(patient);
     assert_eq!((ended.code, ended.stdout.as_str()), (143, ""));
     let said =
-        "shedlock: a: stopped by SIGTERM before it had the lock; the command was not started\n";
+        "shedlock: a: stopped by SIGTERM before it got the lock; the command was not started\n";
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
     assert!(now() - sent < Duration::from_secs(5));
     assert_eq!(sandbox.lock("a")["owner"], owner);

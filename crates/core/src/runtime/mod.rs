@@ -3,6 +3,7 @@
 mod acquire;
 mod bounded;
 mod context;
+mod dropped;
 mod guard;
 mod held;
 mod keep_alive;
@@ -16,6 +17,7 @@ mod watcher;
 mod withdrawal;
 
 pub(crate) use context::Context;
+pub(crate) use dropped::ReleaseOnDrop;
 pub(crate) use guard::{Ended, guard, watch_deadline};
 pub(crate) use held::{Held, SlotWord};
 pub(crate) use keep_alive::KeepAlive;
@@ -23,7 +25,6 @@ use lease_state::LeaseState;
 pub use lost::{LostPolicy, LostReason};
 pub(crate) use pause::pause;
 pub use release::Release;
-pub(crate) use release::ReleaseOnDrop;
 pub(crate) use spawned::while_held;
 pub(crate) use wait::acquire;
 use watcher::Watcher;

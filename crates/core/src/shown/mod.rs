@@ -66,7 +66,7 @@ pub fn pause_end(until: SystemTime, has_end: bool) -> String {
     if has_end {
         format!("until {end}")
     } else {
-        format!("until it is resumed (at most until {end})")
+        format!("until it is resumed (or until {end} at the latest)")
     }
 }
 
@@ -74,7 +74,7 @@ pub fn pause_end(until: SystemTime, has_end: bool) -> String {
 pub fn open_end(until: SystemTime, now: Option<SystemTime>) -> Option<String> {
     const YEARS: Duration = Duration::from_secs(5 * 366 * 86_400);
     let left = until.duration_since(now?).ok()?;
-    (left > YEARS).then(|| format!("it is resumed (at most until {})", second(until)))
+    (left > YEARS).then(|| format!("it is resumed (or until {} at the latest)", second(until)))
 }
 
 /// The time since the lock was last acquired, by the store's own clock.

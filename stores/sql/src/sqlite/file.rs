@@ -142,8 +142,8 @@ fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Erro
                 "check that files can be created in its folder"
             }
             _ => {
-                "run as a user who may write to the file and its folder, or grant this user that right \
-                 (another path would hold other locks)"
+                "run as a user who may write to the file and its folder, or grant this user that right; \
+                 do not just use another file: its locks would not be shared with the users of this one"
             }
         };
         configuration(format!("{what} {path:?} cannot be {done}; {advice}")).with_source(error)

@@ -135,7 +135,7 @@ fn a_slot_that_is_not_done_is_shown() {
     let mut over = open.clone();
     for state in [LockState::Free, LockState::AtLeast] {
         over.state = state;
-        let said = "(not done, 2 attempts; given up if the job allows no more)\n";
+        let said = "(not done after 2 attempts; given up if the job's limit is 2)\n";
         let shown = lock(&over);
         assert!(shown.contains(said), "{shown}");
         assert!(locks(&[over.clone()], None).contains(said));

@@ -158,8 +158,9 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
             "cannot open the file as a SQLite database; check the file, or set another one"
         }
         Class::Busy => {
-            "another process kept the file locked longer than busy_timeout; nothing was written; \
-             retry later, and look for long transactions on this file"
+            "another process kept the database locked for longer than busy_timeout, which the \
+             store's URL can set; nothing was written; retry later, and look for long transactions \
+             on this file"
         }
         Class::Full => {
             "the disk of the file is full; nothing was written; free space on it, then retry"
