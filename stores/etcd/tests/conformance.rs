@@ -174,9 +174,17 @@ impl Room {
     }
 
     fn url(&self, server: &str) -> String {
-        // Together these limits bound a call of up to three requests.
-        let limits = "connect_timeout=2s&response_timeout=800ms";
-        format!("{server}/?environment={}&{limits}", self.environment)
+        // Together these limits bound a call of up to three requests. A server that is only busy gets the default ones.
+        let limits = match self.is_never_cut(server) {
+            true => "",
+            false => "&connect_timeout=2s&response_timeout=800ms",
+        };
+        format!("{server}/?environment={}{limits}", self.environment)
+    }
+
+    /// Whether the server is the one that all cases share, without a proxy before it.
+    fn is_never_cut(&self, server: &str) -> bool {
+        self.own.is_none() && server == self.server
     }
 
     fn key(&self, name: &LockName) -> String {

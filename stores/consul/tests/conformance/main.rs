@@ -127,20 +127,22 @@ async fn open(url: &str) -> Result<Provider, BoxError> {
     Ok(Arc::new(ConsulProvider::connect(url).await?))
 }
 
+/// For servers that are stopped, and connections that are cut. A server that is only busy gets the default limits.
+const LIMITS: &str = "&connect_timeout=1s&response_timeout=2500ms";
+
 impl Keys {
     fn new(server: &str, own: Option<OwnServer>) -> Self {
         let space = unique("space");
         Self {
             server: server.to_owned(),
-            url: format!("{server}/tests/{space}?{}", Self::options()),
+            url: format!(
+                "{server}/tests/{space}?tolerated_skew={}ms{}",
+                SKEW.as_millis(),
+                own.as_ref().map_or("", |_| LIMITS)
+            ),
             prefix: format!("tests/{space}/"),
             own,
         }
-    }
-
-    fn options() -> String {
-        let skew = SKEW.as_millis();
-        format!("tolerated_skew={skew}ms&connect_timeout=1s&response_timeout=2500ms")
     }
 
     async fn ask(&self, operation: Value) -> Result<(), BoxError> {
@@ -225,7 +227,8 @@ impl Namespace for Keys {
 impl TortureNamespace for Keys {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         let through = self.url.replace(&self.server, &format!("consul://{addr}"));
-        Some(through)
+        let limits = if self.own.is_some() { "" } else { LIMITS };
+        Some(through + limits)
     }
 
     fn store_version(&self) -> OptionalAction<'_, String> {

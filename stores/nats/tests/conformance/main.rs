@@ -100,6 +100,9 @@ async fn race(nats: &Nats) -> Verdict {
     verdict
 }
 
+/// For servers that are stopped, and connections that are cut. A server that is only busy gets the default limits.
+const LIMITS: &str = "&connect_timeout=1500ms&response_timeout=2500ms";
+
 /// Asserts that the server keeps everything it has confirmed.
 const SYNC_ALWAYS: &str = "&sync_always=true";
 
@@ -214,11 +217,9 @@ impl Bucket {
         let random = owner.as_str().rsplit('/').next().unwrap_or_default();
         let name = format!("space-{random}");
         let admin = async_nats::connect(server).await?;
-        let mut options = format!(
-            "tolerated_skew={}ms&connect_timeout=1500ms&response_timeout=2500ms",
-            SKEW.as_millis()
-        );
+        let mut options = format!("tolerated_skew={}ms", SKEW.as_millis());
         if own.is_some() {
+            options.push_str(LIMITS);
             // The server is killed, but does not lose power: everything it wrote remains.
             options.push_str(SYNC_ALWAYS);
         }
@@ -405,7 +406,11 @@ impl TortureNamespace for Bucket {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         let spec = self.child_spec()?;
         let options = spec.split('?').nth(1).unwrap_or_default();
-        Some(format!("nats://{addr}?{options}"))
+        let limits = match self.own {
+            Some(_) => "",
+            None => LIMITS,
+        };
+        Some(format!("nats://{addr}?{options}{limits}"))
     }
 
     fn store_version(&self) -> OptionalAction<'_, String> {

@@ -193,9 +193,16 @@ impl Room {
     }
 
     fn url(&self, server: &str) -> String {
-        let options = "connect_timeout=1500ms&response_timeout=1500ms&session_timeout=4s";
         let skew = SKEW.as_millis();
-        format!("{server}{}?tolerated_skew={skew}ms&{options}", self.chroot)
+        // A server that is only busy gets the default limits.
+        let limits = match self.own.is_none() && server == self.server {
+            true => "",
+            false => "&connect_timeout=1500ms&response_timeout=1500ms",
+        };
+        format!(
+            "{server}{}?tolerated_skew={skew}ms&session_timeout=4s{limits}",
+            self.chroot
+        )
     }
 
     /// Configures a provider over the user's own client.
