@@ -2,8 +2,9 @@
 //!
 //! A scheduled task deployed on N replicas fires N times. With shedlock the replicas coordinate
 //! through a record in a database that you already run: the replica that takes the record runs the
-//! task, and the others skip it. It is the Rust counterpart of Java's ShedLock and uses the same
-//! records, so Rust and Java services can share the same locks.
+//! task, and the others skip it. It is the Rust counterpart of Java's ShedLock. On most stores it uses
+//! the same records, so Rust and Java services can share locks, once both sides are [configured for
+//! it](_documentation::coming_from_java).
 //!
 //! # Quick start
 //!
@@ -58,8 +59,8 @@
 //!
 //! # When to use it, and when not
 //!
-//! Use it for tasks that every replica starts and only one should run: nightly mails, cleanup, reports,
-//! polling an external service. A replica that does not get the lock **skips** the task. It does not
+//! Use it for tasks that fall due on every replica but should run on only one: nightly mails, cleanup,
+//! reports, polling an external service. A replica that does not get the lock **skips** the task. It does not
 //! wait unless you set [`LockConfig::lock_wait`].
 //!
 //! It is not
@@ -67,12 +68,12 @@
 //!   table, and let the task process what is there. (Making sure that each *tick* runs is a different
 //!   matter: see [Jobs that must not be lost](_documentation::not_lost).)
 //! - a mutex to wait on, or one for short critical sections at a high rate;
-//! - a leader election for the lifetime of the process. A lock with
+//! - leader election for the lifetime of a process. A lock with
 //!   [`keep_alive`](LockConfig::keep_alive) comes close, but do not hold one lock for everything: acquire
 //!   one for each task;
-//! - a guarantee of *exactly once*. A task that is killed halfway has run in part, so its work must be
-//!   idempotent. With a [fencing token](#fencing-tokens), the receiver of the writes of a paused run
-//!   can refuse those that arrive late.
+//! - a guarantee of *exactly once*. A task that is killed halfway has run in part, and its next run must
+//!   cope with what it left behind. With a [fencing token](#fencing-tokens), whatever the task writes to
+//!   can refuse late writes from a run whose process was suspended past the end of its lease.
 //!
 //! # Two durations
 //!
@@ -115,7 +116,7 @@
 //! ended, it may take the lock, and with it the slot, although no task runs under that lock. The store
 //! refuses the first request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent.
 //! If it arrives in time and takes the lock, the executor gives the lock back once that time has passed:
-//! within about two timeouts (20 s), if the store answers the repeated request. If the store stays
+//! about two timeouts (20 s) after it was sent, if the store can be reached by then. If the store stays
 //! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is
 //! then used up without a run, unless it [must not be lost](_documentation::not_lost). A short-lived
 //! program should await [`Executor::settled`] before it exits; `shedlock run` does. (With the attribute,
@@ -278,7 +279,7 @@
 //! that did not run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
 //! leases, store errors and durations under ShedLock's meter names, through the crate `metrics`.
 //! `scheduler::MetricsObserver` records how ticks end and how late they start. The example
-//! `examples/prometheus` serves both to Prometheus. With the feature `pings`, `pings::Healthchecks` and
+//! `examples/prometheus` serves what the listener and the observer record to Prometheus. With the feature `pings`, `pings::Healthchecks` and
 //! `pings::SentryCrons` report each run to a monitoring service that alerts you when a run fails or does
 //! not start. For anything else, implement a [`Listener`].
 //!
