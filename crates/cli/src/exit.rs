@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use shedlock::{Error, ErrorKind};
 
 /// The requested item does not exist: `show` found no lock of this name, `unlock` nothing to free, `extend` no lease of
@@ -52,12 +53,28 @@ impl Failure {
 
     /// A command line that the parser refuses.
     pub(crate) fn of_usage(error: &clap::Error) -> Self {
+        Self::usage(Self::reason_of(error))
+    }
+
+    /// A value of the configuration file that the parser refuses. File and line come first, as in all messages about
+    /// that file.
+    pub(crate) fn of_setting(key: &str, place: &str, mut error: clap::Error) -> Self {
+        let argument = ContextValue::String(key.to_owned());
+        error.insert(ContextKind::InvalidArg, argument);
+        let reason = Self::reason_of(&error);
+        let reason = reason.replacen(&format!(" for '{key}'"), "", 1);
+        // The possible values are on a line of their own.
+        let reason = reason.replace("\n  [", " [");
+        Self::usage(format!("{place}: {key}: {reason}"))
+    }
+
+    /// The parser's message without its help.
+    fn reason_of(error: &clap::Error) -> String {
         let text = error.render().to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let reason = text.split("\n\nUsage:").next().unwrap_or_default();
         let reason = reason.split("\n\nFor more information").next();
-        let reason = reason.unwrap_or_default().trim();
-        Self::usage(at_its_place(reason).unwrap_or_else(|| reason.to_owned()))
+        reason.unwrap_or_default().trim().to_owned()
     }
 
     /// The same before the command of this lock has started (`again`, for another attempt): a failure
@@ -153,17 +170,6 @@ impl From<Error> for Failure {
             ..Self::new(code, format!("{error:#}"))
         }
     }
-}
-
-/// The parser's message about a value of the configuration file (`invalid value '10' for 'wait in a.toml:1': …`), with
-/// file and line first, as all others about that file.
-pub(crate) fn at_its_place(text: &str) -> Option<String> {
-    let (value, rest) = text.split_once(" for '")?;
-    let (origin, reason) = rest.split_once('\'')?;
-    let (key, place) = origin.split_once(" in ")?;
-    // The possible values are on a line of their own.
-    let reason = reason.replace("\n  [", " [");
-    Some(format!("{place}: {key}: {value}{reason}"))
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub(crate) fn matches_of(
         None => Cli::command(),
     };
     let parsed = parser.try_get_matches_from(without_help_of_help(arguments));
-    Ok(parsed.map_err(|error| tips::explained(error, arguments, settings))?)
+    parsed.map_err(|error| tips::explained(error, arguments, settings))
 }
 
 impl From<clap::Error> for Wrong {
@@ -122,7 +122,10 @@ pub(crate) fn origin(
     if std::env::var_os(variable).is_some() {
         return variable.to_owned();
     }
-    let in_file = || tips::place_in(SETTINGS.get()?, option, arguments);
+    let in_file = || {
+        let (key, place) = tips::place_in(SETTINGS.get()?, option, arguments)?;
+        Some(format!("{key} in {place}"))
+    };
     in_file().unwrap_or_else(|| option.to_owned())
 }
 

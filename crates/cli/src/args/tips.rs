@@ -7,16 +7,25 @@ use clap::{Command, CommandFactory};
 use shedlock_core::shown::listed;
 
 use super::Cli;
-use super::parse::typed;
+use super::parse::{Wrong, typed};
+use crate::exit::Failure;
 use crate::settings::Settings;
 
-/// The error with its origin and its tips.
+/// The error with its origin and its tips. The help of options does not explain what is wrong in a file.
 pub(super) fn explained(
-    error: clap::Error,
+    mut error: clap::Error,
     arguments: &[OsString],
     settings: Option<&Settings>,
-) -> clap::Error {
-    let mut error = with_origin(error, arguments, settings);
+) -> Wrong {
+    match origin_of(&error, arguments, settings) {
+        Some(Origin::Setting { key, place }) => {
+            return Wrong::Settings(Failure::of_setting(&key, &place, error));
+        }
+        Some(Origin::Variable(name)) => {
+            error.insert(ContextKind::InvalidArg, ContextValue::String(name));
+        }
+        None => {}
+    }
     let words: Vec<&str> = arguments
         .iter()
         .skip(1)
@@ -39,7 +48,7 @@ pub(super) fn explained(
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         }
     }
-    error
+    Wrong::Usage(error)
 }
 
 /// Which option needs what is missing.
@@ -172,7 +181,7 @@ pub(super) fn place_in(
     settings: &Settings,
     option: &str,
     arguments: &[OsString],
-) -> Option<String> {
+) -> Option<(String, String)> {
     let key = option.strip_prefix("--")?;
     let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
     let parser = Cli::command();
@@ -181,30 +190,35 @@ pub(super) fn place_in(
         .into_iter()
         .find(|word| parser.find_subcommand(word).is_some())?;
     let place = settings.place_of(command, key)?;
-    Some(format!("{key} in {place}"))
+    Some((key.to_owned(), place))
+}
+
+/// Where a value comes from that was not typed.
+enum Origin {
+    Variable(String),
+    Setting { key: String, place: String },
 }
 
 /// An error in a value from the environment or from a file names the variable or the place in the
 /// file, not an option that the user did not type.
-fn with_origin(
-    mut error: clap::Error,
+fn origin_of(
+    error: &clap::Error,
     arguments: &[OsString],
     settings: Option<&Settings>,
-) -> clap::Error {
+) -> Option<Origin> {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
-        return error;
+        return None;
     };
     let option = argument.split(' ').next().unwrap_or_default();
     if typed(arguments, option, None).is_some() {
-        return error;
+        return None;
     }
     let variable = variable_of(&Cli::command(), option);
-    let variable = variable.filter(|name| std::env::var_os(name).is_some());
-    let in_file = || place_in(settings?, option, arguments);
-    if let Some(origin) = variable.or_else(in_file) {
-        error.insert(ContextKind::InvalidArg, ContextValue::String(origin));
+    if let Some(name) = variable.filter(|name| std::env::var_os(name).is_some()) {
+        return Some(Origin::Variable(name));
     }
-    error
+    let (key, place) = place_in(settings?, option, arguments)?;
+    Some(Origin::Setting { key, place })
 }
 
 /// The variable of an option, of this command or of those below it.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use clap::ValueEnum;
 use tracing::Level;
 
-use crate::exit::{Failure, INTERNAL, at_its_place};
+use crate::exit::{Failure, INTERNAL};
 use crate::output::{self, visible_lines};
 use line::Line;
 pub(crate) use panics::report_panics;
@@ -151,8 +151,7 @@ impl Terminal {
             None => ("", &*text),
         };
         let failure = Failure::of_usage(error);
-        // What is wrong in a file is not explained by the help.
-        if log_format() == LogFormat::Json || at_its_place(text).is_some() {
+        if log_format() == LogFormat::Json {
             return self.failure(&failure, has_json_results);
         }
         let text = format!("{prefix}{text}");
