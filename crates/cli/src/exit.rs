@@ -87,7 +87,7 @@ impl Failure {
 
     /// The same for `hold`, which starts no command.
     pub(crate) fn not_taken(self, name: &str) -> Self {
-        self.about(name, "not taken")
+        self.about(name, "not acquired")
     }
 
     fn about(self, name: &str, what: &str) -> Self {

@@ -121,8 +121,16 @@ async fn extend_lock(
         Extended::Done(until) => return Ok(Outcome::Extended(until)),
         Extended::Unchanged(until) => return Ok(Outcome::Unchanged(until)),
         Extended::NotHeld => {
-            let state = output::state_in_words(lock.state);
-            let next = match lock.state {
+            match lock.state {
+                LockState::Free => "the lock is free".to_owned(),
+                LockState::AtLeast => {
+                    let until = lock.locked_until.and_then(output::instant);
+                    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+                    format!(
+                        "its run has ended; the lock only stays taken{until} (--lock-at-least-for, or \
+                         --retry-backoff after a failure)"
+                    )
+                }
                 LockState::Paused => {
                     let (name, store) =
                         (output::shell_word(lock.name.as_str()), args.store.option());
@@ -133,13 +141,12 @@ async fn extend_lock(
                         reason => format!(" --reason {}", output::shell_word(reason)),
                     };
                     format!(
-                        "; to change the end of the pause, run `shedlock pause {name} --until \
-                         TIME{reason}{store}`, and to end it `shedlock resume {name}{store}`"
+                        "it is paused; to change the end of the pause, run `shedlock pause {name} \
+                         --until TIME{reason}{store}`; to end it, run `shedlock resume {name}{store}`"
                     )
                 }
-                _ => String::new(),
-            };
-            format!("it is not held; it is {state}{next}")
+                _ => "it is not held".to_owned(),
+            }
         }
         Extended::OwnerDiffers => format!("its owner is {owner:?}"),
         Extended::OfShedLock => {

@@ -51,7 +51,7 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
     let left = writer.flush(FLUSH).await;
     if left > 0 {
         terminal.notice(&format!(
-            "{name}: the journal could not be written within {}: how this run ended is not recorded",
+            "{name}: could not write to the journal within {}: the end of this run is not recorded",
             output::duration(FLUSH)
         ));
     }

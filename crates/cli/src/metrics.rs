@@ -76,7 +76,7 @@ impl Serving {
             }
             Err(error) => {
                 terminal.error(&format!(
-                    "{}: no metrics are served: cannot listen at {address}: {error}; choose another \
+                    "{}: no metrics are served: cannot listen on {address}: {error}; choose another \
                      address with --metrics-listen",
                     args.name
                 ));

@@ -129,7 +129,7 @@ fn without_journal(kind: &str, note: Option<&str>) -> Failure {
     let why = note.filter(|_| output::is_sql(kind));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     Failure::usage(format!(
-        "a store of kind {kind} cannot keep a journal{why}; leave --journal out, or set the URL of \
+        "{kind} cannot keep a journal{why}; leave --journal out, or set the URL of \
          another store for it with --journal-store"
     ))
 }

@@ -115,8 +115,8 @@
 //! request may still be in flight. If it arrives after the repeated one was refused, or after the task has
 //! ended, it may take the lock, and with it the slot, although no task runs under that lock. The store
 //! refuses the first request if it arrives more than [`Executor::store_timeout`] (10 s) after it was sent.
-//! If it arrives in time and takes the lock, the executor gives the lock back once that time has passed:
-//! about two timeouts (20 s) after it was sent, if the store can be reached by then. If the store stays
+//! If it arrives in time and takes the lock, the executor gives the lock back about two timeouts (20 s)
+//! after the request was sent, if the store can be reached by then. If the store stays
 //! unavailable, or the process dies, such a lock stays taken for at most `lock_at_most_for`. Its slot is
 //! then used up without a run, unless it [must not be lost](_documentation::not_lost). A short-lived
 //! program should await [`Executor::settled`] before it exits; `shedlock run` does. (With the attribute,
@@ -171,7 +171,8 @@
 //! ```
 //!
 //! Tokens grow across unlock, expiry, restarts and deleted records. Acquisitions by Java carry no
-//! token, so the receiver's check (the *guard*) protects only against late writes by this crate. [The page on
+//! token, so the receiver's check (the *guard*) orders only runs of this crate's locks: it refuses neither a
+//! late write by Java nor one that follows a run by Java. [The page on
 //! fencing](_documentation::fencing) has guards for rows, whole transactions and services.
 //!
 //! # Slots
@@ -260,8 +261,8 @@
 //!
 //! [`connect`] creates a provider from a URL; its page lists the supported stores with their URLs and
 //! Cargo features. If your program already has a pool, create the provider from that: it takes a
-//! connection for one statement at a time and never joins a transaction. A URL may lead to a connection
-//! pooler such as PgBouncer: that is detected. [`schema`] returns the statements that create the tables,
+//! connection for one statement at a time and never joins a transaction. A URL may point to a connection
+//! pooler such as PgBouncer, which the provider detects. [`schema`] returns the statements that create the tables,
 //! for migrations of your own. You can wrap any provider in [`PrefixProvider`] (a namespace),
 //! [`TenantProvider`] (a store per tenant) or [`TrackingProvider`] (lists the locks that this process
 //! holds).
@@ -285,8 +286,8 @@
 //!
 //! # Nested locks
 //!
-//! Inside a locked task, [`current_lock`] returns its lock, [`assert_locked`] fails if there is none,
-//! and [`extend_current`] extends its lease. A spawned task carries the lock only if you spawn it with
+//! Inside a locked task, [`current_lock`] returns its lock, and [`extend_current`] extends its lease.
+//! [`assert_locked`] fails outside one. A spawned task carries the lock only if you spawn it with
 //! [`CurrentLock::spawn`]; such a task is stopped before the lock is released. Taking the same name on the
 //! same provider again is reentrant: the inner task runs at once under the outer lock.
 //!

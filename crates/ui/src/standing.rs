@@ -27,7 +27,7 @@ impl Standing {
             if let Some(lock) = lock {
                 return Self::of_pause(lock);
             }
-            let until = open_end(until, Some(now)).unwrap_or_else(|| second(until));
+            let until = open_end(until, Some(now)).map_or_else(|| second(until), str::to_owned);
             let reason = format!("until {until}");
             return Self::new("pause", "paused", reason, true);
         }
@@ -95,7 +95,7 @@ impl Standing {
         let pause = lock.pause();
         let by = pause.map_or_else(String::new, |pause| format!("{pause} "));
         let until = lock.locked_until.map_or_else(String::new, |until| {
-            let until = open_end(until, lock.read_at).unwrap_or_else(|| second(until));
+            let until = open_end(until, lock.read_at).map_or_else(|| second(until), str::to_owned);
             format!("until {until}")
         });
         Self::new("pause", "paused", format!("{by}{until}"), true)

@@ -205,10 +205,11 @@ pub(crate) struct StoreArgs {
     /// Overrides SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
     #[arg(long, conflicts_with_all = ["store", "store_file"])]
     pub(crate) local: bool,
-    /// How long connecting to the store may take [default: set by the store, usually 10s]
+    /// How long connecting to the store may take [default: depends on the store, 10s at most]
     ///
     /// After that, the store counts as failed (exit code 69); `run` and `hold` try again while they
-    /// wait for the lock (--lock-wait).
+    /// wait for the lock (--lock-wait). Replaces ?connect_timeout in the store's URL. On SQL stores the
+    /// limit of each call, ?timeout=10s, also applies: raise it too for more than 7s.
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
     #[command(flatten)]

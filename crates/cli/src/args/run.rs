@@ -166,7 +166,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) every: Option<Duration>,
     /// The time zone of --schedule, like Asia/Seoul: the zone that the timer uses (crond: the host's
-    /// local time) [default: UTC, with a warning if the host's time zone is different]
+    /// local time) [default: UTC, with a warning on stderr if the host's time zone is different]
     #[arg(
         long,
         value_name = "ZONE",
@@ -261,7 +261,8 @@ pub(crate) struct RunArgs {
     ///
     /// SHEDLOCK_STORE, or SHEDLOCK_STORE_FILE if the URL was read from a file, is set in the command's
     /// environment, wherever the store was chosen. Without this option both are removed, since the URL
-    /// may contain a password, and a nested shedlock fails unless it has a --store of its own.
+    /// may contain a password, and a nested shedlock fails unless it has a --store or --local of its own (a store in the
+    /// configuration file does not count).
     #[arg(long)]
     pub(crate) pass_store: bool,
     /// The command and its arguments, after `--`

@@ -70,7 +70,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
     };
     let until = lock.locked_until.map(|until| {
         if let Some(end) = super::open_end(until, lock.read_at) {
-            return end;
+            return end.to_owned();
         }
         let text = super::second(until);
         match super::left(lock) {
@@ -202,7 +202,7 @@ pub(super) fn slot_reset(lock: Option<&LockRecord>, last_slot: Option<Slot>) -> 
         return String::new();
     };
     format!(
-        "{}: the last slot is {last_slot}; it was {}\n",
+        "{}: the last slot is now {last_slot}; it was {}\n",
         name(lock),
         or_none(slot(lock)),
     )
@@ -249,7 +249,7 @@ fn owner(lock: &LockRecord) -> Option<String> {
     if let Some(pause) = Pause::parse(owner) {
         let was = match lock.state {
             LockState::Paused => "paused",
-            _ => "a pause",
+            _ => "was paused",
         };
         return Some(format!("{was} {pause}"));
     }
@@ -287,7 +287,7 @@ fn slot(lock: &LockRecord) -> Option<String> {
         }
     });
     let remarks: Vec<_> = ahead
-        .then(|| "ahead".to_owned())
+        .then(|| "ahead of the clock".to_owned())
         .into_iter()
         .chain(open)
         .collect();

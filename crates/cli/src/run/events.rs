@@ -37,6 +37,8 @@ pub(super) struct NotExtended {
     pub(super) why: String,
     /// Whether the extension is not retried.
     pub(super) is_final: bool,
+    /// Whether the user has read why.
+    pub(super) is_printed: bool,
 }
 
 impl Events {
@@ -96,9 +98,11 @@ impl Events {
     }
 
     fn extension_failed(&self, name: &str, error: &Error) {
+        let is_final = !error.is_retryable();
         let failure = NotExtended {
             why: cause::of(&format!("{error:#}"), name),
-            is_final: !error.is_retryable(),
+            is_final,
+            is_printed: is_final || !self.terminal.is_quiet(),
         };
         let mut last = self
             .not_extended

@@ -53,7 +53,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
         Acquired::Lock(held, executor, _) => (held, executor),
         Acquired::Skipped(skip, store) => {
             let why = slot::why(&skip, None);
-            terminal.notice(&format!("{}: not taken: {why}", args.name));
+            terminal.notice(&format!("{}: not acquired: {why}", args.name));
             terminal.print(&output::held(&store, None, args.lasts, args.output.format))?;
             return Ok(ExitCode::from(args.skip_exit_code));
         }

@@ -149,6 +149,7 @@ fn why_not_extended(failure: Option<NotExtended>) -> String {
     match failure {
         // The reason is printed already.
         Some(failure) if failure.is_final => String::new(),
+        Some(failure) if failure.is_printed => " in time, for the reason above".to_owned(),
         Some(failure) => format!(" in time: {}", failure.why),
         None => {
             " in time: the store did not reply, or this process was suspended; check the store \

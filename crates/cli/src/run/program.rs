@@ -52,7 +52,7 @@ fn find_in(name: &OsStr, path: Option<OsString>) -> Result<PathBuf, Failure> {
             Some(file) => Failure::new(
                 NOT_EXECUTABLE,
                 format!(
-                    "cannot run {shown:?}: permission denied; {} is not executable for this user",
+                    "cannot run {shown:?}: permission denied; {} is not executable by this user",
                     file.display()
                 ),
             ),
@@ -80,7 +80,7 @@ pub(super) fn broken_interpreter(script: &Path) -> Option<String> {
         return Some(format!("its interpreter {shown} (#! line) was not found"));
     }
     (!is_executable(interpreter))
-        .then(|| format!("its interpreter {shown} (#! line) is not executable for this user"))
+        .then(|| format!("its interpreter {shown} (#! line) is not executable by this user"))
 }
 
 fn is_executable(file: &Path) -> bool {

@@ -253,24 +253,34 @@ impl<'a> Runner<'a> {
             Some(until) => format!("until the lease ends at {until}"),
             None => "until the lease ends".to_owned(),
         };
-        let mut last_error = None;
+        // The reason why the lease could not be extended is often that of the release too.
+        let known = events.not_extended().filter(|it| it.is_printed);
+        let is_known = |why: &str| known.as_ref().is_some_and(|it| it.why == why);
+        let (mut last_error, mut told) = (None, None);
         let released = tokio::select! {
             biased;
             released = unlock => Ok(released),
-            signal = first_to_end(&mut self.signals) => Err(format!("; {} arrived", name_of(signal))),
+            signal = first_to_end(&mut self.signals) => Err(format!("{} arrived", name_of(signal))),
             () = SystemClock.sleep_until(give_up) => {
-                Err(format!("; gave up after {}", output::duration(PATIENCE)))
+                Err(format!("gave up after {}", output::duration(PATIENCE)))
             }
-            () = retrying(events, &mut last_error, |why| self.terminal.notice(&format!(
-                "{name}: {command}; cannot release the lock yet, retrying {patience}: {}",
-                cause::of(why, name.as_str()),
-            ))) => {
+            () = retrying(events, &mut last_error, |why| {
+                let why = cause::of(why, name.as_str());
+                let because = match is_known(&why) {
+                    true => ", for the same reason".to_owned(),
+                    false => format!(": {why}"),
+                };
+                self.terminal.notice(&format!(
+                    "{name}: {command}; cannot release the lock yet, retrying {patience}{because}"
+                ));
+                told = Some(why).filter(|_| !self.terminal.is_quiet());
+            }) => {
                 unreachable!("it retries until something else happens")
             }
         };
         let is_lost = matches!(released, Ok(Release::Lost));
-        let why = match released {
-            Ok(Release::Failed(error)) => format!("{error:#}"),
+        let (why, end) = match released {
+            Ok(Release::Failed(error)) => (format!("{error:#}"), None),
             Ok(Release::Lost) => {
                 // The lease ran when the command ended.
                 let is_late = !left.is_zero() && is_past_the_lease();
@@ -296,36 +306,42 @@ impl<'a> Runner<'a> {
                     self.report_loss(name.as_str(), ended);
                     return Given::Lost;
                 }
-                last_error.unwrap_or_else(|| "the store did not reply in time".to_owned())
+                let late = || "the store did not reply in time".to_owned();
+                (last_error.unwrap_or_else(late), None)
             }
             Ok(_) => return Given::Back,
-            Err(end) => {
-                let why = last_error.unwrap_or_else(|| NO_REPLY.to_owned());
-                cause::of(&why, name.as_str()) + &end
-            }
+            Err(end) => (last_error.unwrap_or_else(|| NO_REPLY.to_owned()), Some(end)),
         };
         let why = cause::of(&why, name.as_str());
-        let not_released = match events.not_extended() {
-            Some(failure) if failure.why == why => {
-                "was not released either, for the same reason".to_owned()
-            }
-            _ => format!("was not released: {why}"),
+        let is_told = told.as_ref() == Some(&why);
+        let not_released = match end {
+            Some(end) if is_told || is_known(&why) => format!("was not released: {end}"),
+            Some(end) => format!("was not released: {why}; {end}"),
+            None if is_told => "was not released in time".to_owned(),
+            None if is_known(&why) => "was not released either, for the same reason".to_owned(),
+            None => format!("was not released: {why}"),
         };
         // This host's calendar and the store's may differ.
         let has_passed = |until| until <= SystemClock.system_time();
         let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
-        let lock = if is_over {
+        let (is_bad, what) = if is_over {
             let at = lock
                 .until
+                .as_ref()
                 .map_or_else(String::new, |until| format!(", at {until}"));
-            format!("and its lease has ended by itself{at}")
+            (false, format!("its lease has ended by itself{at}"))
         } else {
-            let and = if lock.ends_soon() { "and" } else { "but" };
+            let subject = if told.is_some() { "it" } else { "the lock" };
             let outlook = lock.outlook(&self.args.store.option());
-            format!("{and} the lock {outlook}")
+            (!lock.ends_soon(), format!("{subject} {outlook}"))
+        };
+        let command = match (told, is_bad) {
+            (Some(_), _) => String::new(),
+            (None, true) => format!("{command}, but "),
+            (None, false) => format!("{command}, and "),
         };
         self.terminal.error(&format!(
-            "{name}: the lock {not_released}; {command}, {lock}{unrecorded}"
+            "{name}: the lock {not_released}; {command}{what}{unrecorded}"
         ));
         Given::NotBack
     }

@@ -48,7 +48,7 @@ pub(super) fn warn_of_zone(args: &RunArgs, terminal: Terminal) {
         Some(name) => (name.to_owned(), format!("--zone {name}")),
         None => ("not UTC".to_owned(), "its name with --zone".to_owned()),
     };
-    terminal.notice(&format!(
+    terminal.warning(&format!(
         "{}: --schedule is read in UTC, but this host's time zone is {zone}: if the timer that \
          starts this program uses it, as crond does, set {option}; if not, set --zone UTC",
         args.name

@@ -50,12 +50,19 @@ impl Source {
             return Ok(source);
         }
         if variable(WITHHELD).is_some() {
-            return Err(Failure::usage(
-                "no store is set: the `shedlock run` around this command does not pass its store \
-                 on, and the default might be a different store; add --pass-store to the outer run, \
-                 or set the URL of a store with --store or SHEDLOCK_STORE, or use --local for a \
-                 file on this host",
-            ));
+            let (what, other) = match &args.setting {
+                Some(setting) => (
+                    String::new(),
+                    format!("{} is not used here, because it", setting.from),
+                ),
+                None => ("no store is set: ".to_owned(), "the default".to_owned()),
+            };
+            return Err(Failure::usage(format!(
+                "{what}the `shedlock run` around this command does not pass its store on, and \
+                 {other} might be a different store; add --pass-store to the outer run, or set the \
+                 URL of a store with --store or SHEDLOCK_STORE, or use --local for a file on this \
+                 host"
+            )));
         }
         if let Some(setting) = &args.setting {
             return Ok(Self::of_setting(setting));

@@ -122,8 +122,7 @@ impl OwnStore {
         let (kind, schema) = schema_of(&url, &from).await?;
         if schema.journal.is_empty() {
             return Err(Failure::usage(format!(
-                "{from}: a store of kind {kind} cannot keep a journal; set it to the URL of a \
-                 PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey or MongoDB store"
+                "{from}: {kind} cannot keep a journal; set it to the URL of a PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey or MongoDB store"
             )));
         }
         Ok(Some(Arc::new(Self {

@@ -27,7 +27,7 @@ use journal::OwnStore;
 pub(crate) use journal::{chosen_journal, journal_schema, open_journal, own_journal};
 use local::LocalStore;
 use shedlock_core::{redact, within};
-use url::{check, of_file};
+use url::{check, of_file, with_connect_timeout};
 
 /// A connected store.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl Store {
     /// beside its locks.
     #[cfg(feature = "ui")]
     pub(crate) async fn open_source(source: Source, terminal: Terminal) -> Result<Self, Failure> {
-        let opened = Self::connect(Choice::of(source)?, terminal, false).await;
+        let opened = Self::connect(Choice::of(source)?, terminal, false, None).await;
         opened.map_err(advise_creation)
     }
 
@@ -123,17 +123,23 @@ impl Store {
         let choice = Choice::make(args, |name| std::env::var_os(name))?;
         let journal = OwnStore::of(args).await?;
         let place = choice.place();
-        let opening = Self::connect(choice, terminal, create);
+        let opening = Self::connect(choice, terminal, create, args.connect_timeout);
         let opened = in_time(args.connect_timeout, within, &place, opening).await?;
         Ok(Self { journal, ..opened })
     }
 
-    async fn connect(choice: Choice, terminal: Terminal, create: bool) -> Result<Self, Failure> {
+    async fn connect(
+        choice: Choice,
+        terminal: Terminal,
+        create: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Self, Failure> {
         Ok(match choice {
             Choice::Url { url, from } => {
+                let limited = timeout.and_then(|limit| with_connect_timeout(&url, limit));
                 let connected = match (create, sqlite::existing(&url)) {
                     (false, Some(existing)) => shedlock::connect(&existing).await,
-                    _ => shedlock::connect(&url).await,
+                    _ => shedlock::connect(limited.as_ref().unwrap_or(&url)).await,
                 };
                 Self {
                     provider: connected.map_err(|error| refused(error, &from))?,
@@ -230,12 +236,15 @@ async fn in_time<T, E: From<Error>>(
     place: &str,
     opening: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let Some(limit) = own.into_iter().chain(wait).min() else {
+    // The store's client has the same limit, and knows what went wrong.
+    const REPORT: Duration = Duration::from_millis(500);
+    let longest = own.map(|own| own + REPORT);
+    let Some(limit) = longest.into_iter().chain(wait).min() else {
         return opening.await;
     };
-    let option = match own == Some(limit) {
-        true => " (--connect-timeout)",
-        false => "",
+    let (shown, option) = match own.filter(|_| longest == Some(limit)) {
+        Some(own) => (own, " (--connect-timeout)"),
+        None => (limit, ""),
     };
     within(&SystemClock, limit, opening)
         .await
@@ -245,7 +254,7 @@ async fn in_time<T, E: From<Error>>(
                 format!(
                     "cannot connect to {place} within {}{option}; check that the store is running \
                      and its URL is right",
-                    output::duration(limit)
+                    output::duration(shown)
                 ),
             )))
         })

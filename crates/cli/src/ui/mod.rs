@@ -50,7 +50,7 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     }
     let cannot_listen = |error: std::io::Error| {
         let message = format!(
-            "cannot listen at {}: {error}; choose another address with --listen",
+            "cannot listen on {}: {error}; choose another address with --listen",
             args.listen
         );
         Failure::new(INTERNAL, message)

@@ -318,7 +318,7 @@ fn a_command_that_cannot_be_run_is_not_a_riddle() {
             "./forbidden",
             126,
             "cannot run \"./forbidden\": its interpreter /etc/passwd (#! line) is not executable \
-             for this user",
+             by this user",
         ),
         (
             "./link",

@@ -35,8 +35,8 @@ fn a_pause_is_not_extended_but_the_commands_for_that_are_named() {
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
     assert_eq!(
         refused.stderr,
-        "shedlock: a b: not extended: it is not held; it is paused; to change the end of the \
-         pause, run `shedlock pause 'a b' --until TIME`, and to end it `shedlock resume 'a b'`\n"
+        "shedlock: a b: not extended: it is paused; to change the end of the pause, run \
+         `shedlock pause 'a b' --until TIME`; to end it, run `shedlock resume 'a b'`\n"
     );
 }
 
@@ -90,8 +90,7 @@ fn a_lease_that_is_not_meant_is_not_extended() {
     let free = extend(&["a"]);
     assert_eq!(free.code, 1, "{free:?}");
     assert!(
-        free.stderr
-            .contains("a: not extended: it is not held; it is free"),
+        free.stderr.contains("a: not extended: the lock is free\n"),
         "{free:?}"
     );
     let run = sandbox.run("a", "60s", SCRIPT).spawn().unwrap();

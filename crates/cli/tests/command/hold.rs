@@ -63,7 +63,7 @@ fn a_lock_of_another_owner_is_not_held_by_two() {
     let refused = done(&mut hold(&sandbox, "60s", &["--skip-exit-code", "9"]));
     assert_eq!((refused.code, refused.stdout.as_str()), (9, ""));
     assert!(
-        refused.stderr.contains("db: not taken: held by "),
+        refused.stderr.contains("db: not acquired: held by "),
         "{refused:?}"
     );
     let refused = done(&mut hold(&sandbox, "60s", &["-o", "json", "-q"]));

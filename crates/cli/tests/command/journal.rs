@@ -349,7 +349,7 @@ fn what_operators_did_to_a_lock_is_shown_between_its_runs() {
     );
     let lock = sandbox.lock("mail");
     let year = &lock["read_at"].as_str().unwrap()[..4];
-    let expected = format!("the last slot is {slot}; it was {year}-01-01T00:00:00Z");
+    let expected = format!("the last slot is now {slot}; it was {year}-01-01T00:00:00Z");
     assert_eq!(actions[3][2], expected);
     let starts = format!("held by {owner} until 20");
     assert!(actions[4][2].starts_with(&starts), "{actions:?}");

@@ -145,7 +145,7 @@ fn a_run_serves_metrics_while_its_command_runs() {
     let options = ["--every", "1h", "--metrics-listen", &address];
     let ran = done(&mut sandbox.run_with("long", "1m", &options, "echo ran"));
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "ran\n"));
-    let said = format!("shedlock: long: no metrics are served: cannot listen at {address}: ");
+    let said = format!("shedlock: long: no metrics are served: cannot listen on {address}: ");
     assert!(ran.stderr.starts_with(&said), "{}", ran.stderr);
 
     drop(taken);

@@ -68,13 +68,24 @@ fn a_store_that_is_passed_on_is_used_however_it_was_chosen() {
 #[test]
 fn a_store_that_is_not_passed_on_is_replaced_by_no_other() {
     let sandbox = Sandbox::new();
+    let mut ignored = 0;
     for done in nested(&sandbox, false, NESTED) {
         assert_eq!((done.code, &*done.stdout), (2, ""), "{}", done.stderr);
-        let said = "shedlock: no store is set: the `shedlock run` around this command does not \
-                    pass its store on, and the default might be a different store; add \
-                    --pass-store to the outer run, or";
-        assert!(done.stderr.starts_with(said), "{}", done.stderr);
+        let start = "the `shedlock run` around this command does not pass its store on, and ";
+        let (before, other) = done.stderr.split_once(start).unwrap();
+        let advice = "might be a different store; add --pass-store to the outer run, or";
+        assert!(other.contains(advice), "{}", done.stderr);
+        // A variable with a configuration file reaches the nested command, but not what it names.
+        if before == "shedlock: " {
+            ignored += 1;
+            let said = "config.toml:1 is not used here, because it might be a different store";
+            assert!(other.contains(said), "{}", done.stderr);
+        } else {
+            assert_eq!(before, "shedlock: no store is set: ");
+            assert!(other.starts_with("the default might be"), "{}", done.stderr);
+        }
     }
+    assert_eq!(ignored, 1);
     assert!(!sandbox.path(".local").exists());
 }
 

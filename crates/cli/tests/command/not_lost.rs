@@ -207,7 +207,10 @@ fn a_poisoned_slot_is_reset() {
     assert_eq!(lock["last_slot_ahead"], true, "{lock}");
     for arguments in [&["show", "a"][..], &["list"]] {
         let shown = done(&mut sandbox.shedlock(arguments)).stdout;
-        assert!(shown.contains(&format!("{poisoned} (ahead)")), "{shown}");
+        assert!(
+            shown.contains(&format!("{poisoned} (ahead of the clock)")),
+            "{shown}"
+        );
     }
 
     let reset = |arguments: &[&str]| {
@@ -216,7 +219,7 @@ fn a_poisoned_slot_is_reset() {
     };
     let repaired = reset(&["a"]);
     assert_eq!(repaired.code, 0, "{}", repaired.stderr);
-    let said = format!("; it was {poisoned} (ahead)\n");
+    let said = format!("; it was {poisoned} (ahead of the clock)\n");
     assert!(repaired.stdout.ends_with(&said), "{}", repaired.stdout);
     let last: jiff::Timestamp = sandbox.lock("a")["last_slot"]
         .as_str()
@@ -236,7 +239,7 @@ fn a_poisoned_slot_is_reset() {
 
     let earlier = reset(&["a", "--to", "2020-01-01T00:00:00Z"]);
     assert_eq!(earlier.code, 0, "{}", earlier.stderr);
-    let said = "a: the last slot is 2020-01-01T00:00:00Z; it was ";
+    let said = "a: the last slot is now 2020-01-01T00:00:00Z; it was ";
     assert!(earlier.stdout.starts_with(said), "{}", earlier.stdout);
     let ran = done(&mut run(&sandbox, "60s", &[&UTC], "echo ran"));
     assert_eq!(ran.stdout, "ran\n", "{}", ran.stderr);

@@ -76,10 +76,9 @@ fn a_store_that_hangs_does_not_hold_a_command_beyond_its_connect_timeout() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let store = format!("postgres://u:geheim@{address}/d?table=t");
-    let said = format!(
-        "cannot connect to postgres://u:***@{address}/d within 200ms (--connect-timeout); check \
-         that the store is running and its URL is right\n"
-    );
+    // In the words of the store's client, which has the same limit.
+    let said =
+        format!("postgres at {address}/d: cannot connect: timed out waiting for a connection; ");
     for arguments in [
         &["list"][..],
         &["show", "a"],
@@ -91,13 +90,14 @@ fn a_store_that_hangs_does_not_hold_a_command_beyond_its_connect_timeout() {
         command.args(["--connect-timeout", "200ms", "--store", &store]);
         let failed = done(&mut command);
         assert_eq!(failed.code, 69, "{arguments:?}: {}", failed.stderr);
-        assert_eq!(failed.stderr, format!("shedlock: {said}"), "{arguments:?}");
+        let said = format!("shedlock: {said}");
+        assert!(failed.stderr.starts_with(&said), "{}", failed.stderr);
     }
     let mut run = sandbox.bare(&["run", "--connect-timeout", "200ms", "--store", &store]);
     let failed = done(run.args(&RUN[1..]));
     assert_eq!(failed.code, 69, "{}", failed.stderr);
     let said = format!("shedlock: a: the command was not started: {said}");
-    assert_eq!(failed.stderr, said);
+    assert!(failed.stderr.starts_with(&said), "{}", failed.stderr);
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn what_is_wrong_is_named_before_anything_is_served() {
     fs::write(sandbox.path("pem"), "").unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    let in_use = format!("cannot listen at {taken}: ");
+    let in_use = format!("cannot listen on {taken}: ");
     let twice = format!("main={}", sandbox.store());
     for (options, code, text) in [
         (

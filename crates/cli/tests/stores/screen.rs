@@ -124,7 +124,10 @@ impl<'a> Screen<'a> {
         let said = format!("shedlock: {kind}");
         let line = line
             .replacen(&said, "shedlock: STORE: ", 1)
-            .replace(&format!("kind {}", self.place.kind()), "kind STORE")
+            .replace(
+                &format!("{} cannot keep", self.place.kind()),
+                "STORE cannot keep",
+            )
             .replace(&*folder.to_string_lossy(), "FOLDER/")
             .replace(&self.locks.name, "NAMESPACE")
             .replace(&format!("@{}", self.host), "@HOST");

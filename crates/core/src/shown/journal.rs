@@ -69,7 +69,7 @@ pub async fn journal_finding(journal: &dyn Journal, is_required: bool) -> Findin
 pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str, option: &str) -> String {
     if !can_keep_one {
         return format!(
-            "no journal in {place}: a store of kind {kind} cannot keep one; give it a store of its own \
+            "no journal in {place}: {kind} cannot keep a journal; give the journal a store of its own \
              with --journal-store"
         );
     }

@@ -62,19 +62,21 @@ pub fn took(duration: Duration) -> String {
 
 /// When a pause ends. `has_end` is whether the user has set that.
 pub fn pause_end(until: SystemTime, has_end: bool) -> String {
-    let end = second(until);
     if has_end {
-        format!("until {end}")
+        format!("until {}", second(until))
     } else {
-        format!("until it is resumed (or until {end} at the latest)")
+        format!("until {RESUMED}")
     }
 }
 
+/// The end of a pause without an end of its own.
+const RESUMED: &str = "it is resumed";
+
 /// The end of a pause that lasts until it is resumed: in years that only a pause can have.
-pub fn open_end(until: SystemTime, now: Option<SystemTime>) -> Option<String> {
+pub fn open_end(until: SystemTime, now: Option<SystemTime>) -> Option<&'static str> {
     const YEARS: Duration = Duration::from_secs(5 * 366 * 86_400);
     let left = until.duration_since(now?).ok()?;
-    (left > YEARS).then(|| format!("it is resumed (or until {} at the latest)", second(until)))
+    (left > YEARS).then_some(RESUMED)
 }
 
 /// The time since the lock was last acquired, by the store's own clock.

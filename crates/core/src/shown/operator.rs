@@ -108,7 +108,7 @@ pub fn extension_detail(before: &LockRecord, until: Option<SystemTime>) -> Strin
 pub fn slot_detail(before: &LockRecord, last_slot: Slot) -> String {
     let was = before.last_slot;
     let was = was.map_or_else(String::new, |was| format!("; it was {was}"));
-    format!("the last slot is {last_slot}{was}")
+    format!("the last slot is now {last_slot}{was}")
 }
 
 /// Whether this last slot is more than a day ahead of the store's clock. A mistyped year would keep a job from running

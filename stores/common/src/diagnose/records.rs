@@ -78,7 +78,7 @@ impl Records {
                     .and_then(|now| until.duration_since(now).ok());
                 let end = instant(until);
                 if left > Some(OPEN_END) {
-                    format!(" until it is resumed (or until {end} at the latest)")
+                    " until it is resumed".to_owned()
                 } else {
                     format!(" until {end}")
                 }

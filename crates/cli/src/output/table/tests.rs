@@ -145,7 +145,7 @@ fn a_slot_that_is_not_done_is_shown() {
     let now = Slot::at(at - Duration::from_secs(30)).unwrap();
     assert_eq!(
         slot_reset(Some(&open), Some(now)),
-        format!("payroll: the last slot is 2027-01-15T07:59:30Z; it was {said}")
+        format!("payroll: the last slot is now 2027-01-15T07:59:30Z; it was {said}")
     );
 }
 
@@ -158,10 +158,10 @@ fn a_lock_that_was_resumed_is_free_and_its_last_owner_was_a_pause() {
     free.state = LockState::Free;
     let end = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
     free.last_slot_done = Some(Slot::at(end).unwrap());
-    assert!(locks(&[free.clone()], None).contains("  a pause by alice@vm (moving)  "));
+    assert!(locks(&[free.clone()], None).contains("  was paused by alice@vm (moving)  "));
     let text = lock(&free);
     assert!(
-        text.contains("\nlast owner     a pause by alice@vm (moving)\n"),
+        text.contains("\nlast owner     was paused by alice@vm (moving)\n"),
         "{text}"
     );
     assert!(
