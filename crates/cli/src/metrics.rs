@@ -42,7 +42,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
             let file = file.display();
             Failure::new(
                 INTERNAL,
-                format!("cannot write {file}: {error}; check its folder"),
+                format!("cannot write {file}: {error}; check its directory"),
             )
         })?,
     }

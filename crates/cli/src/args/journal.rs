@@ -13,10 +13,10 @@ use crate::settings::StoreSetting;
 /// How much of a run's error is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JournalErrors {
-    /// Its text, without the passwords of URLs
+    /// The whole reason, without the passwords of URLs
     #[default]
     Full,
-    /// Its text up to the first colon
+    /// The reason up to its first colon
     Kind,
     /// Only that the run failed
     None,
@@ -42,14 +42,14 @@ pub(crate) struct JournalStoreArgs {
     /// one; `shedlock migrate --journal` with this option creates it. `run` connects to it in the
     /// background: a journal that cannot be reached does not keep a command from running.
     ///
-    /// The default is the variable SHEDLOCK_JOURNAL_STORE. Put a URL with a password into the
-    /// variable or into a file (--journal-store-file).
+    /// The default is SHEDLOCK_JOURNAL_STORE, or the URL in the file that SHEDLOCK_JOURNAL_STORE_FILE
+    /// names. Put a URL with a password into one of them.
     #[arg(long, value_name = "URL")]
     pub(crate) journal_store: Option<String>,
     /// Read the URL of the journal's store from this file, such as a mounted secret
     ///
-    /// The file has one line. The default is the variable SHEDLOCK_JOURNAL_STORE_FILE; it is an error
-    /// to set both SHEDLOCK_JOURNAL_STORE and SHEDLOCK_JOURNAL_STORE_FILE.
+    /// The file has one line. The default is SHEDLOCK_JOURNAL_STORE_FILE; it is an error to set both
+    /// SHEDLOCK_JOURNAL_STORE and SHEDLOCK_JOURNAL_STORE_FILE.
     #[arg(long, value_name = "FILE", conflicts_with = "journal_store")]
     pub(crate) journal_store_file: Option<PathBuf>,
     /// That of the configuration file.

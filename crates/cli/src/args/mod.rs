@@ -195,8 +195,8 @@ pub(crate) struct StoreArgs {
     pub(crate) store: Option<String>,
     /// Read the URL of the store from this file, such as a mounted secret
     ///
-    /// The file has one line. The default is the variable SHEDLOCK_STORE_FILE; it is an error to set
-    /// both SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
+    /// The file has one line. The default is SHEDLOCK_STORE_FILE; it is an error to set both
+    /// SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub(crate) store_file: Option<PathBuf>,
     /// Use this user's SQLite file on this host, which other hosts do not share

@@ -20,7 +20,7 @@ const SCHEDULE: &str = "Schedule";
 ///
 /// The command never outlives its lease, which `shedlock extend` can extend. Shortly before the lease ends (10 s, or a third of
 /// --lock-at-most-for if that is less) all processes of the command get SIGTERM, then SIGKILL. A
-/// second process, the watchdog, enforces it even if this program is killed, and then releases the
+/// second process, the watchdog, enforces this even if this program is killed, and then releases the
 /// lock. When the command ends, its remaining background processes are stopped before the lock is
 /// released.
 ///
@@ -72,7 +72,8 @@ Environment of the command:
   SHEDLOCK_SLOT_ATTEMPT   the number of this attempt at its slot, from 1, with --must-not-be-lost
   SHEDLOCK_STORE, SHEDLOCK_STORE_FILE
                           removed, unless --pass-store is set; then one of them names the store of
-                          this run. The user's file (--local) has no password and is always passed on
+                          this run. The user's file (--local) has no password, and is always passed
+                          on
   SHEDLOCK_STORE_WITHHELD set if the store is not passed on, so that a nested shedlock without
                           --store fails instead of using another store
   SHEDLOCK_JOURNAL_STORE, SHEDLOCK_JOURNAL_STORE_FILE
@@ -244,8 +245,8 @@ pub(crate) struct RunArgs {
     pub(crate) owner_prefix: Option<String>,
     /// How much of the reason why a run failed is recorded in the journal
     ///
-    /// `full` is the exit code or what stopped the command; `kind` is that text up to its first colon.
-    /// What the command prints is never recorded.
+    /// The reason is the exit code, or what stopped the command. What the command prints is never
+    /// recorded.
     #[arg(
         long,
         value_enum,

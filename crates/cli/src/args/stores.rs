@@ -42,13 +42,13 @@ pub(super) fn long_help() -> String {
     format!(
         "{}\n\n\
          Supported schemes: {}.\n\n\
-         The default is the variable SHEDLOCK_STORE or SHEDLOCK_STORE_FILE, otherwise `store` in \
-         the configuration file (--config), otherwise this user's SQLite file on this \
-         host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
+         The default is SHEDLOCK_STORE, or the URL in the file that SHEDLOCK_STORE_FILE names; \
+         otherwise `store` in the configuration file (--config); otherwise this user's SQLite file \
+         on this host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
          other hosts do not share. `run` and `migrate` create a SQLite file that does not exist, \
-         with its folder; the other commands create nothing. The path in a sqlite: URL must be \
+         with its directory; the other commands create nothing. The path in a sqlite: URL must be \
          absolute. \
-         Put a URL with a password into the variable or into a file (--store-file): any user on \
+         Put a URL with a password into SHEDLOCK_STORE or into a file (--store-file): any user on \
          the host can read a command line.",
         help(),
         schemes.join(", ")
