@@ -101,9 +101,9 @@
 //!   it taken, or the run's [slot](#slots) is taken or cannot run now. The call never returns an error for
 //!   this. The [`Skip`] reports who holds the lock and until when, if the store records it. (Two reasons
 //!   that need an operator, `SlotGivenUp` and `LastSlotAhead`, are logged at error level.)
-//! - **Lost**: the lease ended, or may have ended, before the task did, or the task exceeded its
-//!   [`max_run_time`](LockConfig::max_run_time), if you set one. If the task still ran to its end, its
-//!   value is returned.
+//! - **Lost**: the task was stopped because its lease was about to end, or because it exceeded its
+//!   [`max_run_time`](LockConfig::max_run_time), if you set one; or the lease ended, or may have ended,
+//!   before the task did. If the task still ran to its end, its value is returned.
 //! - **An error**: the store failed, or the call was invalid; the task did not run. [`Error::kind`]
 //!   tells you what to do. A store failure is never treated as a held lock.
 //!
@@ -171,8 +171,8 @@
 //! ```
 //!
 //! Tokens grow across unlock, expiry, restarts and deleted records. Acquisitions by Java carry no
-//! token, so the receiver's check (the *guard*) orders only runs of this crate's locks: it refuses neither a
-//! late write by Java nor one that follows a run by Java. [The page on
+//! token, so the receiver's check (the *guard*) orders only runs under this crate's locks. It refuses
+//! neither a late write by Java, nor a late write of a Rust run if only Java has run since. [The page on
 //! fencing](_documentation::fencing) has guards for rows, whole transactions and services.
 //!
 //! # Slots
@@ -280,7 +280,7 @@
 //! that did not run. With the feature `metrics`, `MetricsListener` records attempts, locks, skips, lost
 //! leases, store errors and durations under ShedLock's meter names, through the crate `metrics`.
 //! `scheduler::MetricsObserver` records how ticks end and how late they start. The example
-//! `examples/prometheus` serves what the listener and the observer record to Prometheus. With the feature `pings`, `pings::Healthchecks` and
+//! `examples/prometheus` serves to Prometheus what the listener and the observer record. With the feature `pings`, `pings::Healthchecks` and
 //! `pings::SentryCrons` report each run to a monitoring service that alerts you when a run fails or does
 //! not start. For anything else, implement a [`Listener`].
 //!
