@@ -51,7 +51,7 @@ async fn connect(path: &Path, options: &str) -> Result<SqliteProvider, Error> {
 async fn refusal(path: &Path, options: &str, kind: ErrorKind) -> String {
     let error = connect(path, options).await.unwrap_err();
     assert_eq!(error.kind(), kind, "{error:?}");
-    error.to_string()
+    format!("{error:#}")
 }
 
 fn folder() -> (TempDir, PathBuf) {
@@ -121,10 +121,20 @@ async fn the_first_migration_reports_what_connecting_has_created() {
     let (_folder, path) = folder();
     let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
     let changes = provider.migrate().await.unwrap().changes;
-    assert_eq!(changes.len(), 1, "{changes:?}");
-    assert!(changes[0].contains("in the new file"), "{changes:?}");
-    assert!(changes[0].contains("locks.db"), "{changes:?}");
+    let says = format!("created table \"shedlock\" in the new file {path:?}");
+    assert_eq!(changes, [says]);
     assert!(provider.migrate().await.unwrap().changes.is_empty());
+}
+
+#[tokio::test]
+async fn only_a_file_that_connecting_has_created_is_called_new() {
+    let (_folder, path) = folder();
+    fs::write(&path, "").unwrap();
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let changes = provider.migrate().await.unwrap().changes;
+    assert_eq!(changes, [format!("created table \"shedlock\" in {path:?}")]);
+    // An empty file gets the same journal mode as a new one.
+    assert!(path.with_extension("db-wal").exists());
 }
 
 #[tokio::test]
@@ -149,9 +159,31 @@ async fn create_false_creates_no_file_no_folder_and_no_table() {
 #[tokio::test]
 async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path() {
     let words = refusal(Path::new("/sys/locks.db"), "", ErrorKind::Configuration).await;
-    let says = "file \"/sys/locks.db\" cannot be opened for writing; run as a user who may write to \
-                the file and its folder, or grant this user that right; do not just use another \
-                file: its locks would not be shared with the users of this one";
+    let says = "file \"/sys/locks.db\" cannot be opened for writing: Permission denied (os error \
+                13); run as a user who may write to the file and its directory, or grant this user \
+                that right; do not just use another file: its locks would not be shared with the \
+                users of this one";
+    assert!(words.ends_with(says), "{words}");
+    for missing in ["/sys/state/locks.db", "/sys/state/deep/locks.db"] {
+        let missing = Path::new(missing);
+        let words = refusal(missing, "", ErrorKind::Configuration).await;
+        let directory = missing.parent().unwrap();
+        let says = format!(
+            "cannot create the directory {directory:?}: Operation not permitted (os error 1); \
+             create it for this user, or let this user write to \"/sys\"; do not just use another \
+             file: its locks would not be shared with the users of this one"
+        );
+        assert!(words.ends_with(&says), "{words}");
+    }
+    // No right would help there.
+    let words = refusal(
+        Path::new("/proc/state/locks.db"),
+        "",
+        ErrorKind::Configuration,
+    )
+    .await;
+    let says = "cannot create the directory \"/proc/state\": No such file or directory (os error 2); \
+                check that directories can be created there";
     assert!(words.ends_with(says), "{words}");
 }
 

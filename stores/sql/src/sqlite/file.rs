@@ -16,8 +16,8 @@ use super::{FULL, Place, filesystem, primary_code};
 /// The start of every database of SQLite.
 const HEADER: &[u8; 16] = b"SQLite format 3\0";
 
-/// Creates the file and its folder if they are missing, and checks that they are suitable. Returns true if the file is
-/// new or empty.
+/// Creates the file and its directory if they are missing, and checks that they are suitable. Returns true if it created
+/// the file.
 ///
 /// # Errors
 /// `Configuration` whose message contains the path.
@@ -29,23 +29,29 @@ pub(super) async fn prepare(
     let create = place.create;
     // File systems block, sometimes for long.
     let made = tokio::task::spawn_blocking(move || make(&place)).await;
-    let is_new =
+    let made =
         made.map_err(|error| internal("cannot check the database file").with_source(error))?;
-    let is_new = is_new?;
-    if is_new && create {
+    let made = made?;
+    if made.is_empty && create {
         write_ahead(connect, clock).await?;
     }
-    Ok(is_new)
+    Ok(made.is_created)
 }
 
-/// Returns true if the file is new, or is empty because another process has just created it.
-fn make(place: &Place) -> Result<bool> {
+struct Made {
+    /// Created here. Another process that creates it at the same time finds it there.
+    is_created: bool,
+    /// Nothing is in it yet.
+    is_empty: bool,
+}
+
+fn make(place: &Place) -> Result<Made> {
     let path = &place.path;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
+    let directory = match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
     };
-    if !folder.exists() {
+    if !directory.exists() {
         if !place.create {
             return Err(missing(path));
         }
@@ -53,10 +59,10 @@ fn make(place: &Place) -> Result<bool> {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let made = builder.create(folder);
-        made.map_err(cannot("directory", folder, "created"))?;
+        let made = builder.create(directory);
+        made.map_err(|error| uncreatable(directory, error))?;
     }
-    if let Some(name) = filesystem::network(folder).filter(|_| !place.allow_network_fs) {
+    if let Some(name) = filesystem::network(directory).filter(|_| !place.allow_network_fs) {
         let why = format!(
             "it is on {name}, a network file system, where SQLite's locking is unreliable: two \
              holders of one lock are possible; put it on a local disk, or set \
@@ -68,34 +74,43 @@ fn make(place: &Place) -> Result<bool> {
         return Err(refused(path, "it is a directory; name a file in it"));
     }
     let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(place.create);
+    options.read(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(|error| match error.kind() {
+    let opened = match options.clone().create_new(place.create).open(path) {
+        // It exists, or another process has just created it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let opened = options.create(place.create).open(path);
+            opened.map(|file| (file, false))
+        }
+        created => created.map(|file| (file, place.create)),
+    };
+    let (mut file, is_created) = opened.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if !place.create => missing(path),
-        _ => cannot("file", path, "opened for writing")(error),
+        _ => cannot(path, "opened for writing")(error),
     })?;
-    // The journal is next to the file, so the folder must accept new files.
+    // The journal is next to the file, so the directory must accept new files.
     #[cfg(unix)]
     {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
         let access = Access::WRITE_OK | Access::EXEC_OK;
-        let checked = accessat(CWD, folder, access, AtFlags::EACCESS);
-        checked.map_err(|error| cannot("directory", folder, "written to")(error.into()))?;
+        let checked = accessat(CWD, directory, access, AtFlags::EACCESS);
+        checked.map_err(|error| unwritable(directory, error.into()))?;
     }
-    let found = file.metadata().map_err(cannot("file", path, "inspected"))?;
+    let found = file.metadata().map_err(cannot(path, "inspected"))?;
     let mut start = [0_u8; HEADER.len()];
     // A file that a crash has left has zeros, and SQLite repairs it.
-    let read = file
-        .read(&mut start)
-        .map_err(cannot("file", path, "read"))?;
+    let read = file.read(&mut start).map_err(cannot(path, "read"))?;
     if start[..read].iter().any(|byte| *byte != 0) && start != *HEADER {
         return Err(refused(
             path,
             "it is not a SQLite database; name another file in the store's URL",
         ));
     }
-    Ok(found.len() == 0)
+    Ok(Made {
+        is_created,
+        is_empty: found.len() == 0,
+    })
 }
 
 /// Puts a new file into WAL mode, which is stored in the file. SQLite does not wait for other
@@ -135,19 +150,52 @@ fn not_a_database(error: sqlx::Error) -> Error {
     configuration(message).with_source(error)
 }
 
-fn cannot(what: &str, path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
+const SAME_FILE: &str =
+    "do not just use another file: its locks would not be shared with the users of this one";
+
+fn cannot(path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| {
-        let advice = match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                "check that files can be created in its folder"
-            }
-            _ => {
-                "run as a user who may write to the file and its folder, or grant this user that right; \
-                 do not just use another file: its locks would not be shared with the users of this one"
-            }
+        let advice = if is_about_path(&error) {
+            "check that files can be created in its directory".to_owned()
+        } else {
+            format!(
+                "run as a user who may write to the file and its directory, or grant this user \
+                 that right; {SAME_FILE}"
+            )
         };
-        configuration(format!("{what} {path:?} cannot be {done}; {advice}")).with_source(error)
+        configuration(format!("file {path:?} cannot be {done}; {advice}")).with_source(error)
     }
+}
+
+fn uncreatable(directory: &Path, error: io::Error) -> Error {
+    let advice = if is_about_path(&error) {
+        "check that directories can be created there".to_owned()
+    } else {
+        // The right that is missing belongs to the directory that exists.
+        let existing = directory.ancestors().skip(1).find(|parent| parent.exists());
+        let parent = existing.unwrap_or(Path::new("."));
+        format!("create it for this user, or let this user write to {parent:?}; {SAME_FILE}")
+    };
+    configuration(format!(
+        "cannot create the directory {directory:?}; {advice}"
+    ))
+    .with_source(error)
+}
+
+fn unwritable(directory: &Path, error: io::Error) -> Error {
+    configuration(format!(
+        "cannot create files in the directory {directory:?}; let this user write to it, or run as \
+         a user who may; {SAME_FILE}"
+    ))
+    .with_source(error)
+}
+
+/// The path leads nowhere, whoever uses it.
+fn is_about_path(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn missing(path: &Path) -> Error {

@@ -5,16 +5,16 @@
 use std::fs;
 use std::path::Path;
 
-/// Returns the name of the folder's file system if several machines share it, or if a program provides it from
+/// Returns the name of the directory's file system if several machines share it, or if a program provides it from
 /// elsewhere: file locks and shared memory do not work across machines. If the system does not report the type, the
 /// file system counts as local.
-pub(super) fn network(folder: &Path) -> Option<String> {
+pub(super) fn network(directory: &Path) -> Option<String> {
     #[cfg(target_os = "linux")]
     {
-        let found = rustix::fs::statfs(folder).ok()?;
+        let found = rustix::fs::statfs(directory).ok()?;
         // The kernel's magic numbers have 32 bits; the field is wider on some machines.
         let magic = u64::try_from(found.f_type).unwrap_or_default() & 0xffff_ffff;
-        network_of(magic, || mounted_type(folder))
+        network_of(magic, || mounted_type(directory))
     }
     #[cfg(not(target_os = "linux"))]
     None
@@ -60,18 +60,21 @@ fn network_of(magic: u64, mounted_type: impl FnOnce() -> Option<String>) -> Opti
     (!is_local).then_some(name)
 }
 
-/// The type of the mount that contains this folder: the deepest one, or the last of several at that depth.
-fn mounted_type(folder: &Path) -> Option<String> {
-    let folder = fs::canonicalize(folder).ok()?;
-    type_in(&fs::read_to_string("/proc/self/mountinfo").ok()?, &folder)
+/// The type of the mount that contains this directory: the deepest one, or the last of several at that depth.
+fn mounted_type(directory: &Path) -> Option<String> {
+    let directory = fs::canonicalize(directory).ok()?;
+    type_in(
+        &fs::read_to_string("/proc/self/mountinfo").ok()?,
+        &directory,
+    )
 }
 
-fn type_in(mounts: &str, folder: &Path) -> Option<String> {
+fn type_in(mounts: &str, directory: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let point = mount.split(' ').nth(4)?.replace("\\040", " ");
         let depth = Path::new(&point).components().count();
-        folder.starts_with(&point).then_some((depth, kind))
+        directory.starts_with(&point).then_some((depth, kind))
     });
     let (_, kind) = mounts.max_by_key(|(depth, _)| *depth)?;
     Some(kind.split(' ').next().unwrap_or_default().to_owned())
@@ -89,8 +92,8 @@ mod tests {
 41 22 8:2 / /mnt/stick rw shared:21 - fuseblk /dev/sdb1 rw
 ";
 
-    fn fuse_at(folder: &str) -> Option<String> {
-        network(0x6573_5546, || type_in(MOUNTS, Path::new(folder)))
+    fn fuse_at(directory: &str) -> Option<String> {
+        network(0x6573_5546, || type_in(MOUNTS, Path::new(directory)))
     }
 
     #[test]
@@ -106,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_deepest_mount_counts() {
-        let kind = |folder| type_in(MOUNTS, Path::new(folder)).unwrap();
+        let kind = |directory| type_in(MOUNTS, Path::new(directory)).unwrap();
         assert_eq!(kind("/home"), "ext4");
         assert_eq!(kind("/mnt/my share"), "fuse.sshfs");
     }

@@ -49,7 +49,7 @@ use crate::url::Address;
 ///
 /// `sqlite:locks.db` or `sqlite:///var/lib/app/locks.db?table=…`.
 ///
-/// A missing file is created, with its folder, in WAL mode and readable only by its user. A missing table is created too.
+/// A missing file is created, with its directory, in WAL mode and readable only by its user. A missing table is created too.
 /// An existing file keeps its journal mode, and an existing table keeps its columns
 /// ([`migrate`](shedlock_core::LockProvider::migrate) adds missing ones).
 ///
@@ -97,7 +97,7 @@ impl FromUrl for SqlStore<Sqlite> {
 /// Opens the file at this path, like `SqliteProvider::connect` without options.
 ///
 /// # Errors
-/// `Configuration` if the folder or file cannot be created or written, and for a network file system.
+/// `Configuration` if the directory or file cannot be created or written, and for a network file system.
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
     let place = Place {
         path: path.as_ref().to_owned(),
@@ -130,15 +130,15 @@ impl SqlStore<Sqlite> {
             .disable_statement_logging();
         let store = address.store(connect.clone(), 1)?;
         let (path, create) = (place.path.clone(), place.create);
-        let is_new = file::prepare(place, &connect, &store.options.clock).await?;
+        let is_created = file::prepare(place, &connect, &store.options.clock).await?;
         let call = store.call();
         // As on a server: the first call about a lock reports that the table is missing.
         if !create && call.columns().await?.is_empty() {
             return Ok(store.provider());
         }
         if create && call.create_if_missing().await? {
-            let file = if is_new { "the new file" } else { "file" };
-            let change = format!("created table {} in {file} {path:?}", store.options.table);
+            let new = if is_created { "the new file " } else { "" };
+            let change = format!("created table {} in {new}{path:?}", store.options.table);
             let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);
             created.push(change);
         }
