@@ -24,11 +24,14 @@ pub(crate) struct Failure {
 /// The classes of failures. Each dialect maps its server's codes to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The statement was never sent: no connection was available.
+    /// The statement was never sent: no connection was available in time, or the server already has too many.
     NotSent,
-    /// No connection was available, and waiting does not help: wrong password, unknown database, or no TLS although it
-    /// is required.
-    Refused,
+    /// No connection was available: the network, or the machine there, failed.
+    Unreachable,
+    /// No connection was available: the server, or a pooler in front of it, returned an error that may pass.
+    Unready,
+    /// No connection was available, and waiting does not help.
+    Refused(Refusal),
     /// The certificates of the TLS connection are not accepted, by this side or by the server.
     Untrusted,
     /// No connection was available: the server's replies are not in the protocol of this database, or it closed the
@@ -72,6 +75,20 @@ pub(crate) enum Class {
     Other,
 }
 
+/// Why a server rejects a connection, as far as its error shows that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There is no such database.
+    Database,
+    /// This user may not use this database.
+    Access,
+    /// There is no such user, or the password is wrong.
+    Login,
+    /// One side requires TLS, and the other does not offer it.
+    Tls,
+    Other,
+}
+
 impl Failure {
     pub(crate) fn no_connection() -> Self {
         Self::new(Class::NotSent, "timed out waiting for a connection")
@@ -100,7 +117,8 @@ impl Failure {
         writes: bool,
     ) -> Error {
         let plain = || (self.class.kind(writes), self.class.message(writes));
-        if let (Class::NotSent, Some(error)) = (&self.class, unresolved(&*self.source)) {
+        let is_unreachable = matches!(self.class, Class::NotSent | Class::Unreachable);
+        if let Some(error) = unresolved(&*self.source).filter(|_| is_unreachable) {
             return self.causing(error);
         }
         let (kind, message) = special(&self.class, writes).unwrap_or_else(plain);
@@ -136,20 +154,26 @@ impl Failure {
         }
         let is_lost = matches!(
             self.class,
-            Class::NotSent | Class::Refused | Class::Untrusted | Class::ReplyLost
+            Class::NotSent
+                | Class::Unreachable
+                | Class::Unready
+                | Class::Refused(_)
+                | Class::Untrusted
+                | Class::ReplyLost
         );
         driver::said(&*self.source).or_else(|| is_lost.then(|| root_cause(&*self.source)))
     }
 
-    /// Reclassifies a failure to open a session. A server that is busy or drops the connection can be tried again,
-    /// because the settings may be right. Any other failure is a refusal.
-    pub(crate) fn while_connecting(mut self) -> Self {
-        self.class = match self.class {
-            Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::NotSent,
+    /// Reclassifies a failure to open a session. `special` is what the server's error means then, if that differs from
+    /// its meaning for a statement. A server that is busy or drops the connection can be tried again, because the
+    /// settings may be right. Any other failure is a refusal.
+    pub(crate) fn while_connecting(mut self, special: Option<Class>) -> Self {
+        self.class = special.unwrap_or(match self.class {
+            Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::Unready,
             Class::Full => Class::Full,
             Class::Startup => Class::Startup,
-            _ => Class::Refused,
-        };
+            _ => Class::Refused(Refusal::Other),
+        });
         self
     }
 }
@@ -181,7 +205,8 @@ impl Class {
     fn kind(&self, writes: bool) -> ErrorKind {
         match self {
             Self::ReplyLost if writes => OutcomeUnknown,
-            Self::NotSent | Self::OtherProtocol => Unavailable,
+            Self::NotSent | Self::Unreachable | Self::Unready => Unavailable,
+            Self::OtherProtocol => Unavailable,
             Self::ReplyLost | Self::ReadOnly => Unavailable,
             Self::Contention | Self::Waited | Self::Busy | Self::Full => Unavailable,
             Self::TooLong | Self::OutOfRange | Self::Alphabet => InvalidInput,
@@ -197,14 +222,19 @@ impl Class {
                 "cannot connect; nothing was written; check that the server is up and has \
                  connections to spare, and that the URL points to it, then retry"
             }
+            Self::Unreachable => {
+                "cannot connect; nothing was written; check that the server is up, and that the \
+                 host and the port in the URL are right, then retry"
+            }
+            Self::Unready => {
+                "cannot connect; nothing was written; check that the server, and a connection \
+                 pooler in front of it, accept connections, then retry"
+            }
             Self::OtherProtocol => {
                 "the server speaks another protocol, or closed the connection; nothing was \
                  written; check the host and the port in the URL, then retry"
             }
-            Self::Refused => {
-                "the server rejected the connection; check user, password, database and TLS \
-                 settings"
-            }
+            Self::Refused(refusal) => refusal.message(),
             Self::Untrusted => {
                 "the TLS connection failed; check the host name in the URL, and set sslrootcert in \
                  it to the file of the authority that issued the server's certificate (and \
@@ -286,6 +316,26 @@ impl Class {
             Self::Other => {
                 "the server refused a statement on table {table}; compare the table with `shedlock \
                  migrate --print --store …`, and check the server's log"
+            }
+        }
+    }
+}
+
+impl Refusal {
+    fn message(self) -> &'static str {
+        match self {
+            Self::Database => "the server rejected the connection; check the database in the URL",
+            Self::Access => {
+                "the server rejected the connection; check the database in the URL, or grant this \
+                 user access to it"
+            }
+            Self::Login => {
+                "the server rejected the connection; check the user and the password in the URL"
+            }
+            Self::Tls => "the server rejected the connection; check the TLS options of the URL",
+            Self::Other => {
+                "the server rejected the connection; check the user, the password, the database \
+                 and the TLS options in the URL"
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::call::SqlStore;
 use crate::dialect::Dialect;
 use crate::dialect::mysql::{LARGEST, MYSQL};
 use crate::driver::{Driver, sqlx as by_sqlx};
-use crate::failure::Class;
+use crate::failure::{Class, Refusal};
 use crate::options::TOKEN_COLUMN;
 use crate::url::{Address, Remote, refused_by_driver};
 use crate::zone;
@@ -128,6 +128,11 @@ fn classify(error: &dyn DatabaseError) -> Class {
     of_number(error.number(), error.message())
 }
 
+fn at_login(error: &dyn DatabaseError) -> Option<Class> {
+    let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
+    of_number_at_login(error.number())
+}
+
 fn last_insert_id(result: &MySqlQueryResult) -> Option<u64> {
     Some(result.last_insert_id()).filter(|id| *id >= NO_TOKEN_BELOW)
 }
@@ -175,6 +180,20 @@ fn of_number(number: u16, message: &str) -> Class {
     }
 }
 
+/// What an error number means while a connection is opened, if that differs from its meaning for a statement.
+fn of_number_at_login(number: u16) -> Option<Class> {
+    Some(Class::Refused(match number {
+        // Too many connections, in total or of this user.
+        1040 | 1203 | 1226 => return Some(Class::NotSent),
+        1049 => Refusal::Database,
+        1044 => Refusal::Access,
+        1045 | 1698 => Refusal::Login,
+        // The server requires TLS.
+        3159 => Refusal::Tls,
+        _ => return None,
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use shedlock_core::ErrorKind;
@@ -207,6 +226,24 @@ mod tests {
             of_number(1047, "WSREP has not yet prepared node"),
             Class::Busy
         );
+    }
+
+    #[test]
+    fn a_rejected_connection_is_not_tried_again_unless_there_are_too_many() {
+        for (number, refusal) in [
+            (1049, Refusal::Database),
+            (1044, Refusal::Access),
+            (1045, Refusal::Login),
+            (1698, Refusal::Login),
+            (3159, Refusal::Tls),
+        ] {
+            let class = of_number_at_login(number);
+            assert_eq!(class, Some(Class::Refused(refusal)), "{number}");
+        }
+        for number in [1040, 1203, 1226] {
+            assert_eq!(of_number_at_login(number), Some(Class::NotSent), "{number}");
+        }
+        assert_eq!(of_number_at_login(1053), None);
     }
 
     #[test]

@@ -112,6 +112,10 @@ fn classify(error: &dyn DatabaseError) -> Class {
     postgres::classify(&code, error.message(), error.constraint())
 }
 
+fn at_login(error: &dyn DatabaseError) -> Option<Class> {
+    postgres::at_login(&error.code().unwrap_or_default(), error.message())
+}
+
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
@@ -120,17 +124,18 @@ mod tests {
 
     use sqlx::error::{DatabaseError, ErrorKind};
 
+    use crate::failure::Refusal;
     use crate::options::Settings;
 
     use super::*;
 
     /// An error that a server returns.
     #[derive(Debug)]
-    struct Told(&'static str);
+    struct Told(&'static str, &'static str);
 
     impl fmt::Display for Told {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(self.0)
+            f.write_str(self.1)
         }
     }
 
@@ -138,7 +143,7 @@ mod tests {
 
     impl DatabaseError for Told {
         fn message(&self) -> &str {
-            self.0
+            self.1
         }
 
         fn code(&self) -> Option<Cow<'_, str>> {
@@ -162,28 +167,77 @@ mod tests {
         }
     }
 
-    fn connecting(code: &'static str) -> Class {
-        let told = sqlx::Error::Database(Box::new(Told(code)));
-        by_sqlx::connecting(told, classify).class
+    fn connecting(code: &'static str, message: &'static str) -> Class {
+        let told = sqlx::Error::Database(Box::new(Told(code, message)));
+        by_sqlx::connecting(told, classify, at_login).class
     }
 
     #[test]
     fn a_server_that_ends_during_login_is_tried_again() {
-        // Shut down, crashed, dropped while idle, starting, out of connections.
-        for code in ["57P01", "57P02", "57P05", "57P03", "53300"] {
-            assert_eq!(connecting(code), Class::NotSent, "{code}");
+        // Shut down, crashed, dropped while idle, starting.
+        for code in ["57P01", "57P02", "57P05", "57P03"] {
+            assert_eq!(connecting(code, ""), Class::Unready, "{code}");
         }
-        // No such user, wrong password, no such database.
-        for code in ["28000", "28P01", "3D000"] {
-            assert_eq!(connecting(code), Class::Refused, "{code}");
+        assert_eq!(connecting("53300", "too many clients"), Class::NotSent);
+    }
+
+    #[test]
+    fn a_rejected_connection_is_not_tried_again() {
+        let rule =
+            "no pg_hba.conf entry for host \"::1\", user \"a\", database \"b\", no encryption";
+        for (code, message, refusal) in [
+            ("28000", "role \"a\" does not exist", Refusal::Login),
+            ("28P01", "password authentication failed", Refusal::Login),
+            ("28000", rule, Refusal::Other),
+            ("3D000", "database \"b\" does not exist", Refusal::Database),
+            ("42501", "permission denied for database", Refusal::Access),
+            ("XX000", "Tenant or user not found", Refusal::Other),
+        ] {
+            let class = connecting(code, message);
+            assert_eq!(class, Class::Refused(refusal), "{message}");
         }
+    }
+
+    /// PgBouncer has one code for everything.
+    #[test]
+    fn the_errors_of_a_pooler_are_distinguished_by_their_text() {
+        for (message, refusal) in [
+            ("\"trust\" authentication failed", Refusal::Login),
+            ("password authentication failed", Refusal::Login),
+            ("SASL authentication failed", Refusal::Login),
+            ("no such user: a", Refusal::Login),
+            ("role \"a\" does not exist", Refusal::Login),
+            ("no such database: b", Refusal::Database),
+            ("database \"b\" does not exist", Refusal::Database),
+            ("login rejected", Refusal::Other),
+        ] {
+            let class = connecting("08P01", message);
+            assert_eq!(class, Class::Refused(refusal), "{message}");
+        }
+        for message in [
+            "no more connections allowed (max_client_conn)",
+            "query_wait_timeout",
+        ] {
+            assert_eq!(connecting("08P01", message), Class::NotSent, "{message}");
+        }
+        for message in [
+            "server login has been failing, try again later (server_login_retry)",
+            "client_login_timeout (server down)",
+            "pgbouncer cannot connect to server",
+            "database \"b\" is disabled",
+            "the database system is starting up",
+        ] {
+            assert_eq!(connecting("08P01", message), Class::Unready, "{message}");
+        }
+        let parameter = "unsupported startup parameter: extra_float_digits";
+        assert_eq!(connecting("08P01", parameter), Class::Startup);
     }
 
     #[test]
     fn a_certificate_that_is_not_trusted_is_not_tried_again() {
         let cause = "invalid peer certificate: UnknownIssuer";
         let error = sqlx::Error::Io(std::io::Error::other(cause));
-        let failure = by_sqlx::connecting(error, classify);
+        let failure = by_sqlx::connecting(error, classify, at_login);
         assert_eq!(failure.class, Class::Untrusted);
         let options = Postgres::DIALECT.options(Settings::default()).unwrap();
         let error = failure.explained(Postgres::DIALECT.explain, &options, "", false);

@@ -75,7 +75,7 @@ on_all_servers! {
         a_client_of_the_past_stores_no_year_0, a_record_without_an_end_is_a_conflict,
         whole_seconds_leave_nothing_behind_an_unlock;
     failures: a_missing_table_comes_with_its_definition, a_table_without_a_key_is_refused,
-        a_session_that_may_not_write_is_unavailable, a_missing_privilege_is_configuration,
+        a_session_that_may_not_write_is_unavailable, a_missing_privilege_is_configuration, a_connection_that_is_rejected_or_refused_says_what_to_check,
         a_transaction_in_the_way_is_waited_for_a_little,
         an_extension_that_had_to_wait_revives_nothing, a_dropped_column_is_noticed,
         a_claim_that_cannot_be_read_is_unknown,

@@ -120,6 +120,6 @@ async fn run<D: Driver>(
 ) -> Result<Option<String>, Failure> {
     let values = Values::default();
     let reply = D::run(connection, &statement, &values, false).await;
-    let mut reply = reply.map_err(Failure::while_connecting)?;
+    let mut reply = reply.map_err(|failure| failure.while_connecting(None))?;
     Ok(reply.rows.pop().and_then(|row| row.name))
 }

@@ -10,7 +10,7 @@ use shedlock_store::untrusted;
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 
-use crate::failure::{Class, Failure};
+use crate::failure::{Class, Failure, Refusal};
 
 impl<D: sqlx::Database + Sync> super::Database for D {
     type Pool = sqlx::Pool<D>;
@@ -18,18 +18,26 @@ impl<D: sqlx::Database + Sync> super::Database for D {
 
 type Classify = fn(&dyn DatabaseError) -> Class;
 
+/// What an error of the server means while a connection is opened, if that differs from its meaning for a statement.
+type AtLogin = fn(&dyn DatabaseError) -> Option<Class>;
+
 /// Classifies an error that occurred while a connection was being acquired: nothing was sent.
-pub(crate) fn connecting(error: Error, classify: Classify) -> Failure {
+pub(crate) fn connecting(error: Error, classify: Classify, at_login: AtLogin) -> Failure {
     match &error {
         Error::Io(_) | Error::Tls(_) if untrusted(&error).is_some() => {
             Failure::new(Class::Untrusted, error)
         }
-        Error::Configuration(_) | Error::Tls(_) => Failure::new(Class::Refused, error),
-        Error::Database(_) => running(error, classify).while_connecting(),
+        Error::Tls(_) => Failure::new(Class::Refused(Refusal::Tls), error),
+        Error::Configuration(_) => Failure::new(Class::Refused(Refusal::Other), error),
+        Error::Database(reported) => {
+            let special = at_login(&**reported);
+            running(error, classify).while_connecting(special)
+        }
         Error::Protocol(_) => Failure::new(Class::OtherProtocol, error),
         Error::Io(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {
             Failure::new(Class::OtherProtocol, error)
         }
+        Error::Io(_) => Failure::new(Class::Unreachable, error),
         _ => Failure::new(Class::NotSent, error),
     }
 }
@@ -105,7 +113,7 @@ macro_rules! execution {
             options: &Self::Options,
         ) -> Result<Self::Connection, $crate::failure::Failure> {
             let connected = sqlx::ConnectOptions::connect(options).await;
-            connected.map_err(|error| $crate::driver::sqlx::connecting(error, classify))
+            connected.map_err(|error| $crate::driver::sqlx::connecting(error, classify, at_login))
         }
 
         async fn ping(connection: &mut Self::Connection) -> bool {
@@ -119,7 +127,7 @@ macro_rules! execution {
 
         async fn acquire(pool: &Self::Pool) -> Result<Self::Pooled, $crate::failure::Failure> {
             let acquired = pool.acquire().await;
-            acquired.map_err(|error| $crate::driver::sqlx::connecting(error, classify))
+            acquired.map_err(|error| $crate::driver::sqlx::connecting(error, classify, at_login))
         }
 
         fn discard(pooled: &mut Self::Pooled) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{Database, Driver};
 use crate::dialect::Dialect;
 use crate::dialect::postgres::{self, POSTGRES};
-use crate::failure::{BoxError, Class, Failure};
+use crate::failure::{BoxError, Class, Failure, Refusal};
 use crate::statement::{Reply, Statement, Value, Values};
 
 /// PostgreSQL over tokio-postgres.
@@ -333,14 +334,30 @@ impl Driver for TokioPostgres {
 
 /// Classifies an error that occurred while a connection was being acquired: nothing was sent.
 fn connecting(error: BoxError) -> Failure {
-    match reported(&error) {
-        Some(class) => Failure::new(class, error).while_connecting(),
-        None if untrusted(&*error).is_some() => Failure::new(Class::Untrusted, error),
-        None if is_about(&error, "TLS handshake") || is_about(&error, "invalid config") => {
-            Failure::new(Class::Refused, error)
-        }
-        None => Failure::new(Class::NotSent, error),
+    if let Some(class) = reported(&error) {
+        let report = report(&*error);
+        let special = report.and_then(|it| postgres::at_login(it.code().code(), it.message()));
+        return Failure::new(class, error).while_connecting(special);
     }
+    let class = if untrusted(&*error).is_some() {
+        Class::Untrusted
+    } else if is_about(&error, "TLS handshake") {
+        Class::Refused(Refusal::Tls)
+    } else if is_about(&error, "invalid config") {
+        // The client finds that the server requires a password and the URL has none.
+        match error.source() {
+            Some(cause) if cause.to_string().contains("password") => Class::Refused(Refusal::Login),
+            _ => Class::Refused(Refusal::Other),
+        }
+    } else if causes(&*error)
+        .any(|cause| cause.is::<tokio_postgres::Error>() || cause.is::<io::Error>())
+    {
+        Class::Unreachable
+    } else {
+        // The pool had no client to lend.
+        Class::NotSent
+    };
+    Failure::new(class, error)
 }
 
 /// Classifies an error that occurred while a statement was running.

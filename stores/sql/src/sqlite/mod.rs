@@ -219,6 +219,10 @@ fn classify(error: &dyn DatabaseError) -> Class {
     }
 }
 
+fn at_login(_: &dyn DatabaseError) -> Option<Class> {
+    None
+}
+
 /// The primary code of a disk without space.
 const FULL: i32 = 13;
 

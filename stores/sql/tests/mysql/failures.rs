@@ -83,6 +83,28 @@ pub(crate) async fn a_missing_privilege_is_configuration(server: &str) {
     let error = MySqlProvider::connect(url.as_str()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(!format!("{error} {error:?}").contains("wrong"), "{error:?}");
+    let error = format!("{error:#}");
+    let says = "(using password: YES); check the user and the password in the URL";
+    assert!(error.ends_with(says), "{error}");
+}
+
+pub(crate) async fn a_connection_that_is_rejected_or_refused_says_what_to_check(server: &str) {
+    for (url, says) in [
+        (
+            crate::common::with_database(server, "nodb"),
+            "the server rejected the connection: Unknown database 'nodb'; check the database in \
+             the URL",
+        ),
+        (
+            "mysql://127.0.0.1:1/app".to_owned(),
+            "cannot connect: Connection refused (os error 111); nothing was written; check that \
+             the server is up, and that the host and the port in the URL are right, then retry",
+        ),
+    ] {
+        let error = MySqlProvider::connect(&url).await.unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.ends_with(says), "{error}");
+    }
 }
 
 /// An open slot's lease is read after it was claimed. If that read fails, the lock is taken nevertheless, and the

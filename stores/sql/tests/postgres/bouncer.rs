@@ -239,6 +239,67 @@ async fn a_pool_that_prepares_behind_pgbouncer_gets_the_remedy_in_its_error() {
     );
 }
 
+/// The error of a connection to this URL, as people read it.
+async fn refusal<P: std::fmt::Debug>(
+    connect: impl AsyncFn(&str) -> Result<P, Error>,
+    url: &str,
+    kind: ErrorKind,
+) -> String {
+    let error = connect(url).await.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error:#}");
+    format!("{error:#}")
+}
+
+/// The errors of both client libraries. After a failed login PgBouncer lets the next client of the same database wait
+/// for a while, so each library gets another URL.
+async fn refusals(url: impl Fn() -> String, kind: ErrorKind) -> [(String, String); 2] {
+    let (one, other) = (url(), url());
+    let by_sqlx = refusal(PostgresProvider::connect, &one, kind).await;
+    let by_tokio = refusal(TokioPostgresProvider::connect, &other, kind).await;
+    [(one, by_sqlx), (other, by_tokio)]
+}
+
+/// PgBouncer has the same code for a wrong URL as for a server that is down.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_user_or_database_behind_pgbouncer_is_named_in_the_error() {
+    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+        return;
+    };
+    let missing = || with_database(&bouncer, &unique("missing"));
+    for (url, error) in refusals(missing, ErrorKind::Configuration).await {
+        let (_, database) = url.rsplit_once('/').unwrap();
+        let says = format!(
+            "the server rejected the connection: database \"{database}\" does not exist; check \
+             the database in the URL"
+        );
+        assert!(error.ends_with(&says), "{error}");
+    }
+    let mut stranger = url::Url::parse(&bouncer).unwrap();
+    stranger.set_username("stranger").unwrap();
+    let stranger = || stranger.to_string();
+    for (_, error) in refusals(stranger, ErrorKind::Configuration).await {
+        let says = "the server rejected the connection: \"trust\" authentication failed; check the \
+                    user and the password in the URL";
+        assert!(error.ends_with(says), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pgbouncer_that_has_too_many_clients_can_be_tried_again() {
+    let Some(bouncer) = Bouncer::with(&[("max_client_conn", "1")]).await else {
+        return;
+    };
+    let url = bouncer.database().await;
+    let client = session(&url).await;
+    let says = "cannot connect: no more connections allowed (max_client_conn); nothing was \
+                written; check that the server is up and has connections to spare, and that the \
+                URL points to it, then retry";
+    for (_, error) in refusals(|| url.clone(), ErrorKind::Unavailable).await {
+        assert!(error.ends_with(says), "{error}");
+    }
+    drop(client);
+}
+
 /// Each session of the pool gets a different server connection, and none keeps a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_with_special_characters_pass_through_pgbouncer() {

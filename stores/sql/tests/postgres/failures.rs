@@ -8,7 +8,7 @@ use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, LockProvider as _, LockState, Owner,
     PruneRequest, Pruned,
 };
-use shedlock_sql::PostgresProvider;
+use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 use sqlx::postgres::PgPoolOptions;
 
 #[tokio::test]
@@ -149,6 +149,42 @@ async fn an_unreachable_server_is_reported_without_secrets() {
     assert_eq!(error.kind(), ErrorKind::Configuration);
     let provider = room_with_secret().await;
     assert!(!format!("{provider:?}").contains("hunter2"), "{provider:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_rejected_or_refused_says_what_to_check() {
+    let server = server("SHEDLOCK_TEST_POSTGRES_URL");
+    let mut stranger = url::Url::parse(&server).unwrap();
+    stranger.set_username("stranger").unwrap();
+    for (url, says) in [
+        (
+            common::with_database(&server, "nodb"),
+            "the server rejected the connection: database \"nodb\" does not exist; check the \
+             database in the URL",
+        ),
+        (
+            stranger.into(),
+            "the server rejected the connection: role \"stranger\" does not exist; check the user \
+             and the password in the URL",
+        ),
+        (
+            with_option(&server, "sslmode", "require"),
+            "the server rejected the connection: server does not support TLS; check the TLS \
+             options of the URL",
+        ),
+        (
+            "postgres://127.0.0.1:1/app".to_owned(),
+            "cannot connect: Connection refused (os error 111); nothing was written; check that \
+             the server is up, and that the host and the port in the URL are right, then retry",
+        ),
+    ] {
+        let by_sqlx = PostgresProvider::connect(&url).await.unwrap_err();
+        let by_tokio = TokioPostgresProvider::connect(&url).await.unwrap_err();
+        for error in [by_sqlx, by_tokio] {
+            let error = format!("{error:#}");
+            assert!(error.ends_with(says), "{error}");
+        }
+    }
 }
 
 async fn room_with_secret() -> PostgresProvider {

@@ -32,7 +32,7 @@ use shedlock_store::HUNDRED_YEARS;
 
 use self::statements::TOO_LATE;
 use super::{ADD_COLUMN, Check, Dialect, JournalWords};
-use crate::failure::Class;
+use crate::failure::{Class, Refusal};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -244,6 +244,32 @@ pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> C
         code if code.starts_with("08") => Class::ReplyLost,
         _ => Class::Other,
     }
+}
+
+/// What an error of the server, or of a connection pooler in front of it, means while a connection is opened, if that
+/// differs from its meaning for a statement.
+pub(crate) fn at_login(code: &str, message: &str) -> Option<Class> {
+    let contains = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    let refusal = match code {
+        "53300" => return Some(Class::NotSent),
+        "3D000" => Refusal::Database,
+        "42501" => Refusal::Access,
+        // A rule for hosts: any of user, database and TLS may be what it rejects. The second text is PgBouncer's.
+        "28000" | "08P01" if contains(&["pg_hba.conf", "login rejected"]) => Refusal::Other,
+        "28000" | "28P01" => Refusal::Login,
+        // PgBouncer has this code for all its errors, and for those of the server that it passes on while it logs in.
+        "08P01" if contains(&["no more connections", "query_wait_timeout"]) => {
+            return Some(Class::NotSent);
+        }
+        "08P01" if contains(&["no such database"]) => Refusal::Database,
+        "08P01" if contains(&["\" does not exist"]) && contains(&["database \""]) => {
+            Refusal::Database
+        }
+        "08P01" if contains(&["\" does not exist"]) && contains(&["role \""]) => Refusal::Login,
+        "08P01" if contains(&["authentication failed", "no such user"]) => Refusal::Login,
+        _ => return None,
+    };
+    Some(Class::Refused(refusal))
 }
 
 #[cfg(test)]

@@ -149,12 +149,12 @@ fn probe(options: &Options) -> String {
 
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     let message = match class {
-        Class::NotSent => {
+        Class::NotSent | Class::Unreachable | Class::Unready => {
             "cannot get a connection to the file in time: another process keeps the file locked, \
              or other calls of this process are waiting for it; nothing was written; retry later, \
              and look for long transactions on this file"
         }
-        Class::Refused => {
+        Class::Refused(_) => {
             "cannot open the file as a SQLite database; check the file, or set another one"
         }
         Class::Busy => {
@@ -180,7 +180,8 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
     };
     let kind = match class {
         Class::ReplyLost if writes => ErrorKind::OutcomeUnknown,
-        Class::NotSent | Class::Busy | Class::Full | Class::ReplyLost => ErrorKind::Unavailable,
+        Class::NotSent | Class::Unreachable | Class::Unready => ErrorKind::Unavailable,
+        Class::Busy | Class::Full | Class::ReplyLost => ErrorKind::Unavailable,
         _ => ErrorKind::Configuration,
     };
     Some((kind, message))
