@@ -3,8 +3,10 @@
 use std::error::Error as StdError;
 use std::iter;
 
-use ErrorKind::{Configuration, OutcomeUnknown};
+use ErrorKind::OutcomeUnknown;
 use shedlock_core::{Error, ErrorKind};
+
+use crate::tls::in_words;
 
 /// The result of calls to a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -62,34 +64,8 @@ pub fn overtaken() -> Error {
     unknown("the reply to an unlock was lost, and the lock has changed since: retry")
 }
 
-/// Returns the error for a connection that failed because of TLS: its certificates, or a server that does not use it.
-/// None if this failure has another cause. It searches the text of each cause, because most clients keep only the text.
-pub fn untrusted(failure: &(dyn StdError + 'static)) -> Option<Error> {
-    if has_cause(failure, &["invalidcontenttype"]) {
-        return Some(Error::new(
-            Configuration,
-            "the server's reply is not TLS; check the host and the port in the URL, or use the \
-             URL's scheme without TLS",
-        ));
-    }
-    if has_cause(failure, &["tls handshake eof"]) {
-        return Some(unavailable(
-            "the server closed the connection during the TLS handshake; nothing was written; check \
-             that the host and the port in the URL are those of a server that uses TLS, then retry",
-        ));
-    }
-    has_cause(failure, &["certificate"]).then(|| {
-        Error::new(
-            Configuration,
-            "the TLS connection failed; check the server's certificate, the host name in it and \
-             its issuer (tls_ca in the URL), and whether the server requires a client certificate \
-             (tls_cert, tls_key)",
-        )
-    })
-}
-
 /// Returns the error for a connection that failed because the host name could not be resolved, or none if this failure
-/// has another cause. It searches the text of each cause, as [`untrusted`] does.
+/// has another cause. It searches the text of each cause, as [`untrusted`](crate::untrusted) does.
 pub fn unresolved(failure: &(dyn StdError + 'static)) -> Option<Error> {
     let texts = [
         "failed to lookup address",
@@ -107,13 +83,14 @@ pub fn unresolvable() -> Error {
     )
 }
 
-/// Returns the text of the last cause, which most clients repeat with a prefix in each error around it.
+/// Returns the text of the last cause, which most clients repeat with a prefix in each error around it. What rustls
+/// reports about a certificate is put into words.
 pub fn root_cause(failure: &(dyn StdError + 'static)) -> String {
     let root = causes(failure).last();
-    root.map_or_else(String::new, ToString::to_string)
+    root.map_or_else(String::new, |root| in_words(&root.to_string()))
 }
 
-fn causes<'a>(
+pub(crate) fn causes<'a>(
     failure: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
@@ -130,34 +107,6 @@ fn has_cause(failure: &(dyn StdError + 'static), texts: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn certificates_are_found_in_any_cause() {
-        let cause = std::io::Error::other("invalid peer Certificate: UnknownIssuer");
-        let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
-        assert_eq!(untrusted(&failure).unwrap().kind(), Configuration);
-        assert!(untrusted(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
-    }
-
-    #[test]
-    fn a_server_without_tls_is_no_matter_of_certificates() {
-        for (cause, kind, says) in [
-            (
-                "received corrupt message of type InvalidContentType",
-                Configuration,
-                "is not TLS",
-            ),
-            (
-                "tls handshake eof",
-                ErrorKind::Unavailable,
-                "a server that uses TLS, then retry",
-            ),
-        ] {
-            let error = untrusted(&std::io::Error::other(cause)).unwrap();
-            assert_eq!(error.kind(), kind);
-            assert!(error.message().contains(says), "{error}");
-        }
-    }
 
     #[test]
     fn the_root_cause_stands_without_the_errors_around_it() {

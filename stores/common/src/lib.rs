@@ -32,7 +32,7 @@ pub use construct::{FromClient, FromUrl};
 pub use diagnose::quorum;
 pub use errors::{
     Result, configuration, conflict, in_doubt, internal, invalid, overtaken, root_cause,
-    unanswered, unavailable, unknown, unread, unresolvable, unresolved, untrusted,
+    unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use list::{Part, listed, paged};
@@ -44,5 +44,6 @@ pub use store::{Change, Changed, End, Ended, LeaseChange, Seen, Store};
 pub use time::TimeMode;
 #[cfg(feature = "crypto-choice")]
 pub use tls::check_crypto_choice;
-pub use tls::{TlsFiles, TlsOptions, read_file, read_text, unusable_file};
+pub use tls::{TlsFiles, TlsNames, TlsOptions, read_file, read_text, unusable_file};
+pub use tls::{in_words, untrusted, untrusted_by};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

@@ -124,6 +124,11 @@ async fn certificates_are_checked_on_both_sides() {
     let url = format!("consuls://127.0.0.1:{port}?{ours}");
     let error = ConsulProvider::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    let error = format!("{error:#}");
+    let says = "the TLS connection failed: the server's certificate was issued by an authority that \
+                is not trusted; set tls_ca in the URL to the file of the authority that issued the \
+                server's certificate";
+    assert!(error.ends_with(says), "{error}");
     ConsulProvider::connect(&trusting).await.unwrap_err();
     drop(own);
 }

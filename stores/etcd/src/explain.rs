@@ -6,7 +6,7 @@ use std::iter;
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Fault::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{unanswered, unresolved, untrusted};
+use shedlock_store::{in_words, unanswered, unresolved, untrusted};
 use tonic::{Code, ConnectError, Status};
 
 /// What a failure means for the request. Nothing was written unless it is `Broken` or `Silent`.
@@ -74,7 +74,7 @@ impl Failure {
 /// The reason in the client's error, whose own text is a dump of its fields.
 fn reason(error: &etcd_client::Error) -> String {
     match (causes(error).last(), status(error)) {
-        (Some(cause), _) => cause.to_string(),
+        (Some(cause), _) => in_words(&cause.to_string()),
         (None, Some(status)) if !status.message().is_empty() => said(status).to_owned(),
         (None, Some(status)) => status.code().to_string(),
         (None, None) => error.to_string(),

@@ -71,13 +71,23 @@ async fn certificates_of_both_sides() {
         error.unwrap_err()
     };
     // The server's certificate has an unknown authority, or another name.
-    for options in [&ours, &format!("{ca}&{ours}&tls_domain=elsewhere.example")] {
-        let error = refused(options).await;
-        assert_eq!(
-            error.kind(),
-            ErrorKind::Configuration,
-            "{options}: {error:?}"
-        );
+    for (options, says) in [
+        (
+            ours.clone(),
+            "was issued by an authority that is not trusted; set tls_ca in the URL to the file of \
+             the authority that issued the server's certificate",
+        ),
+        (
+            format!("{ca}&{ours}&tls_domain=elsewhere.example"),
+            "is not valid for \"elsewhere.example\", but for localhost or 127.0.0.1; write a host \
+             into the URL that the certificate names, or issue a certificate for this host",
+        ),
+    ] {
+        let error = refused(&options).await;
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+        let error = format!("{error:#}");
+        let start = "the TLS connection failed: the server's certificate ";
+        assert!(error.ends_with(&format!("{start}{says}")), "{error}");
     }
     // Our certificate is missing: the server closes the connection, and its reason may be lost.
     let error = refused(&ca).await;

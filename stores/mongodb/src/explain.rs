@@ -9,7 +9,7 @@ use mongodb::error::{
 };
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{
-    configuration, conflict, invalid, unanswered, unavailable, unknown, unresolvable,
+    configuration, conflict, in_words, invalid, unanswered, unavailable, unknown, unresolvable,
 };
 
 /// The error for a failed command. `lost` is its kind if no reply arrived: `OutcomeUnknown` if the command may have
@@ -107,14 +107,14 @@ pub(crate) fn refused(code: i32) -> Option<Error> {
 /// The reason in the driver's error, whose own text is a dump of its fields.
 pub(crate) fn reason(error: &mongodb::error::Error) -> String {
     let cause = error.source();
-    let cause = cause.map(|cause| without_dump(&cause.to_string()).to_owned());
+    let cause = cause.map(|cause| in_words(without_dump(&cause.to_string())));
     let why = match &*error.kind {
         Kind::Command(refusal) => refusal.message.clone(),
         Kind::ServerSelection { message, .. } => unreachable_servers(message),
         Kind::DnsResolve { message, .. } => without_query(message),
         // It repeats its cause.
         Kind::Authentication { .. } if cause.is_some() => return cause.unwrap_or_default(),
-        kind => without_dump(&kind.to_string()).to_owned(),
+        kind => in_words(without_dump(&kind.to_string())),
     };
     match cause {
         Some(cause) => format!("{why}: {cause}"),
@@ -172,7 +172,7 @@ fn unreachable_servers(message: &str) -> String {
             let (address, state) = server.split_once(", ").unwrap_or((server, ""));
             match state.split_once("Error: ") {
                 Some((_, error)) if error.starts_with("Kind: ") => {
-                    format!("{address}: {}", without_dump(error))
+                    format!("{address}: {}", in_words(without_dump(error)))
                 }
                 Some((_, error)) => {
                     let error = error.split_once(" }").map_or(error, |(error, _)| error);
@@ -313,6 +313,19 @@ mod tests {
         };
         let reason = reason(&Kind::Io(error.clone()).into());
         assert_eq!(reason, error.to_string());
+    }
+
+    #[test]
+    fn a_rejected_certificate_is_explained_in_words() {
+        let message = "Server selection timeout: No available servers. Topology: { Type: Unknown, \
+                       Servers: [ { Address: db:27017, Type: Unknown, Error: Kind: I/O error: \
+                       invalid peer certificate: Other(OtherError(CaUsedAsEndEntity)), labels: {} \
+                       } ] }";
+        assert_eq!(
+            unreachable_servers(message),
+            "db:27017: the server's certificate is a CA certificate (CA:TRUE), which cannot \
+             identify a server"
+        );
     }
 
     #[test]

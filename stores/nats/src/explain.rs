@@ -52,10 +52,12 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
                  nkey",
             )
         }
-        ConnectErrorKind::Tls => configuration(
-            "the TLS connection failed; check the server's certificate and its issuer (tls_ca in \
-             the URL)",
-        ),
+        ConnectErrorKind::Tls => untrusted(&error).unwrap_or_else(|| {
+            configuration(
+                "the TLS connection failed; check the server's certificate and its issuer (tls_ca \
+                 in the URL)",
+            )
+        }),
         _ => untrusted(&error)
             .or_else(|| unresolved(&error))
             .unwrap_or_else(unreachable_server),

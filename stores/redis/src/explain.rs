@@ -3,7 +3,7 @@
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{in_doubt, unanswered, unresolved, untrusted};
+use shedlock_store::{in_doubt, in_words, unanswered, unresolved, untrusted};
 
 use crate::connections::{Failure, Sent};
 
@@ -129,7 +129,8 @@ fn reason(error: &RedisError) -> String {
         let kind = format!(" - {:?}", error.kind());
         error.to_string().replacen(&kind, "", 1)
     };
-    error.detail().map_or_else(without_kind, str::to_owned)
+    let reason = error.detail().map_or_else(without_kind, str::to_owned);
+    in_words(&reason)
 }
 
 /// The error for a reply that is in no list, or for a connection that could not be opened.

@@ -67,11 +67,38 @@ async fn a_server_is_trusted_by_the_authority_that_the_url_names() {
 
     let strangers = Certificates::make().unwrap();
     let wrong = format!("{url}?tls_ca={}", strangers.path("ca.pem"));
-    for url in [url, wrong] {
+    for (url, says) in [
+        (url, "was issued by an authority that is not trusted"),
+        // Its authority has the name of the right one.
+        (
+            wrong,
+            "was not signed by the trusted authority that has its issuer's name",
+        ),
+    ] {
         let error = RedisProvider::connect(&url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-        assert!(error.message().contains("certificate"), "{error}");
+        let error = format!("{error:#}");
+        let says = format!(
+            "the TLS connection failed: the server's certificate {says}; set tls_ca in the URL to \
+             the file of the authority that issued the server's certificate"
+        );
+        assert!(error.ends_with(&says), "{error}");
     }
+}
+
+/// As `openssl req -x509` makes it.
+#[tokio::test]
+async fn a_server_with_the_certificate_of_its_authority_is_refused_with_the_remedy() {
+    let files = Certificates::of_an_authority_alone().unwrap();
+    let (_server, url) = encrypted(&files, "no").await;
+    let url = format!("{url}?tls_ca={}", files.path("ca.pem"));
+    let error = RedisProvider::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
+    let error = format!("{error:#}");
+    let says = "the TLS connection failed: the server's certificate is a CA certificate (CA:TRUE), \
+                which cannot identify a server; issue a server certificate, and set tls_ca in the \
+                URL to the file of its issuer";
+    assert!(error.ends_with(says), "{error}");
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ impl<B: Driver> SqlStore<B> {
     /// The error for a failed statement, which may write (`writes`) or only reads.
     pub(crate) fn explained(&self, failure: Failure, writes: bool) -> Error {
         let unprepared = self.connections.without_prepared();
-        failure.explained(B::DIALECT.explain, &self.options, unprepared, writes)
+        failure.explained(B::DIALECT, &self.options, unprepared, writes)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{root_cause, unresolved};
+use shedlock_store::{root_cause, unresolved, untrusted_by};
 
+use crate::dialect::Dialect;
 use crate::driver;
 use crate::options::Options;
 use crate::statement::Unreadable;
@@ -107,11 +108,10 @@ impl Failure {
     }
 
     /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads.
-    /// `special` returns what a class means on this database, if that differs from its usual meaning. `unprepared` is
-    /// how to do without prepared statements.
+    /// `unprepared` is how to do without prepared statements.
     pub(crate) fn explained(
         self,
-        special: Explain,
+        dialect: &Dialect,
         options: &Options,
         unprepared: &str,
         writes: bool,
@@ -121,7 +121,11 @@ impl Failure {
         if let Some(error) = unresolved(&*self.source).filter(|_| is_unreachable) {
             return self.causing(error);
         }
-        let (kind, message) = special(&self.class, writes).unwrap_or_else(plain);
+        let is_untrusted = self.class == Class::Untrusted;
+        if let Some(error) = untrusted_by(&*self.source, dialect.tls).filter(|_| is_untrusted) {
+            return self.causing(error);
+        }
+        let (kind, message) = (dialect.explain)(&self.class, writes).unwrap_or_else(plain);
         let message = message.replace("{unprepared}", unprepared);
         let mut message = message.replace("{table}", &options.table.to_string());
         if let Class::Constraint(Some(name)) = &self.class {
@@ -236,9 +240,8 @@ impl Class {
             }
             Self::Refused(refusal) => refusal.message(),
             Self::Untrusted => {
-                "the TLS connection failed; check the host name in the URL, and set sslrootcert in \
-                 it to the file of the authority that issued the server's certificate (and \
-                 sslcert and sslkey, if the server requires a client certificate)"
+                "the TLS connection failed; check the server's certificate and the TLS options of \
+                 the URL"
             }
             Self::Startup => {
                 "the server, or a connection pooler in front of it, rejected a startup parameter of \

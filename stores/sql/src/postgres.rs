@@ -235,17 +235,28 @@ mod tests {
 
     #[test]
     fn a_certificate_that_is_not_trusted_is_not_tried_again() {
-        let cause = "invalid peer certificate: UnknownIssuer";
-        let error = sqlx::Error::Io(std::io::Error::other(cause));
-        let failure = by_sqlx::connecting(error, classify, at_login);
-        assert_eq!(failure.class, Class::Untrusted);
-        let options = Postgres::DIALECT.options(Settings::default()).unwrap();
-        let error = failure.explained(Postgres::DIALECT.explain, &options, "", false);
-        assert!(!error.is_retryable());
-        let said = format!("{error:#}");
-        let start = format!("the TLS connection failed: {cause}; check the host name in the URL, ");
-        assert!(said.starts_with(&start), "{said}");
-        assert!(said.contains("set sslrootcert"), "{said}");
+        for (cause, says) in [
+            (
+                "UnknownIssuer",
+                "was issued by an authority that is not trusted; set sslrootcert in the URL to the \
+                 file of the authority that issued the server's certificate",
+            ),
+            (
+                "Other(OtherError(CaUsedAsEndEntity))",
+                "is a CA certificate (CA:TRUE), which cannot identify a server; issue a server \
+                 certificate, and set sslrootcert in the URL to the file of its issuer",
+            ),
+        ] {
+            let cause = format!("invalid peer certificate: {cause}");
+            let error = sqlx::Error::Io(std::io::Error::other(cause));
+            let failure = by_sqlx::connecting(error, classify, at_login);
+            assert_eq!(failure.class, Class::Untrusted);
+            let options = Postgres::DIALECT.options(Settings::default()).unwrap();
+            let error = failure.explained(Postgres::DIALECT, &options, "", false);
+            assert!(!error.is_retryable());
+            let start = "the TLS connection failed: the server's certificate ";
+            assert_eq!(format!("{error:#}"), format!("{start}{says}"));
+        }
     }
 
     /// The driver looks up the text with its brackets as a host name.

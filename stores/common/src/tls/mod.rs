@@ -1,12 +1,14 @@
-//! Certificates that a URL names.
+//! Certificates that a URL names, and connections that fail because of certificates.
 
 #[cfg(feature = "crypto-choice")]
 mod choice;
 #[cfg(feature = "rustls")]
 mod config;
+mod failure;
 
 #[cfg(feature = "crypto-choice")]
 pub use choice::check_crypto_choice;
+pub use failure::{TlsNames, in_words, untrusted, untrusted_by};
 
 use std::fs;
 

@@ -26,6 +26,20 @@ impl Certificates {
         Ok(Self { folder })
     }
 
+    /// A server with the certificate of its authority, and no other.
+    pub(crate) fn of_an_authority_alone() -> Result<Self, BoxError> {
+        let folder = tempfile::tempdir()?;
+        let key = KeyPair::generate()?;
+        let mut authority = CertificateParams::new(vec!["localhost".to_owned()])?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let signed = authority.self_signed(&key)?;
+        for name in ["ca.pem", "server.pem"] {
+            std::fs::write(folder.path().join(name), signed.pem())?;
+        }
+        std::fs::write(folder.path().join("server.key"), key.serialize_pem())?;
+        Ok(Self { folder })
+    }
+
     /// `ca.pem`, `server.pem`, `server.key`, `client.pem` or `client.key`.
     pub(crate) fn path(&self, file: &str) -> String {
         self.folder.path().join(file).to_string_lossy().into_owned()

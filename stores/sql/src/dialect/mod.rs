@@ -11,7 +11,7 @@ pub(crate) mod sqlite;
 
 use std::time::Duration;
 
-use shedlock_store::Result;
+use shedlock_store::{Result, TlsNames};
 
 pub(crate) use self::pieces::Pieces;
 use crate::failure::Explain;
@@ -47,6 +47,8 @@ pub(crate) struct Dialect {
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     pub(crate) quote: fn(&str) -> String,
     pub(crate) session_init: Option<&'static str>,
+    /// The options of a URL that name certificate files.
+    pub(crate) tls: TlsNames,
     /// What a failure means here, if that differs from its usual meaning.
     pub(crate) explain: Explain,
     /// Server properties under which a crash can lose committed data, as they appear in [`Shape::server`], each with

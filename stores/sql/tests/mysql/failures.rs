@@ -105,6 +105,19 @@ pub(crate) async fn a_connection_that_is_rejected_or_refused_says_what_to_check(
         let error = format!("{error:#}");
         assert!(error.ends_with(says), "{error}");
     }
+    let url = crate::common::with_option(server, "ssl-mode", "VERIFY_CA");
+    let error = MySqlProvider::connect(&url).await.unwrap_err();
+    let error = format!("{error:#}");
+    // MySQL creates a certificate authority of its own.
+    let says = if error.contains("certificate") {
+        "the TLS connection failed: the server's certificate was issued by an authority that is not \
+         trusted; set ssl-ca in the URL to the file of the authority that issued the server's \
+         certificate"
+    } else {
+        "the server rejected the connection: server does not support TLS; check the TLS options of \
+         the URL"
+    };
+    assert!(error.ends_with(says), "{error}");
 }
 
 /// An open slot's lease is read after it was claimed. If that read fails, the lock is taken nevertheless, and the

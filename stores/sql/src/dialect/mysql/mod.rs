@@ -46,11 +46,10 @@ mod statements;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_core::ErrorKind;
+use shedlock_store::TlsNames;
 
 use self::statements::SERVER_MICROS;
 use super::{Check, Dialect, Follows, JournalWords};
-use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -142,15 +141,12 @@ pub(crate) static MYSQL: Dialect = Dialect {
         "SET SESSION innodb_lock_wait_timeout = \
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
     ),
-    explain: |class, _| match class {
-        Class::Untrusted => Some((
-            ErrorKind::Configuration,
-            "the TLS connection failed; check the host name in the URL, and set ssl-ca in it to \
-             the file of the authority that issued the server's certificate (and ssl-cert and \
-             ssl-key, if the server requires a client certificate)",
-        )),
-        _ => None,
+    tls: TlsNames {
+        ca: "ssl-ca",
+        certificate: "ssl-cert",
+        key: "ssl-key",
     },
+    explain: |_, _| None,
     forgets: &[
         (
             UNFLUSHED_LOG,

@@ -28,7 +28,7 @@
 
 mod statements;
 
-use shedlock_store::HUNDRED_YEARS;
+use shedlock_store::{HUNDRED_YEARS, TlsNames};
 
 use self::statements::TOO_LATE;
 use super::{ADD_COLUMN, Check, Dialect, JournalWords};
@@ -71,6 +71,11 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     session_init: Some(
         "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
     ),
+    tls: TlsNames {
+        ca: "sslrootcert",
+        certificate: "sslcert",
+        key: "sslkey",
+    },
     explain: |_, _| None,
     forgets: &[
         (

@@ -14,7 +14,7 @@
 //!   the write lock. So a wait for that lock makes no lease longer, and an attempt that waited too long is refused.
 
 use shedlock_core::ErrorKind;
-use shedlock_store::HUNDRED_YEARS;
+use shedlock_store::{HUNDRED_YEARS, TlsNames};
 
 use super::pieces::words;
 use super::{ADD_COLUMN, Dialect, JournalWords, Pieces, Step};
@@ -75,6 +75,8 @@ pub(crate) static SQLITE: Dialect = Dialect {
     longest_lease: |_, _| HUNDRED_YEARS,
     quote: |text| format!("'{}'", text.replace('\'', "''")),
     session_init: None,
+    // Unused: a file has no connections.
+    tls: TlsNames::OURS,
     explain,
     forgets: &[
         (
