@@ -33,6 +33,7 @@ pub struct Connections {
     shared: Arc<Shared<Servers>>,
     /// How long opening a connection may take, over all addresses that are tried.
     connect: Duration,
+    scheme: Option<Scheme>,
     pub(crate) is_cluster: bool,
     pub(crate) longest_call: Duration,
 }
@@ -62,6 +63,15 @@ pub(crate) enum Line {
 pub(crate) struct Failure {
     pub(crate) error: RedisError,
     pub(crate) sent: Sent,
+    pub(crate) scheme: Option<Scheme>,
+}
+
+/// The scheme of the URL that named the servers, for advice about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scheme {
+    pub(crate) plain: &'static str,
+    pub(crate) encrypted: &'static str,
+    pub(crate) is_encrypted: bool,
 }
 
 /// How often a failed command was sent.
@@ -93,9 +103,24 @@ impl Connections {
             shared: Arc::new(Shared::new(Servers { source, config })),
             // Before it is connected, a cluster's client queries several servers, and some of them may not respond.
             connect: if is_cluster { longest_call } else { all },
+            scheme: None,
             is_cluster,
             longest_call,
         }
+    }
+
+    pub(crate) fn with_scheme(self, scheme: Scheme) -> Self {
+        let scheme = Some(scheme);
+        Self { scheme, ..self }
+    }
+
+    /// Begins a call on a connection that is open.
+    async fn call(&self) -> Result<Call<'_, Servers>, Failure> {
+        let call = self.shared.call(self.connect).await;
+        call.map_err(|failure| Failure {
+            scheme: self.scheme,
+            ..failure
+        })
     }
 
     /// Sends a command to the server that has its keys; in a cluster, to where `to` leads. Dropping the future has the
@@ -105,7 +130,7 @@ impl Connections {
         command: &Cmd,
         to: Option<&RoutingInfo>,
     ) -> Result<Value, Failure> {
-        let call = self.shared.call(self.connect).await?;
+        let call = self.call().await?;
         let sent = match (&*call.connection, to) {
             (Line::Manager(line), _) => line.clone().send_packed_command(command).await,
             (Line::Multiplexed(line), _) => line.clone().send_packed_command(command).await,
@@ -129,7 +154,7 @@ impl Connections {
         for command in commands {
             both.add_command(command);
         }
-        let call = self.shared.call(self.connect).await?;
+        let call = self.call().await?;
         let sent = match &*call.connection {
             Line::Manager(line) => line.clone().send_packed_commands(&both, 0, 2).await,
             Line::Multiplexed(line) => line.clone().send_packed_commands(&both, 0, 2).await,
@@ -151,8 +176,11 @@ impl Connections {
 /// The error for a connection that could not be opened.
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
-        let sent = Sent::Never;
-        Self { error, sent }
+        Self {
+            error,
+            sent: Sent::Never,
+            scheme: None,
+        }
     }
 }
 
@@ -193,6 +221,7 @@ fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Fail
             _ => Sent::Once,
         },
         error,
+        scheme: None,
     });
     // A read-only server is a replica. Reconnect, because another server may now be the primary.
     let is_read_only = |error: &RedisError| error.to_string().contains("READONLY");

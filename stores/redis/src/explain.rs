@@ -3,9 +3,9 @@
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{in_doubt, in_words, unanswered, unresolved, untrusted};
+use shedlock_store::{in_doubt, in_words, unanswered, unavailable, unresolved, untrusted};
 
-use crate::connections::{Failure, Sent};
+use crate::connections::{Failure, Scheme, Sent};
 
 /// Error replies caused by configuration, each with what to do. The text is the start of the reply, or occurs inside it
 /// if a script failed.
@@ -113,7 +113,7 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
         }
         Some((kind, message)) => Error::new(kind, message),
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
-        None => unlisted(error),
+        None => unlisted(error, failure.scheme),
     };
     // The client's text is about the bytes that it could not parse.
     let reason = match explained.message() {
@@ -134,7 +134,7 @@ fn reason(error: &RedisError) -> String {
 }
 
 /// The error for a reply that is in no list, or for a connection that could not be opened.
-fn unlisted(error: &RedisError) -> Error {
+fn unlisted(error: &RedisError, scheme: Option<Scheme>) -> Error {
     let (kind, message) = match error.kind() {
         _ if error.code().is_some() => (
             Configuration,
@@ -156,15 +156,45 @@ fn unlisted(error: &RedisError) -> Error {
                 "the sentinels report no usable primary; nothing was written; retry after the \
                  failover, or check the primary's name in the URL",
             ),
-            None => (
-                Unavailable,
-                "cannot connect; nothing was written; check that the server is up, and that the \
-                 host and the port in the URL are those of Redis, then retry",
-            ),
+            None => return unconnected(error, scheme),
         },
     };
     Error::new(kind, message)
 }
+
+/// The error for a connection that could not be opened. A server without TLS does not reply to the start of a handshake,
+/// and one with TLS ends a connection that does not start with it.
+fn unconnected(error: &RedisError, scheme: Option<Scheme>) -> Error {
+    // A cluster's client keeps only the text.
+    let text = error.to_string().to_lowercase();
+    let is_about = |texts: &[&str]| texts.iter().any(|it| text.contains(it));
+    let check = match scheme {
+        Some(scheme) if scheme.is_encrypted && is_about(&["timed out"]) => format!(
+            ", that the host and the port in the URL are those of Redis, and that this port uses \
+             TLS (if not, write {}:// instead of {}://)",
+            scheme.plain, scheme.encrypted
+        ),
+        Some(scheme) if !scheme.is_encrypted && is_about(BROKEN) => format!(
+            ", and that the host and the port in the URL are those of Redis (if the server uses \
+             TLS, write {}://)",
+            scheme.encrypted
+        ),
+        _ => ", and that the host and the port in the URL are those of Redis".to_owned(),
+    };
+    unavailable(format!(
+        "cannot connect; nothing was written; check that the server is up{check}, then retry"
+    ))
+}
+
+/// How connections end that the server closes.
+const BROKEN: &[&str] = &[
+    "reset by peer",
+    "broken pipe",
+    "end of file",
+    "early eof",
+    "closed",
+    "dropped",
+];
 
 /// The server's own error reply, even if the client has converted it into an error of its own.
 fn refusal(failure: &Failure) -> Option<(ErrorKind, String)> {

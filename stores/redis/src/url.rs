@@ -18,7 +18,7 @@ use shedlock_store::{
 
 use crate::RedisProvider;
 use crate::confirm::WAIT;
-use crate::connections::{Connections, Source, TIMEOUT};
+use crate::connections::{Connections, Scheme, Source, TIMEOUT};
 use crate::store::{Builder, RedisStore};
 
 /// The default ports of servers and of sentinels.
@@ -198,7 +198,21 @@ impl Address {
             Kind::One | Kind::Cluster => 1,
         };
         let (connect, response) = (self.connect, self.response);
-        Ok(Connections::new(source, addresses, connect, response))
+        let connections = Connections::new(source, addresses, connect, response);
+        Ok(connections.with_scheme(self.scheme()))
+    }
+
+    fn scheme(&self) -> Scheme {
+        let (plain, encrypted) = match self.kind {
+            Kind::One => ("redis", "rediss"),
+            Kind::Sentinels => ("redis-sentinel", "rediss-sentinel"),
+            Kind::Cluster => ("redis-cluster", "rediss-cluster"),
+        };
+        Scheme {
+            plain,
+            encrypted,
+            is_encrypted: self.tls.is_some(),
+        }
     }
 
     fn one(&self, tls: Option<Tls>) -> RedisResult<Client> {

@@ -479,7 +479,27 @@ async fn a_replica_and_a_full_server_say_what_to_do() {
 async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
     // The build of all stores contains two libraries, so the program must choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let url = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "rediss://");
-    let error = RedisProvider::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    let host = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "");
+    for (plain, encrypted, path) in [
+        ("redis", "rediss", ""),
+        ("redis-sentinel", "rediss-sentinel", "/mymaster"),
+        ("redis-cluster", "rediss-cluster", ""),
+    ] {
+        let url = format!("{encrypted}://{host}{path}?connect_timeout=300ms");
+        let error = RedisProvider::connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+        let error = format!("{error:#}");
+        let says = format!(
+            "cannot connect: timed out; nothing was written; check that the server is up, that the \
+             host and the port in the URL are those of Redis, and that this port uses TLS (if not, \
+             write {plain}:// instead of {encrypted}://), then retry"
+        );
+        assert!(error.ends_with(&says), "{error}");
+    }
+    let error = RedisProvider::connect("rediss://127.0.0.1:1").await;
+    let error = format!("{:#}", error.unwrap_err());
+    let says = "cannot connect: Connection refused (os error 111); nothing was written; check that \
+                the server is up, and that the host and the port in the URL are those of Redis, \
+                then retry";
+    assert!(error.ends_with(says), "{error}");
 }

@@ -102,6 +102,28 @@ async fn a_server_with_the_certificate_of_its_authority_is_refused_with_the_reme
 }
 
 #[tokio::test]
+async fn a_server_with_tls_is_an_error_of_a_url_without_it() {
+    let files = Certificates::make().unwrap();
+    let (_server, url) = encrypted(&files, "no").await;
+    let host = url.replace("rediss://", "");
+    for (plain, encrypted, path) in [
+        ("redis", "rediss", ""),
+        ("redis-sentinel", "rediss-sentinel", "/mymaster"),
+        ("redis-cluster", "rediss-cluster", ""),
+    ] {
+        let error = RedisProvider::connect(&format!("{plain}://{host}{path}")).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+        let says = format!(
+            "cannot connect; nothing was written; check that the server is up, and that the host \
+             and the port in the URL are those of Redis (if the server uses TLS, write \
+             {encrypted}://), then retry"
+        );
+        assert_eq!(error.message(), says);
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_asks_for_a_certificate_gets_ours() {
     let files = Certificates::make().unwrap();
     let (_server, url) = encrypted(&files, "yes").await;
