@@ -231,8 +231,8 @@ impl Class {
                  host and the port in the URL are right, then retry"
             }
             Self::Unready => {
-                "cannot connect; nothing was written; check that the server, and a connection \
-                 pooler in front of it, accept connections, then retry"
+                "cannot connect; nothing was written; check that the server accepts connections (and \
+                 so does the connection pooler in front of it, if there is one), then retry"
             }
             Self::OtherProtocol => {
                 "the server speaks another protocol, or closed the connection; nothing was \

@@ -124,7 +124,7 @@ mod tests {
 
     use sqlx::error::{DatabaseError, ErrorKind};
 
-    use crate::failure::Refusal;
+    use crate::failure::{Failure, Refusal};
     use crate::options::Settings;
 
     use super::*;
@@ -167,9 +167,13 @@ mod tests {
         }
     }
 
-    fn connecting(code: &'static str, message: &'static str) -> Class {
+    fn failed(code: &'static str, message: &'static str) -> Failure {
         let told = sqlx::Error::Database(Box::new(Told(code, message)));
-        by_sqlx::connecting(told, classify, at_login).class
+        by_sqlx::connecting(told, classify, at_login)
+    }
+
+    fn connecting(code: &'static str, message: &'static str) -> Class {
+        failed(code, message).class
     }
 
     #[test]
@@ -179,6 +183,14 @@ mod tests {
             assert_eq!(connecting(code, ""), Class::Unready, "{code}");
         }
         assert_eq!(connecting("53300", "too many clients"), Class::NotSent);
+        let options = Postgres::DIALECT.options(Settings::default()).unwrap();
+        let failure = failed("57P03", "the database system is starting up");
+        let error = failure.explained(Postgres::DIALECT, &options, "", false);
+        assert!(error.is_retryable());
+        let says = "cannot connect: the database system is starting up; nothing was written; check \
+                    that the server accepts connections (and so does the connection pooler in front \
+                    of it, if there is one), then retry";
+        assert_eq!(format!("{error:#}"), says);
     }
 
     #[test]
