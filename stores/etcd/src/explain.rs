@@ -151,11 +151,11 @@ fn remedy(said: &str) -> Option<&'static str> {
              default)"
         }
         "user name is empty" => {
-            "the store requires a user; set user and password in the URL or on the client"
+            "the store requires a user; set the user and the password in the URL or on the client"
         }
-        "authentication failed" => "the store refused the login; check user and password",
+        "authentication failed" => "the store refused the login; check the user and the password",
         "authentication is not enabled" => {
-            "authentication is not enabled on the store; remove user and password from the URL"
+            "authentication is not enabled on the store; remove the user and the password from the URL"
         }
         "request is too large" => "the request is too large for the store; shorten the lock's name",
         "too large lease TTL" => "the lease is too long for the store; shorten it",

@@ -41,9 +41,9 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
                 None => configuration("the server refused the command"),
             }
         }
-        Kind::Authentication { .. } => {
-            configuration("login refused; check user, password, authSource and authMechanism")
-        }
+        Kind::Authentication { .. } => configuration(
+            "login refused; check the user, the password, authSource and authMechanism",
+        ),
         Kind::ServerSelection { message, .. } if none_resolves(message) => unresolvable(),
         Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
             "cannot reach a primary; nothing was written; check that the servers are up and that \
@@ -73,7 +73,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
 }
 
 pub(crate) const PERMISSION: &str = "permission denied; the user needs find, insert and update on \
-    the collection (role readWrite); check user, password and authSource";
+    the collection (role readWrite); check the user, the password and authSource";
 
 /// The meaning of a server's error code.
 pub(crate) fn refused(code: i32) -> Option<Error> {

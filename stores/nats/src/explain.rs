@@ -48,7 +48,7 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
     let explained = match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             configuration(
-                "the server refused the login; check user name, password, token, credentials or \
+                "the server refused the login; check the user name, password, token, credentials or \
                  nkey",
             )
         }

@@ -90,7 +90,7 @@ const PASSING: &[(&str, &str)] = &[
 const NOT_REDIS: &str = "the server's reply is not Redis protocol; nothing was written; check the \
     host and the port in the URL";
 
-const LOGIN: &str = "login refused; check user, password and database";
+const LOGIN: &str = "login refused; check the user, the password and the database";
 
 pub(crate) const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
     get, set, del, append, pttl, pexpireat, scan, ping and info on the locks' keys and on \

@@ -17,7 +17,7 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
              ACL, or check the user and password in the URL",
         ),
         E::AuthFailed => setup(
-            "the server refused the login; check user, password and the server's authentication \
+            "the server refused the login; check the user, the password and the server's authentication \
              settings",
         ),
         E::InvalidAcl => {

@@ -81,8 +81,7 @@ fn a_store_that_cannot_be_reached_is_waited_for_too() {
     assert!(lines[1].starts_with(said), "{}", lines[1]);
     let said = " (--lock-wait 1s500ms): postgres at ";
     assert!(lines[1].contains(said), "{}", lines[1]);
-    let said =
-        "; check that the server is up and has connections to spare, and that the URL points to it";
+    let said = "; check that the server is up, and that the host and the port in the URL are right";
     assert!(lines[1].ends_with(said), "{}", lines[1]);
 }
 

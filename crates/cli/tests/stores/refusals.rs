@@ -98,7 +98,8 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
         url.set_path(name);
         String::from(url)
     };
-    let settings = "check user, password, database and TLS settings";
+    let user_advice = "check the user and the password in the URL";
+    let database_advice = "check the database in the URL";
     let no_file = |option: &str| {
         format!(
             "cannot read file \"/none/ca.pem\" of option {option:?} in the URL: No such file or \
@@ -110,13 +111,15 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
             (
                 login(&server),
                 format!(
-                    "the server rejected the connection: role \"{user}\" does not exist; {settings}"
+                    "the server rejected the connection: role \"{user}\" does not exist; \
+                     {user_advice}"
                 ),
             ),
             (
                 database("nope"),
                 format!(
-                    "the server rejected the connection: database \"nope\" does not exist; {settings}"
+                    "the server rejected the connection: database \"nope\" does not exist; \
+                     {database_advice}"
                 ),
             ),
             (
@@ -135,12 +138,13 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
                 login(&server),
                 format!(
                     "the server rejected the connection: Access denied for user '{user}'@'localhost' \
-                     (using password: YES); {settings}"
+                     (using password: YES); {user_advice}"
                 ),
             ),
             (
                 database("nope"),
-                format!("the server rejected the connection: Unknown database 'nope'; {settings}"),
+                format!("the server rejected the connection: Unknown database 'nope'; \
+                     {database_advice}"),
             ),
             (
                 format!("{server}?schema=nope"),
@@ -156,7 +160,7 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
         "redis" | "valkey" => vec![
             (
                 login(&server),
-                "login refused: Password authentication failed; check user, password and database"
+                "login refused: Password authentication failed; check the user, the password and the database"
                     .to_owned(),
             ),
             (
@@ -174,18 +178,18 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
         ],
         "consul" => vec![(
             server.replacen("consul://", "consuls://", 1),
-            "the server's reply is not TLS: received corrupt message of type InvalidContentType; \
-             check the host and the port in the URL, or use the URL's scheme without TLS"
+            "the TLS connection failed: the server's reply is not TLS; check the host and the port \
+             in the URL, or use the URL's scheme without TLS"
                 .to_owned(),
         )],
         "etcd" => vec![(
             login(&server),
-            "authentication is not enabled on the store; remove user and password from the URL"
+            "authentication is not enabled on the store; remove the user and the password from the URL"
                 .to_owned(),
         )],
         "mongodb" => vec![(
             login(&server),
-            "login refused: authentication failed; check user, password, authSource and \
+            "login refused: authentication failed; check the user, the password, authSource and \
              authMechanism"
                 .to_owned(),
         )],
@@ -204,10 +208,9 @@ pub(crate) fn what_a_server_refuses_is_reported_once(place: &Place) -> Result<()
     };
     if place.name == "mysql" {
         // Its server has a certificate that no authority has issued.
-        let says = "the TLS connection failed: invalid peer certificate: UnknownIssuer; check the host \
-                    name in the URL, and set ssl-ca in it to the file of the authority that issued the \
-                    server's certificate (and ssl-cert and ssl-key, if the server requires a client \
-                    certificate)";
+        let says = "the TLS connection failed: the server's certificate was issued by an authority \
+                    that is not trusted; set ssl-ca in the URL to the file of the authority that issued \
+                    the server's certificate";
         cases.push((format!("{server}?ssl-mode=VERIFY_CA"), says.to_owned()));
     }
     for (store, says) in cases {
