@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock::{Clock, Error, ListRequest, LockRecord, LockState, SystemClock};
 
@@ -132,11 +132,16 @@ fn compare(a: &LockRecord, b: &LockRecord, by: SortKey, is_reversed: bool) -> Or
         SortKey::Name => directed(by_name),
         SortKey::State => directed(rank(a.state).cmp(&rank(b.state))),
         SortKey::Age => of_values(age(a), age(b), directed),
-        SortKey::Left => of_values(left(a), left(b), directed),
+        SortKey::Left => of_values(end(a), end(b), directed),
         SortKey::Token => of_values(a.fencing_token, b.fencing_token, directed),
         SortKey::Slot => of_values(a.last_slot, b.last_slot, directed),
     };
     order.then(by_name)
+}
+
+/// The end of a lease that has time left. What is left was measured for each lock at a time of its own.
+fn end(lock: &LockRecord) -> Option<SystemTime> {
+    left(lock).and(lock.locked_until)
 }
 
 fn of_values<T: Ord>(

@@ -12,6 +12,10 @@ async fn a_url_with_tls_does_not_choose_the_crypto_library_of_the_program() {
     let urls = [
         "rediss://127.0.0.1:1",
         "zookeepers://127.0.0.1:1?tls_ca=/no.pem",
+        #[cfg(feature = "postgres")]
+        "postgres://127.0.0.1:1/d?sslmode=verify-ca",
+        #[cfg(feature = "mysql")]
+        "mysql://127.0.0.1:1/d?ssl-mode=VERIFY_CA",
     ];
     for url in urls {
         let error = connect(url).await.unwrap_err();

@@ -42,8 +42,8 @@ pub use shedlock::{Added, COMPANION, start_of_keys};
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{Change, Changed, End, Ended, LeaseChange, Seen, Store};
 pub use time::TimeMode;
-#[cfg(feature = "crypto-choice")]
-pub use tls::check_crypto_choice;
 pub use tls::{TlsFiles, TlsNames, TlsOptions, read_file, read_text, unusable_file};
+#[cfg(feature = "crypto-choice")]
+pub use tls::{check_crypto_choice, require_crypto_choice};
 pub use tls::{in_words, untrusted, untrusted_by};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, invalid, maybe};
+use shedlock_store::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 use sqlx::{ConnectOptions as _, MySql};
@@ -51,6 +51,10 @@ impl Remote for MySql {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = MySqlConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        if matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa) {
+            // This mode alone does not use the library that sqlx was built with.
+            require_crypto_choice()?;
+        }
         if connect.get_database().is_none() && !address.settings.names_schema() {
             return Err(invalid(
                 "the store's URL names no database: write mysql://host/database",

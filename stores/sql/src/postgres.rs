@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, maybe};
+use shedlock_store::{Result, StoreProvider, maybe, require_crypto_choice};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Postgres};
@@ -60,6 +60,10 @@ impl Remote for Postgres {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = PgConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        if matches!(connect.get_ssl_mode(), PgSslMode::VerifyCa) {
+            // This mode alone does not use the library that sqlx was built with.
+            require_crypto_choice()?;
+        }
         let host = by_sqlx::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));
         let connect = connect.disable_statement_logging();

@@ -161,7 +161,7 @@ async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path
     let words = refusal(Path::new("/sys/locks.db"), "", ErrorKind::Configuration).await;
     let says = "file \"/sys/locks.db\" cannot be opened for writing: Permission denied (os error \
                 13); run as a user who may write to the file and its directory, or grant this user \
-                that right; do not just use another file: its locks would not be shared with the \
+                that right, but do not just use another file: its locks would not be shared with the \
                 users of this one";
     assert!(words.ends_with(says), "{words}");
     for missing in ["/sys/state/locks.db", "/sys/state/deep/locks.db"] {
@@ -170,7 +170,7 @@ async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path
         let directory = missing.parent().unwrap();
         let says = format!(
             "cannot create the directory {directory:?}: Operation not permitted (os error 1); \
-             create it for this user, or let this user write to \"/sys\"; do not just use another \
+             create it for this user, or let this user write to \"/sys\", but do not just use another \
              file: its locks would not be shared with the users of this one"
         );
         assert!(words.ends_with(&says), "{words}");

@@ -208,8 +208,9 @@ pub(crate) struct StoreArgs {
     /// How long connecting to the store may take [default: depends on the store, 10s at most]
     ///
     /// After that, the store counts as failed (exit code 69); `run` and `hold` try again while they
-    /// wait for the lock (--lock-wait). Replaces ?connect_timeout in the store's URL. On SQL stores the
-    /// limit of each call, ?timeout=10s, also applies: raise it too for more than 7s.
+    /// wait for the lock (--lock-wait). Replaces ?connect_timeout in the store's URL. On SQL stores,
+    /// connecting may also take no more than three quarters of ?timeout in the URL (10s by default):
+    /// for more than 7.5s here, raise that too.
     #[arg(long, value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) connect_timeout: Option<Duration>,
     #[command(flatten)]

@@ -71,9 +71,8 @@ Environment of the command:
   SHEDLOCK_SLOT           the scheduled time of the run, with --schedule or --every
   SHEDLOCK_SLOT_ATTEMPT   the number of this attempt at its slot, from 1, with --must-not-be-lost
   SHEDLOCK_STORE, SHEDLOCK_STORE_FILE
-                          removed, unless --pass-store is set; then one of them names the store of
-                          this run. The user's file (--local) has no password, and is always passed
-                          on
+                          removed, unless --pass-store is set or the store is the user's file
+                          (--local); then one of them names the store of this run
   SHEDLOCK_STORE_WITHHELD set if the store is not passed on, so that a nested shedlock without
                           --store fails instead of using another store
   SHEDLOCK_JOURNAL_STORE, SHEDLOCK_JOURNAL_STORE_FILE
@@ -146,8 +145,9 @@ pub(crate) struct RunArgs {
     /// @monthly, @yearly or @annually. If one of the two day fields begins with *, a day must match
     /// both, as in crond; otherwise either is enough. A start
     /// belongs to the newest slot, however late it is. The store grants each slot to one host. The
-    /// others skip it, even long after its command has ended, and a late run does not block the
-    /// next slot, so you need not guess a --lock-at-least-for.
+    /// others skip it, even long after its command has ended, so you need not guess a
+    /// --lock-at-least-for. A run that still holds the lock when the next slot is due makes the
+    /// starts for that slot skip it, unless they wait with --lock-wait.
     #[arg(
         long,
         value_name = "CRON",
@@ -262,8 +262,9 @@ pub(crate) struct RunArgs {
     ///
     /// SHEDLOCK_STORE, or SHEDLOCK_STORE_FILE if the URL was read from a file, is set in the command's
     /// environment, wherever the store was chosen. Without this option both are removed, since the URL
-    /// may contain a password, and a nested shedlock fails unless it has a --store or --local of its own (a store in the
-    /// configuration file does not count).
+    /// may contain a password, and a nested shedlock fails unless it has a --store or --local of its own
+    /// (a store in the configuration file does not count). The user's file (--local) has no password,
+    /// and is always passed on.
     #[arg(long)]
     pub(crate) pass_store: bool,
     /// The command and its arguments, after `--`

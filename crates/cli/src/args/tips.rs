@@ -130,6 +130,14 @@ fn unknown(error: &clap::Error, words: &[&str], has_dashes: bool) -> Option<Vec<
         return None;
     }
     if let Some(long) = word.strip_prefix("--") {
+        let ending = format!("-{long}");
+        let options = command.get_arguments().filter_map(clap::Arg::get_long);
+        if let [longer] = options
+            .filter(|it| it.ends_with(&ending))
+            .collect::<Vec<_>>()[..]
+        {
+            return Some(vec![format!("a similar argument exists: '--{longer}'")]);
+        }
         return Some(elsewhere(long, command.get_name()));
     }
     // To pass the option on to the command would run it as the command.

@@ -313,11 +313,11 @@ impl<'a> Runner<'a> {
             Err(end) => (last_error.unwrap_or_else(|| NO_REPLY.to_owned()), Some(end)),
         };
         let why = cause::of(&why, name.as_str());
-        let is_told = told.as_ref() == Some(&why);
+        let is_repeated = told.as_ref() == Some(&why);
         let not_released = match end {
-            Some(end) if is_told || is_known(&why) => format!("was not released: {end}"),
+            Some(end) if is_repeated || is_known(&why) => format!("was not released: {end}"),
             Some(end) => format!("was not released: {why}; {end}"),
-            None if is_told => "was not released in time".to_owned(),
+            None if is_repeated => "was not released in time".to_owned(),
             None if is_known(&why) => "was not released either, for the same reason".to_owned(),
             None => format!("was not released: {why}"),
         };

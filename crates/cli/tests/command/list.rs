@@ -204,7 +204,7 @@ fn a_watched_list_does_not_advise_what_it_does_itself() {
     watch.kill().unwrap();
     watch.wait().unwrap();
     assert!(
-        said.ends_with("that the URL points to it; trying again every 10s"),
+        said.ends_with("the host and the port in the URL are right; trying again every 10s"),
         "{said}"
     );
 }

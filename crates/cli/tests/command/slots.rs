@@ -1,6 +1,8 @@
 //! Runs that belong to the slots of a schedule.
 
-use super::common::{Sandbox, calendar, done, end, signal};
+use std::time::Duration;
+
+use super::common::{Sandbox, calendar, done, end, pause, signal};
 use rustix::process::Signal;
 
 /// Once a year, so that no slot comes while a test runs.
@@ -134,9 +136,9 @@ fn a_schedule_in_utc_on_a_host_in_another_zone_is_not_silent() {
     let warned = run("Asia/Seoul", &yearly);
     let said = "shedlock: a: --schedule is read in UTC, but this host's time zone is Asia/Seoul: if \
                 the timer that starts this program uses it, as crond does, set --zone Asia/Seoul; \
-                if not, set --zone UTC\n";
+                if not, set --zone to the zone that it uses, such as UTC\n";
     assert!(warned.starts_with(said), "{warned}");
-    assert_eq!(warned.matches("--zone UTC").count(), 1, "{warned}");
+    assert_eq!(warned.matches("such as UTC").count(), 1, "{warned}");
     // As a rule without a name.
     let warned = run("KST-9", &yearly);
     let said = "this host's time zone is not UTC: ";
@@ -158,4 +160,25 @@ fn a_schedule_in_utc_on_a_host_in_another_zone_is_not_silent() {
             "{zone} {options:?}: {silent}"
         );
     }
+}
+
+#[test]
+fn a_run_that_outlasts_its_slot_makes_the_starts_for_the_next_skip_it_unless_they_wait() {
+    let sandbox = Sandbox::new();
+    let start = |options: &[&str], script: &str| {
+        let options = [&["--every", "2s", "--slot-tolerance", "0s"], options].concat();
+        sandbox.run_with("a", "1m", &options, script)
+    };
+    let long = "echo x > up; until [ -e go ]; do sleep 0.05; done";
+    let first = start(&[], long).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    pause(Duration::from_secs(2));
+    let skipped = done(&mut start(&[], "echo ran"));
+    assert_eq!((skipped.code, &*skipped.stdout), (0, ""));
+    assert!(skipped.stderr.contains(": held by "), "{}", skipped.stderr);
+    let waiting = start(&["--lock-wait", "1m"], "echo x > waited").spawn();
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(first).code, 0);
+    assert_eq!(end(waiting.unwrap()).code, 0);
+    assert_eq!(sandbox.read("waited"), "x\n");
 }

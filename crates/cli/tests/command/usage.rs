@@ -65,6 +65,10 @@ fn what_is_missing_or_unknown_has_a_tip() {
             "--width is an option of list, jobs and history",
         ),
         (
+            "run -n x --lock-at-most-for 1m --wait 5m -- true",
+            "a similar argument exists: '--lock-wait'",
+        ),
+        (
             "run -n x --lock-at-most-for 1m --to 2026-11-21T03:00:00Z -- true",
             "--to is an option of slot reset",
         ),

@@ -56,6 +56,8 @@ async fn filled(locks: &Locks) {
     )
     .await;
     held(&provider, "busy", "web-4/815/91b6e0c2a7d4f358", None).await;
+    // So that ends in whole milliseconds differ.
+    tokio::time::sleep(Duration::from_millis(5)).await;
     for (name, owner, at_least) in [
         ("report", "web-4/812/0a1b2c3d4e5f6071", Duration::ZERO),
         ("expire-a", "web-3/4712/1b2c3d4e5f607182", Duration::ZERO),

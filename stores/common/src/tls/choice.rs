@@ -8,8 +8,15 @@ use rustls::crypto::CryptoProvider;
 /// library, rustls uses that one. The choice applies to the whole process, so a library must not make it.
 pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
     let scheme = url.get(..encrypted.len());
-    let is_encrypted = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted));
-    if !is_encrypted || CryptoProvider::get_default().is_some() || !has_two() {
+    match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted)) {
+        true => require_crypto_choice(),
+        false => Ok(()),
+    }
+}
+
+/// The same for a connection that is known to need the choice.
+pub fn require_crypto_choice() -> Result<()> {
+    if CryptoProvider::get_default().is_some() || !has_two() {
         return Ok(());
     }
     Err(configuration(

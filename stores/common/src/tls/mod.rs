@@ -7,7 +7,7 @@ mod config;
 mod failure;
 
 #[cfg(feature = "crypto-choice")]
-pub use choice::check_crypto_choice;
+pub use choice::{check_crypto_choice, require_crypto_choice};
 pub use failure::{TlsNames, in_words, untrusted, untrusted_by};
 
 use std::fs;

@@ -160,7 +160,7 @@ fn cannot(path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
         } else {
             format!(
                 "run as a user who may write to the file and its directory, or grant this user \
-                 that right; {SAME_FILE}"
+                 that right, but {SAME_FILE}"
             )
         };
         configuration(format!("file {path:?} cannot be {done}; {advice}")).with_source(error)
@@ -174,7 +174,7 @@ fn uncreatable(directory: &Path, error: io::Error) -> Error {
         // The right that is missing belongs to the directory that exists.
         let existing = directory.ancestors().skip(1).find(|parent| parent.exists());
         let parent = existing.unwrap_or(Path::new("."));
-        format!("create it for this user, or let this user write to {parent:?}; {SAME_FILE}")
+        format!("create it for this user, or let this user write to {parent:?}, but {SAME_FILE}")
     };
     configuration(format!(
         "cannot create the directory {directory:?}; {advice}"
@@ -185,7 +185,7 @@ fn uncreatable(directory: &Path, error: io::Error) -> Error {
 fn unwritable(directory: &Path, error: io::Error) -> Error {
     configuration(format!(
         "cannot create files in the directory {directory:?}; let this user write to it, or run as \
-         a user who may; {SAME_FILE}"
+         a user who may, but {SAME_FILE}"
     ))
     .with_source(error)
 }

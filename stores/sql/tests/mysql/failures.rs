@@ -105,6 +105,8 @@ pub(crate) async fn a_connection_that_is_rejected_or_refused_says_what_to_check(
         let error = format!("{error:#}");
         assert!(error.ends_with(says), "{error}");
     }
+    // All crates of these tests together contain two libraries.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let url = crate::common::with_option(server, "ssl-mode", "VERIFY_CA");
     let error = MySqlProvider::connect(&url).await.unwrap_err();
     let error = format!("{error:#}");
