@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock::{
-    Attempt, AttemptRequest, JobChange, JournalEntry, LockName, LockProvider, Owner, RunEnd,
-    RunOutcome, RunRecord, Slot, UnlockRequest,
+    Attempt, AttemptRequest, Clock, JobChange, JournalEntry, LockName, LockProvider, Owner, RunEnd,
+    RunOutcome, RunRecord, Slot, SystemClock, UnlockRequest,
 };
 use tokio::runtime::Runtime;
 
@@ -57,7 +57,9 @@ async fn filled(locks: &Locks) {
     .await;
     held(&provider, "busy", "web-4/815/91b6e0c2a7d4f358", None).await;
     // So that ends in whole milliseconds differ.
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    SystemClock
+        .sleep_until(SystemClock.now() + Duration::from_millis(5))
+        .await;
     for (name, owner, at_least) in [
         ("report", "web-4/812/0a1b2c3d4e5f6071", Duration::ZERO),
         ("expire-a", "web-3/4712/1b2c3d4e5f607182", Duration::ZERO),
