@@ -50,7 +50,8 @@ pub(super) fn warn_of_zone(args: &RunArgs, terminal: Terminal) {
     };
     terminal.warning(&format!(
         "{}: --schedule is read in UTC, but this host's time zone is {zone}: if the timer that \
-         starts this program uses it, as crond does, set {option}; if not, set --zone to the zone that it uses, such as UTC",
+         starts this program uses it, as crond does, set {option}; if not, set --zone to the \
+         zone that it uses, such as UTC",
         args.name
     ));
 }

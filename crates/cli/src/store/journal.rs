@@ -14,8 +14,9 @@ use shedlock_core::redact;
 use tokio::sync::OnceCell;
 
 use super::handover::Source;
+use super::limit::in_time;
 use super::url::{check, of_file};
-use super::{Address, Store, in_time, place_of, schema_of, sqlite};
+use super::{Address, Store, place_of, schema_of, sqlite};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::terminal::Terminal;
@@ -122,7 +123,8 @@ impl OwnStore {
         let (kind, schema) = schema_of(&url, &from).await?;
         if schema.journal.is_empty() {
             return Err(Failure::usage(format!(
-                "{from}: {kind} cannot keep a journal; set it to the URL of a PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey or MongoDB store"
+                "{from}: {kind} cannot keep a journal; set it to the URL of a PostgreSQL, MySQL, \
+                 MariaDB, SQLite, Redis, Valkey or MongoDB store"
             )));
         }
         Ok(Some(Arc::new(Self {
@@ -156,7 +158,9 @@ impl OwnStore {
     }
 
     async fn connect(&self, address: &Address) -> Result<Arc<dyn Journal>, Error> {
-        let opened = in_time(self.connect_timeout, None, &self.place, address.open()).await?;
+        let limit = self.connect_timeout;
+        let address = address.limited(limit);
+        let opened = in_time(limit, None, &self.place, address.open()).await?;
         // Its schema has a journal.
         let none = || Error::new(ErrorKind::Internal, "the store keeps no journal");
         opened.journal().ok_or_else(none)

@@ -3,6 +3,7 @@
 mod file;
 mod handover;
 mod journal;
+mod limit;
 mod local;
 mod sqlite;
 mod url;
@@ -15,19 +16,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock::__stores::STORES;
-use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema, SystemClock, open_sqlite};
+use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema, open_sqlite};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::output;
 use crate::terminal::Terminal;
 pub(crate) use handover::{Source, environment};
 pub(crate) use journal::JournalPlace;
 use journal::OwnStore;
 pub(crate) use journal::{chosen_journal, journal_schema, open_journal, own_journal};
+use limit::in_time;
 use local::LocalStore;
-use shedlock_core::{redact, within};
-use url::{check, of_file, with_connect_timeout};
+use shedlock_core::redact;
+use url::{check, of_file};
 
 /// A connected store.
 #[derive(Clone, Debug)]
@@ -136,15 +137,15 @@ impl Store {
     ) -> Result<Self, Failure> {
         Ok(match choice {
             Choice::Url { url, from } => {
-                let limited = timeout.and_then(|limit| with_connect_timeout(&url, limit));
+                let address = Address::Url(url.clone());
                 let connected = match (create, sqlite::existing(&url)) {
-                    (false, Some(existing)) => shedlock::connect(&existing).await,
-                    _ => shedlock::connect(limited.as_ref().unwrap_or(&url)).await,
+                    (false, Some(existing)) => Address::Url(existing).open().await,
+                    _ => address.limited(timeout).open().await,
                 };
                 Self {
                     provider: connected.map_err(|error| refused(error, &from))?,
                     place: place_of(&url),
-                    address: Address::Url(url),
+                    address,
                     journal: None,
                 }
             }
@@ -226,38 +227,6 @@ fn advise_creation(failure: Failure) -> Failure {
         "or connect without create=false to create the file",
         "or create the file with `shedlock migrate` (`shedlock run` creates it too)",
     )
-}
-
-/// Opens a store within the shorter of these times, if there is one: that of --connect-timeout, and
-/// what is left of a wait for the lock.
-async fn in_time<T, E: From<Error>>(
-    own: Option<Duration>,
-    wait: Option<Duration>,
-    place: &str,
-    opening: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    // The store's client has the same limit, and knows what went wrong.
-    const REPORT: Duration = Duration::from_millis(500);
-    let longest = own.map(|own| own + REPORT);
-    let Some(limit) = longest.into_iter().chain(wait).min() else {
-        return opening.await;
-    };
-    let (shown, option) = match own.filter(|_| longest == Some(limit)) {
-        Some(own) => (own, " (--connect-timeout)"),
-        None => (limit, ""),
-    };
-    within(&SystemClock, limit, opening)
-        .await
-        .unwrap_or_else(|| {
-            Err(E::from(Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "cannot connect to {place} within {}{option}; check that the store is running \
-                     and its URL is right",
-                    output::duration(shown)
-                ),
-            )))
-        })
 }
 
 /// The kind of the store, and what it needs before it can keep locks. Connects to nothing.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
+use super::url::with_option;
 use crate::exit::Failure;
 
 /// Refuses a path that depends on the current directory.
@@ -43,12 +44,8 @@ fn is_folder_below_root(path: &Path) -> bool {
 
 /// The URL with which a missing file or table is not created. `None` if it is another store's.
 pub(super) fn existing(url: &str) -> Option<String> {
-    let (_, options) = split(url)?;
-    let place = &url[..url.len() - options.len()];
-    let options = options.trim_start_matches('?').split('&');
-    let others = options.filter(|option| !option.is_empty() && !option.starts_with("create="));
-    let options: Vec<_> = others.chain(["create=false"]).collect();
-    Some(format!("{place}?{}", options.join("&")))
+    split(url)?;
+    Some(with_option(url, "create", "false"))
 }
 
 /// The URL of this file. `None` if the path is not UTF-8.

@@ -1,7 +1,6 @@
 //! The URL of a store: where it comes from, and what this command can open.
 
 use std::path::Path;
-use std::time::Duration;
 
 use shedlock::__stores::{STORES, StoreEntry};
 use shedlock_core::redact;
@@ -31,18 +30,14 @@ pub(super) fn check(url: &str, from: &str) -> Result<(), Failure> {
     )))
 }
 
-/// The URL of a server with this limit for connecting. `None` if it is no server's.
-pub(super) fn with_connect_timeout(url: &str, limit: Duration) -> Option<String> {
-    let (scheme, _) = url.split_once("://")?;
-    if sqlite::file(url).is_some() || scheme.eq_ignore_ascii_case("memory") {
-        return None;
-    }
+/// The URL with this value of the option, in place of any other.
+pub(super) fn with_option(url: &str, option: &str, value: &str) -> String {
     let (place, options) = url.split_once('?').unwrap_or((url, ""));
-    let others = options.split('&');
-    let others = others.filter(|it| !it.is_empty() && !it.starts_with("connect_timeout="));
-    let limit = format!("connect_timeout={}ms", limit.as_millis().max(1));
-    let options: Vec<_> = others.chain([&*limit]).collect();
-    Some(format!("{place}?{}", options.join("&")))
+    let key = format!("{option}=");
+    let own = format!("{key}{value}");
+    let is_other = |it: &&str| !it.is_empty() && !it.starts_with(&key);
+    let options: Vec<_> = options.split('&').filter(is_other).chain([&*own]).collect();
+    format!("{place}?{}", options.join("&"))
 }
 
 /// Whether the URL was copied from a text whose passwords are hidden.
@@ -76,23 +71,6 @@ fn missing(url: &str) -> Option<&'static StoreEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_option_replaces_the_connect_timeout_of_the_url_of_a_server() {
-        let limit = |url| with_connect_timeout(url, Duration::from_secs(2));
-        for (url, expected) in [
-            ("redis://h:1", "redis://h:1?connect_timeout=2000ms"),
-            (
-                "etcd://h/?connect_timeout=1s&tls_ca=/a",
-                "etcd://h/?tls_ca=/a&connect_timeout=2000ms",
-            ),
-        ] {
-            assert_eq!(limit(url).as_deref(), Some(expected));
-        }
-        for url in ["sqlite:/a.db", "sqlite:///a.db", "memory:", "memory://"] {
-            assert_eq!(limit(url), None, "{url}");
-        }
-    }
 
     #[test]
     fn a_hidden_password_is_not_taken_for_one() {
