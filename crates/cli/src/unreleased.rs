@@ -31,13 +31,30 @@ impl Unreleased {
     }
 
     /// Whether the lease ends before an operator could do anything.
-    pub(crate) fn ends_soon(&self) -> bool {
+    fn ends_soon(&self) -> bool {
         const SOON: Duration = Duration::from_secs(10);
         self.ends_at.saturating_since(clock::now()) < SOON
     }
 
-    /// What becomes of the lock, and how to free it sooner if there is time for that. The rest of a sentence about it.
-    pub(crate) fn outlook(&self, store_option: &str) -> String {
+    /// What becomes of the lock. The rest of a sentence that begins with the lock, or with what happened to the command.
+    pub(crate) fn fate(&self, command: Option<&str>, is_over: bool, store_option: &str) -> String {
+        let (and, what) = if is_over {
+            let at = self.until.as_deref();
+            let at = at.map_or_else(String::new, |until| format!(", at {until}"));
+            ("and", format!("its lease has ended by itself{at}"))
+        } else {
+            let subject = if command.is_some() { "the lock" } else { "it" };
+            let and = if self.ends_soon() { "and" } else { "but" };
+            (and, format!("{subject} {}", self.outlook(store_option)))
+        };
+        match command {
+            Some(command) => format!("{command}, {and} {what}"),
+            None => what,
+        }
+    }
+
+    /// Until when it is taken, and how to free it sooner if there is time for that.
+    fn outlook(&self, store_option: &str) -> String {
         if self.ends_soon() {
             return match &self.until {
                 Some(until) => format!("becomes free by itself at {until}"),
@@ -81,5 +98,25 @@ mod tests {
         assert_eq!(lock(9, at).outlook(" --store …"), said);
         let said = "becomes free by itself within seconds";
         assert_eq!(lock(9, None).outlook(""), said);
+    }
+
+    #[test]
+    fn the_lock_is_named_again_after_the_command() {
+        let lock = |left| Unreleased {
+            name: "a".to_owned(),
+            owner: "web/4711/1a".to_owned(),
+            until: Some("T".to_owned()),
+            ends_at: clock::now() + Duration::from_secs(left),
+        };
+        let ended = Some("the command has ended");
+        let fate = |left, command, is_over| lock(left).fate(command, is_over, "");
+        let start = "the command has ended, but the lock stays taken until T; ";
+        assert!(fate(60, ended, false).starts_with(start));
+        assert!(fate(60, None, false).starts_with("it stays taken until T; "));
+        let said = "the command has ended, and the lock becomes free by itself at T";
+        assert_eq!(fate(9, ended, false), said);
+        let said = "the command has ended, and its lease has ended by itself, at T";
+        assert_eq!(fate(0, ended, true), said);
+        assert_eq!(fate(0, None, true), "its lease has ended by itself, at T");
     }
 }

@@ -72,10 +72,10 @@ pub(super) async fn acquire(
         let lock = Unreleased::of(&held);
         if let Release::Failed(error) = held.unlock_with(&request).await {
             terminal.error(&format!(
-                "{}: the lock was not released: {}; it {}",
+                "{}: the lock was not released: {}; {}",
                 claim.name,
                 cause::of(&format!("{error:#}"), claim.name),
-                lock.outlook(&claim.store.option())
+                lock.fate(None, false, &claim.store.option())
             ));
         }
     }

@@ -155,8 +155,8 @@ async fn end_of(
         }
     };
     terminal.error(&format!(
-        "{name}: the lock was not released: {why}; it {}",
-        lock.outlook(&args.store.option())
+        "{name}: the lock was not released: {why}; {}",
+        lock.fate(None, false, &args.store.option())
     ));
     exit::STORE
 }

@@ -324,24 +324,10 @@ impl<'a> Runner<'a> {
         // This host's calendar and the store's may differ.
         let has_passed = |until| until <= SystemClock.system_time();
         let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
-        let (is_bad, what) = if is_over {
-            let at = lock
-                .until
-                .as_ref()
-                .map_or_else(String::new, |until| format!(", at {until}"));
-            (false, format!("its lease has ended by itself{at}"))
-        } else {
-            let subject = if told.is_some() { "it" } else { "the lock" };
-            let outlook = lock.outlook(&self.args.store.option());
-            (!lock.ends_soon(), format!("{subject} {outlook}"))
-        };
-        let command = match (told, is_bad) {
-            (Some(_), _) => String::new(),
-            (None, true) => format!("{command}, but "),
-            (None, false) => format!("{command}, and "),
-        };
+        let command = told.is_none().then_some(command);
+        let fate = lock.fate(command, is_over, &self.args.store.option());
         self.terminal.error(&format!(
-            "{name}: the lock {not_released}; {command}{what}{unrecorded}"
+            "{name}: the lock {not_released}; {fate}{unrecorded}"
         ));
         Given::NotBack
     }

@@ -89,10 +89,10 @@ impl Orphaned {
                     until: on_the_calendar(self.ends_at),
                     ends_at: self.ends_at,
                 }
-                .outlook(&self.lock.store_option);
+                .fate(None, false, &self.lock.store_option);
                 format!(
                     "{name}: `shedlock run` was killed; {command}, but the lock was not released: \
-                     {why}; it {lock}"
+                     {why}; {lock}"
                 )
             }
         }
