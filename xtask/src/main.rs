@@ -28,9 +28,11 @@ mod interop;
 mod interrupt;
 mod java;
 mod oldest_rust;
+mod planted;
 mod process;
 mod recipes;
 mod servers;
+mod size;
 mod steps;
 mod table;
 mod test;
@@ -70,6 +72,10 @@ enum Task {
     Api(api::Args),
     /// Check each crate that declares an older Rust version than CI uses, with that version.
     OldestRust,
+    /// Plant known defects in the product, one at a time, and report which test convicts each. Takes hours.
+    Planted(planted::Args),
+    /// Count code lines by concern, now and at an earlier revision.
+    Size(size::Args),
     /// Check licences, advisories and sources of the dependencies with cargo-deny.
     Deny,
 }
@@ -90,6 +96,8 @@ fn main() -> ExitCode {
         Task::Table => table::run(),
         Task::Api(args) => api::run(&args),
         Task::OldestRust => oldest_rust::run(),
+        Task::Planted(args) => planted::run(&args),
+        Task::Size(args) => size::run(&args),
         Task::Deny => deny::run(),
     };
     match done {

@@ -89,12 +89,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Store::all()
     };
     let profile = Profile {
-        companions: true,
-        given: true,
         no_install: args.no_install,
-        build_tools: true,
         extracts_may_miss: !named,
-        ..Profile::default()
+        ..Profile::of_all_tests()
     };
     let servers = Servers::start(stores, &profile)?;
     if let Err(why) = faketime::library(args.no_install) {

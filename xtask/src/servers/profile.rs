@@ -23,6 +23,17 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
+    /// For tests of everything.
+    pub(crate) fn of_all_tests() -> Self {
+        Self {
+            companions: true,
+            given: true,
+            build_tools: true,
+            extracts_may_miss: true,
+            ..Self::default()
+        }
+    }
+
     /// Whether the tests can do without this server, and report that.
     pub(crate) fn may_miss(&self, kind: Kind) -> bool {
         match (kind.0.role, &kind.0.source) {

@@ -1,0 +1,308 @@
+//! A worktree with one defect at a time, in which the tests that concern it run until one fails.
+
+use super::patch::Patch;
+use super::verdict::Verdict;
+use crate::host;
+use crate::servers::run_dir::Ending;
+use crate::servers::{Servers, Store};
+use crate::steps;
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// After this time a test target hangs, which convicts as well. The longest takes a third of it.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// How many of the failed tests are run again, and named.
+const REPEATED: usize = 3;
+
+/// The arguments of cargo for all builds. With the features of the whole workspace, so that the dependencies are built
+/// once for all of them.
+const BUILD: [&str; 4] = [
+    "test",
+    "--all-features",
+    "--no-run",
+    "--message-format=json-render-diagnostics",
+];
+
+/// A test target of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) package: String,
+    pub(super) name: String,
+    /// The unit tests of a library or a program.
+    pub(super) is_unit: bool,
+    is_library: bool,
+    manifest: PathBuf,
+}
+
+/// A built target.
+struct Built {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+/// Judges one defect after the other.
+pub(super) struct Court<'a> {
+    servers: &'a Servers,
+    tree: PathBuf,
+    output: PathBuf,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    targets: Vec<PackageTarget>,
+}
+
+#[derive(Deserialize)]
+struct PackageTarget {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// One of cargo's messages about what it has built.
+#[derive(Deserialize)]
+struct Message {
+    executable: PathBuf,
+    manifest_path: PathBuf,
+    target: PackageTarget,
+}
+
+/// All test targets of a workspace.
+pub(super) fn targets(root: &Path) -> anyhow::Result<Vec<Target>> {
+    let mut command = steps::cargo();
+    command.args(["metadata", "--no-deps", "--format-version=1"]);
+    let metadata = host::output(command.current_dir(root))?;
+    let metadata: Metadata = serde_json::from_str(&metadata).context("cargo's metadata")?;
+    let of_package = |package: Package| {
+        let (name, manifest) = (package.name, package.manifest_path);
+        let targets = package.targets.into_iter();
+        targets.filter_map(move |target| {
+            let kind = target.kind.first()?;
+            matches!(&**kind, "test" | "lib" | "bin").then(|| Target {
+                package: name.clone(),
+                name: target.name,
+                is_unit: kind != "test",
+                is_library: kind == "lib",
+                manifest: manifest.clone(),
+            })
+        })
+    };
+    Ok(metadata.packages.into_iter().flat_map(of_package).collect())
+}
+
+impl<'a> Court<'a> {
+    /// Checks out the revision beside the build output, without any defect.
+    pub(super) fn open(servers: &'a Servers, revision: &str) -> anyhow::Result<Self> {
+        let built = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let built = built.unwrap_or_else(|| steps::workspace_root().join("target"));
+        let tree = built.join("planted/tree");
+        let mut court = Self {
+            servers,
+            output: built.join("planted/target"),
+            tree,
+            targets: Vec::new(),
+        };
+        let git = |folder: &Path, args: &[&str]| {
+            host::output(Command::new("git").current_dir(folder).args(args))
+        };
+        let root = steps::workspace_root();
+        let commit = git(&root, &["rev-parse", &format!("{revision}^{{commit}}")])?;
+        if court.tree.exists() {
+            // Resets the files that differ only, so that cargo builds no more than it must.
+            git(
+                &court.tree,
+                &["checkout", "--force", "--detach", commit.trim()],
+            )?;
+        } else {
+            let place = court.tree.to_string_lossy();
+            git(&root, &["worktree", "prune"])?;
+            git(
+                &root,
+                &["worktree", "add", "--detach", &place, commit.trim()],
+            )?;
+        }
+        court.targets = targets(&court.tree)?;
+        Ok(court)
+    }
+
+    /// Plants one defect, runs the tests, and removes it again.
+    pub(super) fn judge(&self, patch: &Patch) -> Verdict {
+        let verdict = self.apply(patch).and_then(|()| self.tried(patch));
+        let restored = self.restore(patch);
+        match verdict.and_then(|verdict| restored.map(|()| verdict)) {
+            Ok(verdict) => verdict,
+            Err(error) => Verdict::Unfit(format!("{error:#}").replace('\n', " ")),
+        }
+    }
+
+    fn tried(&self, patch: &Patch) -> anyhow::Result<Verdict> {
+        for test in &patch.tests {
+            for (target, built) in self.build(&test.within(&self.targets))? {
+                if let Some(failed) = self.fails(&built)? {
+                    let (package, name) = (&target.package, &target.name);
+                    let name = if target.is_unit { "lib" } else { name };
+                    return Ok(Verdict::Convicted(format!("{package} {name}: {failed}")));
+                }
+            }
+        }
+        Ok(Verdict::Acquitted)
+    }
+
+    fn apply(&self, patch: &Patch) -> anyhow::Result<()> {
+        let mut git = Command::new("git");
+        git.current_dir(&self.tree).arg("apply").arg(&patch.file);
+        host::output(&mut git).map(drop).context("does not apply")
+    }
+
+    fn restore(&self, patch: &Patch) -> anyhow::Result<()> {
+        let mut git = Command::new("git");
+        git.current_dir(&self.tree)
+            .args(["checkout", "--quiet", "--"]);
+        host::output(git.args(patch.files())).map(drop)
+    }
+
+    /// What fails in a target, if it fails in two runs.
+    fn fails(&self, built: &Built) -> anyhow::Result<Option<String>> {
+        let Some(failed) = self.failures(built, &[])? else {
+            return Ok(None);
+        };
+        // A defect fails again; a test that was only disturbed does not.
+        let few: Vec<_> = failed.iter().take(REPEATED).cloned().collect();
+        if self.failures(built, &few)?.is_none() {
+            eprintln!("  disturbed, not convicted: {}", failed.join(", "));
+            return Ok(None);
+        }
+        let more = match failed.len() - few.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Ok(Some(match &few[..] {
+            [] => "broke off or did not end".to_owned(),
+            few => few.join(", ") + &more,
+        }))
+    }
+
+    /// Builds targets that are alike: the unit tests of one package, or integration tests.
+    fn build<'t>(&self, targets: &[&'t Target]) -> anyhow::Result<Vec<(&'t Target, Built)>> {
+        let mut command = steps::cargo();
+        command.current_dir(&self.tree).args(BUILD);
+        for target in targets {
+            match (target.is_unit, target.is_library) {
+                (true, true) => command.args(["-p", &target.package, "--lib"]),
+                (true, false) => command.args(["-p", &target.package, "--bin", &target.name]),
+                (false, _) => command.args(["--test", &target.name]),
+            };
+        }
+        if targets.iter().any(|target| !target.is_unit) {
+            command.arg("--workspace");
+        }
+        command.env("CARGO_TARGET_DIR", &self.output);
+        let printed = host::output(&mut command).context("does not compile")?;
+        let messages = printed.lines();
+        let messages = messages.filter_map(|line| serde_json::from_str::<Message>(line).ok());
+        let of_message = |message: Message| {
+            let is_it = |target: &&&Target| {
+                message.target.name == target.name && message.manifest_path == target.manifest
+            };
+            let target = targets.iter().find(is_it)?;
+            let folder = message.manifest_path.parent()?.to_owned();
+            let program = message.executable;
+            Some((*target, Built { program, folder }))
+        };
+        Ok(messages.filter_map(of_message).collect())
+    }
+
+    /// The names of the tests that fail, or `None` if it passes. Empty if it breaks off or does not end.
+    fn failures(&self, built: &Built, only: &[String]) -> anyhow::Result<Option<Vec<String>>> {
+        let run = self.servers.run();
+        let path = run.path().join("planted.log");
+        let log = File::create(&path).context("no log file")?;
+        let names: Vec<_> = Store::all().iter().map(|store| store.name()).collect();
+        let mut command = Command::new(&built.program);
+        steps::without_ours(&mut command);
+        command
+            .args(if only.is_empty() {
+                &[][..]
+            } else {
+                &["--exact"]
+            })
+            .args(only)
+            .current_dir(&built.folder)
+            .env("CARGO_MANIFEST_DIR", &built.folder)
+            .env("CARGO_TARGET_DIR", &self.output)
+            .env("SHEDLOCK_TEST_STORES", names.join(","))
+            .envs(self.servers.exports())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().context("no second log file")?)
+            .stderr(log);
+        let mut child = run.spawn("planted", Ending::Kill, &mut command)?;
+        let end = Instant::now() + LONGEST;
+        let status = loop {
+            match child.try_wait().context("a test cannot be waited for")? {
+                None if Instant::now() < end => sleep(Duration::from_millis(20)),
+                status => break status,
+            }
+        };
+        if status.is_none() {
+            let process = crate::process::Process::find(child.id());
+            process.map(|process| process.kill_tree(Duration::from_secs(10)));
+            child.wait().context("a test cannot be waited for")?;
+        }
+        run.forget("planted", Ending::Kill);
+        if status.is_some_and(|status| status.success()) {
+            return Ok(None);
+        }
+        let printed = fs::read(&path).context("the log file cannot be read")?;
+        Ok(Some(failed_tests(&String::from_utf8_lossy(&printed))))
+    }
+}
+
+/// The names in lines such as `test law::case ... FAILED`.
+fn failed_tests(printed: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let line = line.trim_end();
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        Some(name.trim().to_owned())
+    };
+    printed.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::patch::Test;
+    use super::*;
+
+    #[test]
+    fn failed_tests_are_named() {
+        let printed = "running 2 tests\ntest a::b ... ok\ntest c ... FAILED\n\nfailures:\n    c\n";
+        assert_eq!(failed_tests(printed), ["c"]);
+    }
+
+    #[test]
+    fn targets_are_those_of_the_workspace() {
+        let targets = targets(&steps::workspace_root()).unwrap();
+        let meant = |text: &str| {
+            let test: Test = text.parse().unwrap();
+            test.within(&targets).len()
+        };
+        assert_eq!(meant("shedlock-core lib"), 1);
+        assert_eq!(meant("shedlock-cli bins"), 1);
+        assert_eq!(meant("shedlock-core lost"), 1);
+        assert!(meant("shedlock-core tests") > 10);
+        assert_eq!(meant("shedlock-core nothing"), 0);
+    }
+}
