@@ -52,7 +52,9 @@ fn a_store_that_fails_between_two_attempts_does_not_deny_the_first() {
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains("attempt 1 of 5 at slot"), "{first}");
     // A view in the table's place, because a new connection would create a missing table.
-    let statements = "ALTER TABLE shedlock RENAME TO away; CREATE VIEW shedlock AS SELECT 1 AS x";
+    // In one transaction: an attempt in between would create the table.
+    let statements = "BEGIN IMMEDIATE; ALTER TABLE shedlock RENAME TO away; \
+        CREATE VIEW shedlock AS SELECT 1 AS x; COMMIT";
     sql(&sandbox, statements);
     let last = lines.last().unwrap().unwrap();
     assert_eq!(end(child).code, 69, "{last}");
