@@ -31,6 +31,9 @@ enum Side {
 /// Code lines by concern.
 type Lines = BTreeMap<(Side, &'static str), usize>;
 
+/// Tests in the files and folders of the product's code.
+const UNITS: &str = "unit tests in src";
+
 /// The concern of each folder. The first that a path begins with counts; the rest of the tree is not counted.
 const CONCERNS: &[(&str, Side, &str)] = {
     use Side::{Peers, Product, Proof};
@@ -140,12 +143,7 @@ fn count(root: &Path) -> anyhow::Result<Lines> {
             if is_test(path) {
                 tests += std::mem::take(&mut code);
             }
-            let concern = match path.starts_with("stores/") {
-                true => "tests of the stores",
-                false if path.starts_with("crates/cli/") => "tests of the command",
-                false => "tests of the other crates",
-            };
-            *lines.entry((Side::Proof, concern)).or_default() += tests;
+            *lines.entry((Side::Proof, UNITS)).or_default() += tests;
             tests = 0;
         }
         *lines.entry((side, concern)).or_default() += code + tests;
@@ -257,16 +255,27 @@ fn table(now: &Lines, then: &Lines, since: &str) -> String {
         };
         text += &row(name, sum(now, side), sum(then, side));
     }
-    let ratio = |lines: &Lines| {
-        let share = |side| u32::try_from(sum(lines, side)).map_or(f64::NAN, f64::from);
-        share(Side::Proof) / share(Side::Product)
+    let share = |count: usize| u32::try_from(count).map_or(f64::NAN, f64::from);
+    let ratio = |lines: &Lines, moved: usize| {
+        let (product, proof) = (sum(lines, Side::Product), sum(lines, Side::Proof));
+        share(proof - moved) / share(product + moved)
     };
-    let (now, then) = (ratio(now), ratio(then));
-    text + &format!(
-        "{:42} {now:>8.2} {then:>8.2} {:>+8.2}\n",
-        "proof and tools / product",
-        now - then
-    )
+    let units = |lines: &Lines| {
+        lines
+            .get(&(Side::Proof, UNITS))
+            .copied()
+            .unwrap_or_default()
+    };
+    let mut compare = |name: &str, now: f64, then: f64| {
+        text += &format!("{name:42} {now:>8.2} {then:>8.2} {:>+8.2}\n", now - then);
+    };
+    compare("proof and tools / product", ratio(now, 0), ratio(then, 0));
+    compare(
+        "the same, by folder: with its unit tests",
+        ratio(now, units(now)),
+        ratio(then, units(then)),
+    );
+    text
 }
 
 #[cfg(test)]
