@@ -30,8 +30,7 @@ const ROOMS: [Room; 7] = [
         letter: 'c',
         files: &["crates/core/src/"],
         number: 18,
-        tests: "shedlock-core lib, shedlock-core tests, shedlock-conformance memory, shedlock-scheduler tests, \
-            shedlock-simulation simulation, shedlock-sql conformance_sqlite, shedlock-cli command",
+        tests: "shedlock-core lib, shedlock-core tests, shedlock-conformance memory, shedlock-cli command",
     },
     Room {
         letter: 's',
