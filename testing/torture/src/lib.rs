@@ -15,7 +15,8 @@
 //! # Workers
 //!
 //! The test target is started again as workers, which contend for a few locks until they are
-//! killed. They log what they do, and [`history`] judges all logs together. It detects overlapping
+//! killed. They log what they do, and
+//! [`shedlock_proof::history`] judges all logs together. It detects overlapping
 //! leases, tokens and slots out of order, locks that become free too early or too late, leases lost
 //! before their end, owners that return through a late copy of their attempt, and tasks that
 //! outlive their leases. `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes this run longer than the
@@ -41,10 +42,8 @@
 mod cases;
 mod fault;
 mod heard;
-pub mod history;
 mod jvm;
 mod namespace;
-mod rng;
 mod shedlock_jvm;
 mod torture;
 mod wall_clock;

@@ -17,12 +17,12 @@ use tokio::process::Child;
 
 use crate::Arena;
 use crate::heard::Heard;
-use crate::history::{Findings, History, Log, Rules, What};
 use crate::jvm::Driver;
-use crate::rng::SeededRng;
 use crate::wall_clock::{self, WallClock};
 use crate::worker::{Grid, Job, Slots, WorkerSpec};
 use crate::wrong::Wrong;
+use shedlock_proof::SeededRng;
+use shedlock_proof::history::{Findings, History, Log, Rules, What};
 use tail::Tail;
 
 /// How many acquisitions the history of killed processes must have.

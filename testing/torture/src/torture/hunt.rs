@@ -9,9 +9,9 @@ use super::processes::Processes;
 use super::tally::Tally;
 use super::{Options, clocks, jobs};
 use crate::Arena;
-use crate::history::Findings;
 use crate::worker_pool::WorkerPool;
 use crate::wrong::Wrong;
+use shedlock_proof::history::Findings;
 
 const WORKERS: usize = 5;
 

@@ -17,7 +17,6 @@ use shedlock_conformance::{Stop, Verdict, ensure};
 use shedlock_core::Moment;
 
 use crate::Arena;
-use crate::history::{What, millis};
 use crate::jvm::KEEPS_ROWS;
 use crate::worker::Job;
 use crate::worker_pool::WorkerPool;
@@ -26,6 +25,7 @@ use faults::StoreFaults;
 use network::Network;
 pub(crate) use options::{Options, wrong_protocols};
 use processes::Processes;
+use shedlock_proof::history::{What, millis};
 use tally::Tally;
 
 const WORKERS: usize = 6;

@@ -1,7 +1,7 @@
 //! A process that acquires and releases locks on its own until it is stopped or killed.
 
+mod journal;
 mod operator;
-mod recorded;
 mod spec;
 mod strays;
 mod task;
@@ -19,11 +19,11 @@ use shedlock_core::{
 };
 use tokio::io::AsyncReadExt;
 
-use crate::history::{What, nanos};
-use crate::rng::SeededRng;
 use crate::wall_clock;
+use shedlock_proof::history::{What, nanos};
+use shedlock_proof::{Recorded, SeededRng};
 
-use recorded::{Journal, Recorded};
+use journal::Journal;
 pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
 use strays::Strays;
 use task::Task;

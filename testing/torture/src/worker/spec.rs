@@ -8,8 +8,8 @@ use shedlock_conformance::BoxError;
 use shedlock_conformance::wait::now;
 use shedlock_core::{Completion, Retries, Slot};
 
-use crate::history::nanos;
 use crate::wrong::Wrong;
+use shedlock_proof::history::nanos;
 
 /// What a worker does.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,10 +9,10 @@ use tokio::process::Child;
 
 use super::tail::Tail;
 use super::{ERRORS, Worker, WorkerPool};
-use crate::history::What;
 use crate::jvm::Driver;
 use crate::worker::{self, WorkerSpec};
 use crate::wrong::Wrong;
+use shedlock_proof::history::What;
 
 /// The file of what the worker with this log writes to its standard error.
 fn errors(log: &Path) -> PathBuf {

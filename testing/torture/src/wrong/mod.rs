@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use shedlock_conformance::{Provider, Stop, Verdict};
 use shedlock_core::{Capabilities, Clock};
 
-use crate::rng::SeededRng;
 use crate::wall_clock;
 use clock::WrongClock;
 use provider::WrongProvider;
+use shedlock_proof::SeededRng;
 
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

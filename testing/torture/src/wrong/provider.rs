@@ -16,7 +16,7 @@ use shedlock_core::{
 
 use super::clock::WrongClock;
 use super::{Wrong, late};
-use crate::rng::SeededRng;
+use shedlock_proof::SeededRng;
 
 pub(super) struct WrongProvider {
     wrong: Wrong,
