@@ -23,7 +23,7 @@ use crate::worker_pool::WorkerPool;
 use clocks::Clocks;
 use faults::StoreFaults;
 use network::Network;
-pub(crate) use options::{Options, wrong_protocols};
+pub(crate) use options::{Options, all_wrong_protocols, wrong_protocols};
 use processes::Processes;
 use shedlock_proof::history::{What, millis};
 use tally::Tally;
