@@ -1,7 +1,8 @@
 //! Creates new cases from known ones.
 
+use shedlock_proof::SeededRng;
+
 use crate::corpus::{Corpus, words_of};
-use crate::rng::SeededRng;
 
 /// Longer inputs are truncated: a parser that reads one kilobyte correctly also reads two.
 const LONGEST: usize = 4_096;
@@ -31,7 +32,7 @@ impl Mutator {
             let count = rng.below(12);
             (0..count).flat_map(|_| self.word(rng).to_vec()).collect()
         } else {
-            rng.one(&self.cases).cloned().unwrap_or_default()
+            one(rng, &self.cases).cloned().unwrap_or_default()
         };
         for _ in 0..=rng.below(5) {
             self.change(&mut bytes, rng);
@@ -41,11 +42,11 @@ impl Mutator {
     }
 
     fn word(&self, rng: &mut SeededRng) -> &[u8] {
-        rng.one(&self.words).map_or(&[], Vec::as_slice)
+        one(rng, &self.words).map_or(&[], Vec::as_slice)
     }
 
     fn change(&self, bytes: &mut Vec<u8>, rng: &mut SeededRng) {
-        let (from, to) = rng.part(bytes.len());
+        let (from, to) = part(rng, bytes.len());
         match rng.below(10) {
             0 | 1 => self.change_word(bytes, rng),
             2 => {
@@ -55,7 +56,7 @@ impl Mutator {
             3 => drop(bytes.drain(from..to)),
             4 => {
                 let part = bytes[from..to].to_vec();
-                let at = rng.below(bytes.len() + 1);
+                let at = rng.index(bytes.len() + 1);
                 bytes.splice(at..at, part);
             }
             5 => {
@@ -70,13 +71,13 @@ impl Mutator {
             }
             7 => {
                 // The beginning of this case and the end of another one.
-                let other = rng.one(&self.cases).map_or(&[][..], Vec::as_slice);
-                let (start, _) = rng.part(other.len());
+                let other = one(rng, &self.cases).map_or(&[][..], Vec::as_slice);
+                let (start, _) = part(rng, other.len());
                 bytes.truncate(from);
                 bytes.extend_from_slice(&other[start..]);
             }
             8 => {
-                let word = self.word(rng).repeat(1 + rng.below(200));
+                let word = self.word(rng).repeat(1 + rng.index(200));
                 bytes.splice(from..to, word);
             }
             _ => change_number(bytes, rng),
@@ -86,11 +87,28 @@ impl Mutator {
     /// Replaces one word by another.
     fn change_word(&self, bytes: &mut Vec<u8>, rng: &mut SeededRng) {
         let words: Vec<&[u8]> = words_of(bytes).collect();
-        let at = rng.below(words.len());
+        let at = rng.index(words.len());
         let before: usize = words.iter().take(at).map(|word| word.len()).sum();
         let length = words.get(at).map_or(0, |word| word.len());
         let word = self.word(rng).to_vec();
         bytes.splice(before..before + length, word);
+    }
+}
+
+/// One of these.
+fn one<'a, T>(rng: &mut SeededRng, of: &'a [T]) -> Option<&'a T> {
+    of.get(rng.index(of.len()))
+}
+
+/// A part of something of this length: from, to.
+fn part(rng: &mut SeededRng, length: usize) -> (usize, usize) {
+    let (a, b) = (rng.index(length + 1), rng.index(length + 1));
+    // Mostly short ones.
+    let (from, to) = (a.min(b), a.max(b));
+    if rng.one_in(4) {
+        (from, to)
+    } else {
+        (from, to.min(from + 1 + rng.index(8)))
     }
 }
 
@@ -104,7 +122,7 @@ fn change_number(bytes: &mut Vec<u8>, rng: &mut SeededRng) {
         })
         .filter_map(|(from, to, is_number)| is_number.then_some((from, to)))
         .collect();
-    let Some((from, to)) = rng.one(&numbers).copied() else {
+    let Some((from, to)) = one(rng, &numbers).copied() else {
         return;
     };
     let text = String::from_utf8_lossy(&bytes[from..to]).into_owned();

@@ -14,7 +14,6 @@
 mod law;
 mod ledger;
 mod model;
-mod rng;
 mod run;
 mod store;
 mod transition;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use shedlock_core::LockName;
 
 use crate::ledger::Ledger;
-use crate::rng::SeededRng;
 use crate::store::Store;
 use crate::transition::{Counts, Transition};
 use crate::workload::{Family, Plan, Process, Struck};
 use crate::world::{Event, Network, Node, NodeClock, Strike, World, nanos};
 use crate::{Law, Wrong};
+use shedlock_proof::SeededRng;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

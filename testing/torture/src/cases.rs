@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use shedlock_conformance::{Case, Stop, Tag, Verdict, ensure};
 use shedlock_core::BoxFuture;
+use shedlock_proof::Mistake;
 
 use crate::torture::{Options, hunt, torture};
 use crate::worker::Job;
 use crate::worker_pool::WorkerPool;
-use crate::wrong::Wrong;
 use crate::{Arena, TortureNamespace};
 
 /// Returns all cases except those about wrong protocols.
@@ -37,7 +37,7 @@ pub(crate) fn cases<N: TortureNamespace>() -> Result<Vec<Case>, Stop> {
 }
 
 /// A case that checks whether the judge of histories detects this mistake.
-pub(crate) fn is_found_out<N: TortureNamespace>(wrong: Wrong) -> Case {
+pub(crate) fn is_found_out<N: TortureNamespace>(wrong: Mistake) -> Case {
     let name = format!("wrong_protocols::{}", wrong.name());
     let case = case::<N>(name, move |arena| Box::pin(hunt::find_out(arena, wrong)));
     case.with_limit(Case::LIMIT + hunt::LIMIT)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::history::{Event, What};
+use shedlock_proof::history::{Event, What};
 
 /// How often each kind of event happened.
 #[derive(Clone, Debug, Default, Serialize)]

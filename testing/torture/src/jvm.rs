@@ -18,10 +18,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
-use crate::history::{Event, Log, What, millis, nanos};
-use crate::rng::SeededRng;
 use crate::worker::{Job, Slots, WorkerSpec};
 use answer::Answer;
+use shedlock_proof::SeededRng;
+use shedlock_proof::history::{Event, Log, What, millis, nanos};
 
 /// The pause after a failed call.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -15,7 +15,8 @@
 //! # Workers
 //!
 //! The test target is started again as workers, which contend for a few locks until they are
-//! killed. They log what they do, and [`history`] judges all logs together. It detects overlapping
+//! killed. They log what they do, and
+//! [`shedlock_proof::history`] judges all logs together. It detects overlapping
 //! leases, tokens and slots out of order, locks that become free too early or too late, leases lost
 //! before their end, owners that return through a late copy of their attempt, and tasks that
 //! outlive their leases. `SHEDLOCK_CONFORMANCE_ACQUISITIONS=1000` makes this run longer than the
@@ -41,16 +42,13 @@
 mod cases;
 mod fault;
 mod heard;
-pub mod history;
 mod jvm;
 mod namespace;
-mod rng;
 mod shedlock_jvm;
 mod torture;
 mod wall_clock;
 mod worker;
 mod worker_pool;
-mod wrong;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -61,7 +59,7 @@ pub use fault::StoreFault;
 use namespace::Arena;
 pub use namespace::TortureNamespace;
 pub use shedlock_jvm::shedlock_jvm;
-use wrong::Wrong;
+use shedlock_proof::Mistake;
 
 /// Runs the laws and the torture over these harnesses: the whole `main` of a test target, like
 /// [`shedlock_conformance::main`]. The harnesses' namespaces are of type `N`, possibly inside
@@ -93,20 +91,16 @@ pub fn tortured<N: TortureNamespace>(runner: Runner) -> Runner {
 
 /// Returns a case for each wrong protocol, regardless of the environment: the judge must detect it.
 pub fn wrong_protocols<N: TortureNamespace>() -> Vec<Case> {
-    found_out::<N>(&Wrong::ALL)
+    found_out::<N>(&torture::all_wrong_protocols().collect::<Vec<_>>())
 }
 
 /// Returns a case for each wrong protocol of pauses, regardless of the environment.
 pub fn wrong_pauses<N: TortureNamespace>() -> Vec<Case> {
-    let wrong = Wrong::ALL.into_iter();
-    found_out::<N>(
-        &wrong
-            .filter(|wrong| wrong.needs_operator())
-            .collect::<Vec<_>>(),
-    )
+    let wrong = torture::all_wrong_protocols().filter(|wrong| wrong.needs_operator());
+    found_out::<N>(&wrong.collect::<Vec<_>>())
 }
 
-fn found_out<N: TortureNamespace>(wrong: &[Wrong]) -> Vec<Case> {
-    let found_out = |wrong: &Wrong| cases::is_found_out::<N>(*wrong);
+fn found_out<N: TortureNamespace>(wrong: &[Mistake]) -> Vec<Case> {
+    let found_out = |wrong: &Mistake| cases::is_found_out::<N>(*wrong);
     wrong.iter().map(found_out).collect()
 }

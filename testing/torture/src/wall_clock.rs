@@ -7,7 +7,7 @@ use shedlock_conformance::wait::now;
 use shedlock_core::{Capabilities, Clock as _, ClockSource, Moment, SystemClock};
 
 use crate::Arena;
-use crate::history::nanos;
+use shedlock_proof::history::nanos;
 
 /// The environment variable with the library's path or `unavailable`; `cargo xtask` sets it.
 const LIBRARY: &str = "SHEDLOCK_TORTURE_FAKETIME";

@@ -17,12 +17,11 @@ use tokio::process::Child;
 
 use crate::Arena;
 use crate::heard::Heard;
-use crate::history::{Findings, History, Log, Rules, What};
 use crate::jvm::Driver;
-use crate::rng::SeededRng;
 use crate::wall_clock::{self, WallClock};
 use crate::worker::{Grid, Job, Slots, WorkerSpec};
-use crate::wrong::Wrong;
+use shedlock_proof::history::{Findings, History, Log, Rules, What};
+use shedlock_proof::{Mistake, SeededRng};
 use tail::Tail;
 
 /// How many acquisitions the history of killed processes must have.
@@ -172,7 +171,7 @@ impl WorkerPool {
     }
 
     /// Sets the mistake that workers make.
-    pub(crate) fn go_wrong(&mut self, wrong: Wrong) {
+    pub(crate) fn go_wrong(&mut self, wrong: Mistake) {
         self.spec.wrong = Some(wrong);
     }
 

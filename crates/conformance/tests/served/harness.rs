@@ -12,16 +12,16 @@ use shedlock_conformance::{
     BoxError, Call, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
+use shedlock_proof::Mistake;
 
 use provider::ServedProvider;
 use server::Server;
-pub(crate) use server::Wrong;
 
 /// A harness over that store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
-    /// How the store is wrong.
-    pub(crate) wrong: Wrong,
+    /// The mistake that the store makes.
+    pub(crate) wrong: Option<Mistake>,
     /// Whether the requests of an unlock cannot be recognized on the wire.
     pub(crate) obscures_unlocks: bool,
     /// Whether the harness declares that.
@@ -31,7 +31,7 @@ pub(crate) struct Served {
 impl Served {
     /// A correct store.
     pub(crate) const RIGHT: Self = Self {
-        wrong: Wrong::Never,
+        wrong: None,
         obscures_unlocks: false,
         admits_it: false,
     };
@@ -79,7 +79,7 @@ impl Own {
         if self.harness.obscures_unlocks {
             provider = provider.obscuring_unlocks();
         }
-        if self.harness.wrong == Wrong::ReadsUnlocksBack {
+        if self.harness.wrong == Some(Mistake::UnlockReadBack) {
             provider = provider.reading_unlocks_back();
         }
         Arc::new(provider)

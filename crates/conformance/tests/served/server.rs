@@ -8,34 +8,16 @@ use std::time::SystemTime;
 use shedlock_conformance::BoxError;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockState, MemoryProvider, SlotEnd,
+    ForcedUnlock, ListRequest, LockName, LockProvider, LockState, MemoryProvider, SlotEnd,
     SystemClock, Unlock, UnlockRequest,
 };
+use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::wire::{Call, Reply, Timed, clear};
-
-/// How the store is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
-    /// Not at all.
-    Never,
-    /// Grants an attempt however late it arrives.
-    IgnoresNotAfter,
-    /// Refuses an attempt that arrives too late, but takes its slot.
-    TakesSlotOfLateAttempt,
-    /// Deletes the record on unlock, so that nothing shows whose lease has ended.
-    ForgetsWhoUnlocked,
-    /// Sets the end of the lease on extension, even to an earlier one.
-    ShortensLeases,
-    /// If the reply to an unlock is lost, the client treats another owner's record as a lost lease.
-    ReadsUnlocksBack,
-    /// Accepts calls under settings that break promises.
-    AcceptsWeakContainer,
-}
 
 /// A store that can be stopped and started again, with its data.
 pub(crate) struct Server {
@@ -44,7 +26,7 @@ pub(crate) struct Server {
     pub(crate) has_container: Arc<AtomicBool>,
     /// Whether the container has settings that break promises.
     pub(crate) is_weak: Arc<AtomicBool>,
-    wrong: Wrong,
+    wrong: Option<Mistake>,
     /// Reserves the address while nothing listens on it, so that no other server gets it.
     _reserved: TcpSocket,
     /// Serves until the sender is dropped.
@@ -52,7 +34,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(wrong: Wrong) -> Result<Self, BoxError> {
+    pub(crate) async fn start(wrong: Option<Mistake>) -> Result<Self, BoxError> {
         let reserved = bound(([127, 0, 0, 1], 0).into())?;
         let server = Self {
             addr: reserved.local_addr()?,
@@ -85,6 +67,21 @@ impl Server {
         Ok(())
     }
 
+    /// The store with its mistake, unless that is one of the wire.
+    fn mistaken_store(&self) -> Arc<dyn LockProvider> {
+        let of_store = |it: &Mistake| it.at() == At::Provider && *it != Mistake::LateAttempt;
+        let surroundings = Surroundings {
+            records: Some(Arc::new(self.store.clone())),
+            ..Surroundings::new(0)
+        };
+        let wrong = self.wrong.filter(of_store);
+        Arc::new(Mistaken::new(
+            wrong,
+            Arc::new(self.store.clone()),
+            surroundings,
+        ))
+    }
+
     fn serving(
         &self,
         listener: TcpListener,
@@ -92,7 +89,7 @@ impl Server {
     ) -> impl Future<Output = ()> + use<> {
         let has_container = Arc::clone(&self.has_container);
         let desk = Desk {
-            store: self.store.clone(),
+            store: self.mistaken_store(),
             is_weak: Arc::clone(&self.is_weak),
             wrong: self.wrong,
             turn: Arc::default(),
@@ -151,9 +148,9 @@ async fn serve(
 /// Processes the calls of all connections.
 #[derive(Clone)]
 struct Desk {
-    store: MemoryProvider,
+    store: Arc<dyn LockProvider>,
     is_weak: Arc<AtomicBool>,
-    wrong: Wrong,
+    wrong: Option<Mistake>,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -161,7 +158,8 @@ impl Desk {
     async fn answer(&self, call: Call) -> Result<Reply, Error> {
         // Calls with two statements are one step.
         let _turn = self.turn.lock().await;
-        if self.is_weak.load(Ordering::SeqCst) && self.wrong != Wrong::AcceptsWeakContainer {
+        if self.is_weak.load(Ordering::SeqCst) && self.wrong != Some(Mistake::AcceptsWeakContainer)
+        {
             return Err(Error::new(
                 ErrorKind::Configuration,
                 "the container has settings that break promises: change them",
@@ -182,7 +180,7 @@ impl Desk {
                 if let Some(at_least) = at_least {
                     request = request.with_lock_at_least_for(at_least);
                 }
-                match self.extend(&lease.lease()?, &request).await? {
+                match store.extend(&lease.lease()?, &request).await? {
                     Extension::Extended(lease) => Reply::Extended((&lease).into()),
                     _ => Reply::Lost,
                 }
@@ -201,12 +199,7 @@ impl Desk {
                 }
                 let lease = lease.lease()?;
                 match store.unlock(&lease, &request).await? {
-                    Unlock::Unlocked => {
-                        if self.wrong == Wrong::ForgetsWhoUnlocked {
-                            store.remove(lease.name());
-                        }
-                        Reply::Unlocked
-                    }
+                    Unlock::Unlocked => Reply::Unlocked,
                     _ => Reply::Lost,
                 }
             }
@@ -253,9 +246,9 @@ impl Desk {
         not_after: SystemTime,
     ) -> Result<Reply, Error> {
         let store_time = SystemClock.system_time();
-        let is_late = store_time > not_after && self.wrong != Wrong::IgnoresNotAfter;
+        let is_late = store_time > not_after && self.wrong != Some(Mistake::LateAttempt);
         if is_late && self.grants(request).await? {
-            if self.wrong == Wrong::TakesSlotOfLateAttempt {
+            if self.wrong == Some(Mistake::TakesSlotOfLateAttempt) {
                 let _ = self.store.attempt(request).await?;
                 self.store.withdraw(request).await?;
             }
@@ -277,22 +270,6 @@ impl Desk {
             .slot()
             .is_none_or(|slot| record.last_slot < Some(slot));
         Ok(record.state == LockState::Free && has_slot)
-    }
-
-    async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension, Error> {
-        let answer = self.store.extend(lease, request).await?;
-        let Extension::Extended(extended) = answer else {
-            return Ok(answer);
-        };
-        if self.wrong != Wrong::ShortensLeases {
-            return Ok(Extension::Extended(extended));
-        }
-        let now = SystemClock.system_time();
-        let until = now + request.lock_at_most_for();
-        let owner = lease.owner().as_str();
-        self.store
-            .write_as_shedlock(lease.name(), owner, now, until);
-        Ok(Extension::Extended(extended.with_locked_until(until)))
     }
 }
 

@@ -12,9 +12,9 @@ use shedlock_scheduler::Schedule;
 use super::body::{Body, Ends, Failed};
 use super::plan::{LockPlan, Plan};
 use crate::ledger::Ledger;
-use crate::rng::SeededRng;
 use crate::transition::Transition;
 use crate::world::NodeClock;
+use shedlock_proof::SeededRng;
 
 /// Acquires one lock after the other, each time in a different way.
 pub(crate) struct Actor {
@@ -71,7 +71,7 @@ impl Actor {
 
     /// Uses a lock; returns a slot that has to run before others, if there is one.
     async fn use_once(&mut self, lock: &LockPlan, open: Option<Slot>) -> Option<Slot> {
-        let way = self.rng.pick(&WAYS);
+        let way = *self.rng.pick(&WAYS);
         let (config, body) = self.drawn(lock, way, open);
         if way == Way::ByHand {
             self.by_hand(&config, &body).await;

@@ -10,8 +10,8 @@ use shedlock_core::{
 use super::plan::Plan;
 use crate::Wrong;
 use crate::ledger::Ledger;
-use crate::rng::SeededRng;
 use crate::world::NodeClock;
+use shedlock_proof::SeededRng;
 
 /// A small runtime that is correct except for one mistake.
 pub(crate) struct Naive {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use shedlock_core::{Completion, Retries};
 
 use crate::Wrong;
-use crate::rng::SeededRng;
 use crate::store::{Flavour, LONGEST_LAG};
 use crate::world::Faults;
+use shedlock_proof::SeededRng;
 
 /// Everything that is drawn before a run begins.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl Plan {
     pub(crate) fn drawn(rng: &mut SeededRng, wrong: Option<Wrong>) -> Self {
-        let unit = rng.pick(&[
+        let unit = *rng.pick(&[
             SECOND,
             5 * SECOND,
             30 * SECOND,
@@ -121,12 +121,12 @@ impl Plan {
             .collect();
         let longest = 60 * unit;
         let faults = Faults {
-            request_lost: rng.pick(&[0, 8, 40]),
-            reply_lost: rng.pick(&[0, 8, 40]),
-            cut: rng.pick(&[0, 15, 60]),
-            doubled: rng.pick(&[0, 8, 40]),
-            delayed: rng.pick(&[0, 5, 30]),
-            longest: rng.pick(&[SECOND, 10 * unit, 2 * longest]),
+            request_lost: *rng.pick(&[0, 8, 40]),
+            reply_lost: *rng.pick(&[0, 8, 40]),
+            cut: *rng.pick(&[0, 15, 60]),
+            doubled: *rng.pick(&[0, 8, 40]),
+            delayed: *rng.pick(&[0, 5, 30]),
+            longest: *rng.pick(&[SECOND, 10 * unit, 2 * longest]),
         };
         let kinds = [
             Struck::Crash,
@@ -148,7 +148,7 @@ impl Plan {
         let wrong_by = if judged_by_clients {
             tolerated_skew / 2
         } else {
-            rng.pick(&[Duration::ZERO, SECOND, (100 * unit).min(10 * MINUTE)])
+            *rng.pick(&[Duration::ZERO, SECOND, (100 * unit).min(10 * MINUTE)])
         };
         Self {
             family,
@@ -159,16 +159,16 @@ impl Plan {
             jobs,
             faults,
             struck,
-            longest_stop: rng.pick(&[2 * unit, 2 * longest]),
+            longest_stop: *rng.pick(&[2 * unit, 2 * longest]),
             longest_outage: longest.min(10 * MINUTE),
             wrong_by,
             // With drift, a calendar would eventually exceed every tolerance.
             drift: if judged_by_clients {
                 0
             } else {
-                rng.pick(&[0, 50, 500])
+                *rng.pick(&[0, 50, 500])
             },
-            late_timers: (rng.pick(&[0, 5, 50]), rng.pick(&[SECOND, 5 * unit])),
+            late_timers: (*rng.pick(&[0, 5, 50]), *rng.pick(&[SECOND, 5 * unit])),
             tolerated_skew,
             time_limit: if matches!(family, Family::Conditional) && rng.flip() {
                 None
@@ -259,13 +259,13 @@ fn flavour(rng: &mut SeededRng) -> Flavour {
     Flavour {
         time: rng
             .one_in(3)
-            .then(|| rng.pick(&[Duration::from_millis(1), SECOND])),
+            .then(|| *rng.pick(&[Duration::from_millis(1), SECOND])),
         // Revisions are the store's numbers that never repeat.
         has_revisions: rng.flip() && !repeats_versions,
         repeats_versions,
         conceals: false,
         loses_tail: rng.one_in(3),
-        lag: rng.one_in(3).then(|| rng.pick(&[SECOND, LONGEST_LAG])),
+        lag: rng.one_in(3).then(|| *rng.pick(&[SECOND, LONGEST_LAG])),
     }
 }
 
@@ -324,13 +324,13 @@ impl JobPlan {
             lock,
             cron: cron.map(str::to_owned),
             keeps_alive: rng.one_in(3),
-            fails: rng.pick(&[0, 4, 20]),
+            fails: *rng.pick(&[0, 4, 20]),
         }
     }
 }
 
 fn on_success(unit: Duration, rng: &mut SeededRng) -> Completion {
-    let attempts = u32::try_from(rng.pick(&[1, 2, 5, 1_000])).unwrap_or(5);
+    let attempts = u32::try_from(*rng.pick(&[1, 2, 5, 1_000])).unwrap_or(5);
     let retries = Retries::new()
         .max_attempts(attempts)
         .backoff((2 * unit).min(MINUTE));

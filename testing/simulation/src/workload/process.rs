@@ -15,10 +15,10 @@ use super::naive::Naive;
 use super::plan::{Family, JobPlan, Plan};
 use crate::Law;
 use crate::ledger::Ledger;
-use crate::rng::SeededRng;
 use crate::store::{Conditional, Versioned, Watched};
 use crate::transition::Transition;
 use crate::world::{Network, NodeClock, World};
+use shedlock_proof::SeededRng;
 
 /// One lifetime of a process on a node.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::{BoxFuture, Clock, Moment};
 
 use super::{Event, Instant, Place, World, nanos};
-use crate::rng::SeededRng;
+use shedlock_proof::SeededRng;
 
 /// A node's clocks. The running clock is slightly too fast or too slow, and the calendar has an
 /// additional error. Timers fire late, and those of a dead process no longer fire.

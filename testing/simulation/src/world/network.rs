@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 
 use super::{Event, Instant, Place, World, nanos};
 use crate::ledger::Ledger;
-use crate::rng::SeededRng;
 use crate::store::Store;
 use crate::transition::Transition;
+use shedlock_proof::SeededRng;
 
 /// The probability of each fault of a message: one in this many, or never if zero.
 #[derive(Clone, Copy, Debug, Default)]

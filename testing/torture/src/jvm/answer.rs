@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use shedlock_conformance::BoxError;
 
-use crate::history::What;
+use shedlock_proof::history::What;
 
 /// The result of one call.
 #[derive(Clone, Debug, Deserialize)]

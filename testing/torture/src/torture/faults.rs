@@ -7,9 +7,9 @@ use shedlock_conformance::{Verdict, granted};
 use shedlock_core::Moment;
 
 use super::tally::Tally;
-use crate::history::What;
 use crate::worker_pool::WorkerPool;
 use crate::{Arena, StoreFault};
+use shedlock_proof::history::What;
 
 /// The faults that this store supports, one at a time.
 pub(super) struct StoreFaults {

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use shedlock_conformance::wait::{now, sleep};
 use shedlock_conformance::{Stop, Verdict};
+use shedlock_core::Capabilities;
+use shedlock_proof::Mistake;
+use shedlock_proof::history::Findings;
 
 use super::processes::Processes;
 use super::tally::Tally;
 use super::{Options, clocks, jobs};
 use crate::Arena;
-use crate::history::Findings;
+use crate::wall_clock;
 use crate::worker_pool::WorkerPool;
-use crate::wrong::Wrong;
 
 const WORKERS: usize = 5;
 
@@ -25,19 +27,19 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Lets workers make this mistake, while they are killed and stopped, until their history shows it.
-pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
-    wrong.applies(context.capabilities())?;
+pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
+    applies(wrong, context.capabilities())?;
     let shedlocks = match wrong {
-        Wrong::ShedlocksOfOneHost => Options::from_environment()?.java,
+        Mistake::ShedlocksOfOneHost => Options::from_environment()?.java,
         _ => 0,
     };
-    if wrong == Wrong::ShedlocksOfOneHost && shedlocks < 2 {
+    if wrong == Mistake::ShedlocksOfOneHost && shedlocks < 2 {
         let lacks = "this needs several processes of ShedLock (`cargo xtask torture --java 3`)";
         return Err(Stop::not_applicable(lacks));
     }
     let mut worker_pool = WorkerPool::without_workers(context, &jobs(context)).await?;
     worker_pool.go_wrong(wrong);
-    if wrong == Wrong::ClocksApart {
+    if wrong == Mistake::ClocksApart {
         clocks::apart(&mut worker_pool, context)?;
     }
     if shedlocks > 0 {
@@ -59,7 +61,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
         worker_pool.all_run().await?;
         processes.go_on(&mut worker_pool, Some(now()))?;
         // A mistake that shows only after a pause needs more pauses.
-        let stops = if wrong == Wrong::NoLookAfterPause {
+        let stops = if wrong == Mistake::NoLookAfterPause {
             5
         } else {
             2
@@ -74,7 +76,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
             continue;
         }
         seen = worker_pool.history()?.judge(&worker_pool.rules());
-        if let Some(law) = convicted(wrong, &seen) {
+        if let Some(law) = wrong.convicted(&seen) {
             let after = now().saturating_since(started);
             tell(context, wrong, after, &seen, law);
             return Ok(());
@@ -94,23 +96,20 @@ pub(crate) async fn find_out(context: &Arena, wrong: Wrong) -> Verdict {
     )))
 }
 
-/// The law that this mistake is known to break, if the findings contain it.
-fn convicted(wrong: Wrong, findings: &Findings) -> Option<&'static str> {
-    let is_found = |law: &&&str| {
-        findings.violations.iter().any(|violation| {
-            violation
-                .split_once(':')
-                .is_some_and(|(found, _)| found == **law)
-        })
-    };
-    wrong.violates().iter().find(is_found).copied()
+/// Not applicable to a provider that does not declare what the mistake is about.
+fn applies(wrong: Mistake, capabilities: &Capabilities) -> Verdict {
+    if wrong == Mistake::ClocksApart && wall_clock::tolerated(capabilities.clock).is_none() {
+        return Err(Stop::not_applicable("no client's clock judges"));
+    }
+    let lacking = wrong.lacks(capabilities);
+    lacking.map_or(Ok(()), |lacking| Err(Stop::undeclared(lacking)))
 }
 
 #[expect(
     clippy::print_stderr,
     reason = "what was found, and after how long, is what a reader of the run wants to see"
 )]
-fn tell(context: &Arena, wrong: Wrong, after: Duration, seen: &Findings, law: &str) {
+fn tell(context: &Arena, wrong: Mistake, after: Duration, seen: &Findings, law: &str) {
     eprintln!(
         "{}: {:22} detected after {:4.1} s and {:5} acquisitions: {law}",
         context.harness().name(),

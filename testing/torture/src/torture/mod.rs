@@ -17,15 +17,15 @@ use shedlock_conformance::{Stop, Verdict, ensure};
 use shedlock_core::Moment;
 
 use crate::Arena;
-use crate::history::{What, millis};
 use crate::jvm::KEEPS_ROWS;
 use crate::worker::Job;
 use crate::worker_pool::WorkerPool;
 use clocks::Clocks;
 use faults::StoreFaults;
 use network::Network;
-pub(crate) use options::{Options, wrong_protocols};
+pub(crate) use options::{Options, all_wrong_protocols, wrong_protocols};
 use processes::Processes;
+use shedlock_proof::history::{What, millis};
 use tally::Tally;
 
 const WORKERS: usize = 6;

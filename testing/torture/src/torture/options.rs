@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use shedlock_conformance::Stop;
+use shedlock_proof::Mistake;
 
 use crate::worker_pool::REST;
-use crate::wrong::Wrong;
 
 /// How long the run takes, in seconds. If set, the case also runs over stores that the test does
 /// not own.
@@ -67,17 +67,23 @@ impl Options {
     }
 }
 
+/// The wrong protocols that the judge must detect.
+pub(crate) fn all_wrong_protocols() -> impl Iterator<Item = Mistake> {
+    Mistake::ALL.iter().copied().filter(|it| it.is_tortured())
+}
+
 /// The wrong protocols selected by the environment.
-pub(crate) fn wrong_protocols() -> Result<Vec<Wrong>, Stop> {
+pub(crate) fn wrong_protocols() -> Result<Vec<Mistake>, Stop> {
     let Ok(name) = std::env::var(WRONG) else {
         return Ok(Vec::new());
     };
     if name == "all" {
-        return Ok(Wrong::ALL.to_vec());
+        return Ok(all_wrong_protocols().collect());
     }
-    let found = Wrong::ALL.into_iter().find(|wrong| wrong.name() == name);
+    let found = all_wrong_protocols().find(|wrong| wrong.name() == name);
     found.map(|wrong| vec![wrong]).ok_or_else(|| {
-        let names = Wrong::ALL.map(Wrong::name).join(", ");
+        let names: Vec<&str> = all_wrong_protocols().map(Mistake::name).collect();
+        let names = names.join(", ");
         Stop::failed(format!(
             "{WRONG}={name:?} should be `all` or one of {names}"
         ))

@@ -9,7 +9,7 @@ use serde::Serialize;
 use shedlock_conformance::Verdict;
 
 use crate::heard::Heard;
-use crate::history::millis;
+use shedlock_proof::history::millis;
 
 /// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize)]

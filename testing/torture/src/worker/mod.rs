@@ -1,7 +1,7 @@
 //! A process that acquires and releases locks on its own until it is stopped or killed.
 
+mod journal;
 mod operator;
-mod recorded;
 mod spec;
 mod strays;
 mod task;
@@ -19,11 +19,11 @@ use shedlock_core::{
 };
 use tokio::io::AsyncReadExt;
 
-use crate::history::{What, nanos};
-use crate::rng::SeededRng;
 use crate::wall_clock;
+use shedlock_proof::history::{What, nanos};
+use shedlock_proof::{Mistaken, Recorded, SeededRng, Surroundings};
 
-use recorded::{Journal, Recorded};
+use journal::Journal;
 pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
 use strays::Strays;
 use task::Task;
@@ -59,12 +59,10 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
     let spec: WorkerSpec = serde_json::from_value(spec)?;
     let provider = open_while_it_may_be_down(&opener).await?;
     let journal = Journal::open(&spec.log)?;
-    let (provider, clock) = match spec.wrong {
-        Some(wrong) => wrong.switched_in(provider, spec.seed),
-        None => (provider, None),
-    };
+    let mistaken = Mistaken::new(spec.wrong, provider, Surroundings::new(spec.seed));
+    let clock = mistaken.clock();
     let provider: Provider = Arc::new(Recorded::new(
-        provider,
+        Arc::new(mistaken),
         journal.clone(),
         operator::LONGEST * spec.patience,
     ));

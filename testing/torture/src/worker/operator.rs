@@ -7,8 +7,10 @@ use shedlock_core::{
     ResumeRequest,
 };
 
+use shedlock_proof::Recorder as _;
+
 use super::{PAUSE, Worker, no_reply};
-use crate::history::What;
+use shedlock_proof::history::What;
 
 /// How many times the patience a request may take, which may wait for a task.
 pub(super) const LONGEST: u32 = 2;

@@ -8,8 +8,8 @@ use shedlock_conformance::BoxError;
 use shedlock_conformance::wait::now;
 use shedlock_core::{Completion, Retries, Slot};
 
-use crate::history::nanos;
-use crate::wrong::Wrong;
+use shedlock_proof::Mistake;
+use shedlock_proof::history::nanos;
 
 /// What a worker does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub(crate) struct WorkerSpec {
     /// Whether it extends leases.
     pub(crate) extends: bool,
     /// The mistake that it has to make, to check that the judge detects it.
-    pub(crate) wrong: Option<Wrong>,
+    pub(crate) wrong: Option<Mistake>,
     pub(crate) seed: u64,
 }
 

@@ -6,8 +6,8 @@ use shedlock_conformance::BoxError;
 use shedlock_conformance::wait::{now, sleep};
 use shedlock_core::{CurrentLock, ErrorKind, current_lock};
 
-use super::recorded::Journal;
-use crate::history::What;
+use super::journal::Journal;
+use shedlock_proof::history::What;
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {

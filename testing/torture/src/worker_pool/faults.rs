@@ -5,7 +5,7 @@ use std::time::Duration;
 use shedlock_conformance::{Verdict, child};
 
 use super::WorkerPool;
-use crate::history::{What, nanos};
+use shedlock_proof::history::{What, nanos};
 
 impl WorkerPool {
     /// Stops a worker (SIGSTOP).

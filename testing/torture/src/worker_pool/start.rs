@@ -9,10 +9,10 @@ use tokio::process::Child;
 
 use super::tail::Tail;
 use super::{ERRORS, Worker, WorkerPool};
-use crate::history::What;
 use crate::jvm::Driver;
 use crate::worker::{self, WorkerSpec};
-use crate::wrong::Wrong;
+use shedlock_proof::Mistake;
+use shedlock_proof::history::What;
 
 /// The file of what the worker with this log writes to its standard error.
 fn errors(log: &Path) -> PathBuf {
@@ -76,7 +76,7 @@ impl WorkerPool {
     /// sharing a host is the mistake under test.
     fn shedlock(&self, spec: WorkerSpec, via: Option<SocketAddr>) -> Result<(Child, Driver), Stop> {
         let host = match self.spec.wrong {
-            Some(Wrong::ShedlocksOfOneHost) => "jvm".to_owned(),
+            Some(Mistake::ShedlocksOfOneHost) => "jvm".to_owned(),
             _ => format!("jvm-{}", self.started),
         };
         let command = self.context.shedlock(&host, via).ok_or_else(|| {

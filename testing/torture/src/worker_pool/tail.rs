@@ -5,7 +5,7 @@ use std::io::Read;
 
 use shedlock_conformance::Stop;
 
-use crate::history::{Event, What};
+use shedlock_proof::history::{Event, What};
 
 /// A log that is still being written.
 pub(super) struct Tail {

@@ -1,98 +1,69 @@
 //! A provider that logs its calls and their results.
 
 use std::fmt;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_conformance::Provider;
-use shedlock_conformance::wait::now;
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ErrorKind, ExtendRequest, Extension,
-    Lease, LockName, LockProvider, Moment, Owner, PauseRequest, Paused, ResumeRequest, Resumed,
-    SlotEnd, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ExtendRequest, Extension, Lease,
+    LockName, LockProvider, Owner, PauseRequest, Paused, ResumeRequest, Resumed, SlotEnd,
+    SystemClock, Unlock, UnlockRequest,
 };
 
-use crate::history::{Log, What, nanos};
+use crate::history::{What, nanos};
 
 /// The longest pause.
 const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// The log of this process, shared by all of its tasks.
-#[derive(Clone, Debug)]
-pub(crate) struct Journal(Arc<Mutex<Log>>);
-
-impl Journal {
-    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(Log::open(path)?))))
-    }
-
-    /// Logs what happens at the current moment.
-    pub(crate) fn write(&self, name: &LockName, owner: &str, what: What) -> Result<(), Error> {
-        self.write_at(now(), name, owner, what)
-    }
-
-    /// Logs what happened at this moment.
-    pub(crate) fn write_at(
-        &self,
-        moment: Moment,
-        name: &LockName,
-        owner: &str,
-        what: What,
-    ) -> Result<(), Error> {
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        log.write_at(moment, name, owner, what).map_err(unwritten)
-    }
-
-    /// Logs what concerned this whole process at this moment.
-    pub(crate) fn write_of_all(&self, moment: Moment, what: What) -> Result<(), Error> {
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        log.write_of_at(moment, std::process::id(), what)
-            .map_err(unwritten)
-    }
-}
-
-fn unwritten(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Internal, "the log cannot be written").with_source(error)
+/// Where the events of one process go.
+pub trait Recorder: Send + Sync + 'static {
+    /// Records what happens at the current moment.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn write(&self, name: &LockName, owner: &str, what: What) -> Result<(), Error>;
 }
 
 /// Logs a call that was dropped before its reply arrived: its outcome is unknown.
-struct Call<'a> {
-    journal: &'a Journal,
+struct Call<'a, R: Recorder> {
+    recorder: &'a R,
     name: &'a LockName,
     owner: &'a str,
     /// What is logged if there is no reply; `None` once there is one.
     unanswered: Option<What>,
 }
 
-impl Call<'_> {
+impl<R: Recorder> Call<'_, R> {
     fn answered(mut self, what: What) -> Result<(), Error> {
         self.unanswered = None;
-        self.journal.write(self.name, self.owner, what)
+        self.recorder.write(self.name, self.owner, what)
     }
 }
 
-impl Drop for Call<'_> {
+impl<R: Recorder> Drop for Call<'_, R> {
     fn drop(&mut self) {
         if let Some(what) = self.unanswered.take() {
             // If the log cannot be written, the next call reports it.
-            let _ = self.journal.write(self.name, self.owner, what);
+            let _ = self.recorder.write(self.name, self.owner, what);
         }
     }
 }
 
-pub(crate) struct Recorded {
-    inner: Provider,
-    journal: Journal,
+/// Records all calls to a provider that change a lock, and their results.
+pub struct Recorded<R> {
+    inner: Arc<dyn LockProvider>,
+    recorder: R,
     /// How long the caller of an operator's request waits for a reply.
     longest_call: Duration,
 }
 
-impl Recorded {
-    pub(crate) fn new(inner: Provider, journal: Journal, longest_call: Duration) -> Self {
+impl<R: Recorder> Recorded<R> {
+    /// A provider whose calls are recorded here. The caller of an operator's request waits at most
+    /// this long for a reply.
+    pub fn new(inner: Arc<dyn LockProvider>, recorder: R, longest_call: Duration) -> Self {
         Self {
             inner,
-            journal,
+            recorder,
             longest_call,
         }
     }
@@ -104,10 +75,10 @@ impl Recorded {
         owner: &'a str,
         sent: What,
         unanswered: What,
-    ) -> Result<Call<'a>, Error> {
-        self.journal.write(name, owner, sent)?;
+    ) -> Result<Call<'a, R>, Error> {
+        self.recorder.write(name, owner, sent)?;
         Ok(Call {
-            journal: &self.journal,
+            recorder: &self.recorder,
             name,
             owner,
             unanswered: Some(unanswered),
@@ -115,13 +86,13 @@ impl Recorded {
     }
 }
 
-impl fmt::Debug for Recorded {
+impl<R> fmt::Debug for Recorded<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Recorded({:?})", self.inner)
     }
 }
 
-impl LockProvider for Recorded {
+impl<R: Recorder> LockProvider for Recorded<R> {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let sent = What::asked(request);
@@ -148,7 +119,7 @@ impl LockProvider for Recorded {
             let (name, owner) = (request.name(), request.owner().as_str());
             if request.slot().is_some() {
                 let unused = true;
-                self.journal
+                self.recorder
                     .write(name, owner, What::SlotGivenBack { unused })?;
             }
             let call = self.call(name, owner, What::Withdrawn, What::CallFailed)?;
@@ -195,7 +166,7 @@ impl LockProvider for Recorded {
                 _ => None,
             };
             if let Some(said) = said {
-                self.journal.write(name, owner, said)?;
+                self.recorder.write(name, owner, said)?;
             }
             let call = self.call(name, owner, What::ReleaseAsked, What::CallFailed)?;
             let answer = self.inner.unlock(lease, request).await;

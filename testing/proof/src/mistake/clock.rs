@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{BoxFuture, Clock, Moment, SystemClock};
+use shedlock_core::{BoxFuture, Clock, Moment};
 
-use super::Wrong;
-
-/// The real clock, read by an executor in the right places, with an error that makes its deadlines
+/// The right clock, read by an executor in the right places, with an error that makes its deadlines
 /// wrong.
 #[derive(Debug)]
 pub(super) struct WrongClock {
-    wrong: Wrong,
+    right: Arc<dyn Clock>,
+    /// Whether each reading shows the moment of the reading before.
+    lags: bool,
     hands: Mutex<Hands>,
 }
 
@@ -24,18 +24,18 @@ struct Hands {
 }
 
 impl WrongClock {
-    pub(super) fn new(wrong: Wrong) -> Arc<Self> {
+    pub(super) fn new(right: Arc<dyn Clock>, lags: bool) -> Arc<Self> {
         let hands = Mutex::new(Hands {
             behind: Duration::ZERO,
-            last: SystemClock.now(),
+            last: right.now(),
         });
-        Arc::new(Self { wrong, hands })
+        Arc::new(Self { right, lags, hands })
     }
 
     /// Makes the clock stand still since this moment: a deadline counted from that moment then
     /// counts from now.
     pub(super) fn stood_still_since(&self, moment: Moment) {
-        let stood = SystemClock.now().saturating_since(moment);
+        let stood = self.right.now().saturating_since(moment);
         self.hands().behind += stood;
     }
 
@@ -47,22 +47,22 @@ impl WrongClock {
 impl Clock for WrongClock {
     fn now(&self) -> Moment {
         let mut hands = self.hands();
-        let real = SystemClock.now().since_origin();
-        let shown = Moment::from_origin(real.saturating_sub(hands.behind));
+        let right = self.right.now().since_origin();
+        let shown = Moment::from_origin(right.saturating_sub(hands.behind));
         let before = std::mem::replace(&mut hands.last, shown);
-        if self.wrong == Wrong::NoLookAfterPause {
-            before
-        } else {
-            shown
-        }
+        if self.lags { before } else { shown }
     }
 
     fn system_time(&self) -> SystemTime {
-        SystemClock.system_time()
+        self.right.system_time()
     }
 
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
         let behind = self.hands().behind;
-        SystemClock.sleep_until(moment + behind)
+        self.right.sleep_until(moment + behind)
+    }
+
+    fn random(&self) -> u64 {
+        self.right.random()
     }
 }

@@ -1,6 +1,6 @@
 //! Pauses of an operator.
 
-use shedlock_torture::history::{Rules, What};
+use shedlock_proof::history::{Rules, What};
 
 use super::{AT_MOST, Forger, MS, STORE, TIMEOUT};
 

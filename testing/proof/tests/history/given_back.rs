@@ -1,6 +1,6 @@
 //! Histories with slots that are given back.
 
-use shedlock_torture::history::What;
+use shedlock_proof::history::What;
 
 use super::Forger;
 

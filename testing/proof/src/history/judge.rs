@@ -66,6 +66,12 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Whether this law was broken.
+    pub fn convict_of(&self, law: &str) -> bool {
+        let mut laws = self.violations.iter().filter_map(|it| it.split_once(':'));
+        laws.any(|(broken, _)| broken == law)
+    }
+
     pub(super) fn violated(&mut self, law: &str, evidence: &str) {
         self.violations.push(format!("{law}: {evidence}"));
     }

@@ -1,6 +1,6 @@
 //! Histories that include leases of ShedLock.
 
-use shedlock_torture::history::What;
+use shedlock_proof::history::What;
 
 use super::{AT_MOST, Forger, MS};
 

@@ -95,10 +95,12 @@ impl History {
     }
 }
 
-pub(crate) fn nanos(duration: Duration) -> u64 {
+/// The duration in whole nanoseconds.
+pub fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn millis(duration: Duration) -> u64 {
+/// The duration in whole milliseconds.
+pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -16,7 +16,7 @@ mod shedlock;
 
 use std::time::Duration;
 
-use shedlock_torture::history::{Event, Findings, History, Rules, What};
+use shedlock_proof::history::{Event, Findings, History, Rules, What};
 
 const MS: u64 = 1_000_000;
 const AT_MOST: u64 = 300 * MS;

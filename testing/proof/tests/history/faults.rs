@@ -1,6 +1,6 @@
 //! A fault excuses events, but only around its time.
 
-use shedlock_torture::history::{Rules, What};
+use shedlock_proof::history::{Rules, What};
 
 use super::{AT_MOST, Forger, MS};
 

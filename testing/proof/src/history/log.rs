@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use shedlock_conformance::wait::now;
-use shedlock_core::{LockName, Moment};
+use shedlock_core::{Clock as _, LockName, Moment, SystemClock};
 
 use super::{Event, What, nanos};
 
@@ -28,7 +27,7 @@ impl Log {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&mut self, name: &LockName, owner: &str, what: What) -> std::io::Result<()> {
-        self.write_at(now(), name, owner, what)
+        self.write_at(SystemClock.now(), name, owner, what)
     }
 
     /// Writes what this process did at this moment.
@@ -56,7 +55,7 @@ impl Log {
     /// # Errors
     /// If it cannot be written.
     pub fn write_of(&mut self, process: u32, what: What) -> std::io::Result<()> {
-        self.write_of_at(now(), process, what)
+        self.write_of_at(SystemClock.now(), process, what)
     }
 
     /// Writes an event that concerned a whole process at this moment.
@@ -74,7 +73,10 @@ impl Log {
     }
 
     /// Writes an event of another process that keeps no log itself.
-    pub(crate) fn append(&mut self, event: &Event) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn append(&mut self, event: &Event) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         // One write per line: a kill happens before it or after it.

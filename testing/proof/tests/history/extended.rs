@@ -1,6 +1,6 @@
 //! Extensions that arrive late or shorten a lease.
 
-use shedlock_torture::history::What;
+use shedlock_proof::history::What;
 
 use super::{AT_MOST, Forger, MS, STORE};
 

@@ -1,6 +1,6 @@
 //! Copies of an attempt that arrive late.
 
-use shedlock_torture::history::{Rules, What};
+use shedlock_proof::history::{Rules, What};
 
 use super::{AT_MOST, Forger, MS, TIMEOUT};
 

@@ -197,7 +197,7 @@ impl What {
 
     /// The reading of the store's clock from which the first slot was taken, which is this long
     /// before.
-    pub(crate) fn store_clock(first: Slot, ago: Duration) -> Self {
+    pub fn store_clock(first: Slot, ago: Duration) -> Self {
         let shows = first.instant() + ago;
         Self::StoreClock {
             shows: since_1970(shows),
@@ -221,7 +221,7 @@ impl What {
     }
 
     /// A pause about to be sent, which lasts this long.
-    pub(crate) fn pause_asked(request: &PauseRequest, lasts: Duration, timeout: Duration) -> Self {
+    pub fn pause_asked(request: &PauseRequest, lasts: Duration, timeout: Duration) -> Self {
         Self::PauseAsked {
             lasts: nanos(lasts),
             replaces_holder: request.is_replacing_holder(),
@@ -230,7 +230,7 @@ impl What {
     }
 
     /// The answer to a pause. One that waits for a task is skipped like an attempt.
-    pub(crate) fn paused(answer: &Paused) -> Self {
+    pub fn paused(answer: &Paused) -> Self {
         match answer {
             Paused::Done { before, until, .. } => Self::Paused {
                 until: since_1970(*until),
@@ -246,7 +246,7 @@ impl What {
     }
 
     /// The answer to a resumption.
-    pub(crate) fn resumed(answer: &Resumed) -> Self {
+    pub fn resumed(answer: &Resumed) -> Self {
         match answer {
             Resumed::Resumed(before) => Self::Resumed {
                 pause: before.owner.clone().unwrap_or_default(),

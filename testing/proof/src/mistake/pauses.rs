@@ -1,0 +1,188 @@
+//! Mistakes about the pauses of operators.
+
+use shedlock_core::{
+    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockState, Pause,
+    PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, Unlock,
+    UnlockRequest,
+};
+
+use super::about::{About, Known, Needs};
+use super::site::Site;
+
+/// An attempt ignores pauses.
+pub(super) struct PauseIgnored;
+
+impl Known for PauseIgnored {
+    const ABOUT: About = About::new("pause-ignored")
+        .violates(&["overlap with a pause", "pause lost"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let answer = site.inner.attempt(request).await?;
+        match &answer {
+            Attempt::Skipped(skip) if skip.reason == SkipReason::Paused => {
+                site.end_pause(request.name()).await?;
+                site.inner.attempt(request).await
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// An unlock that finds its lease replaced by a pause frees the pause.
+pub(super) struct PauseFreedByUnlock;
+
+impl Known for PauseFreedByUnlock {
+    const ABOUT: About = About::new("pause-freed-by-unlock")
+        .violates(&["overlap with a pause", "pause lost"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
+        let unlock = site.inner.unlock(lease, request).await?;
+        if unlock == Unlock::Lost {
+            site.end_pause(lease.name()).await?;
+        }
+        Ok(unlock)
+    }
+}
+
+/// A pause that should wait takes the lock from its holder.
+pub(super) struct PauseTakesTheLock;
+
+impl Known for PauseTakesTheLock {
+    const ABOUT: About = About::new("pause-takes-the-lock")
+        .violates(&["overlap with a pause", "lost ownership"])
+        .caught_by(&["pauses::a_pause_leaves_a_running_task_alone"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
+        let taking = request.clone().replacing_holder();
+        site.inner.pause(&taking).await
+    }
+}
+
+/// A pause ends after half its time.
+pub(super) struct PauseEndsEarly;
+
+impl Known for PauseEndsEarly {
+    const ABOUT: About = About::new("pause-ends-early")
+        .violates(&["overlap with a pause", "pause lost"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
+        let longest = site.inner.capabilities().longest_lock_at_most_for;
+        let lasts = request.duration(site.clock.system_time(), longest)?;
+        let shorter = request.clone().lasting(lasts / 2);
+        site.inner.pause(&shorter).await
+    }
+}
+
+/// Slots that fall due during a pause can be run after it.
+pub(super) struct PauseForgetsSlots;
+
+impl Known for PauseForgetsSlots {
+    const ABOUT: About = About::new("pause-forgets-slots")
+        .violates(&["slot of a pause"])
+        .caught_by(&["pauses::slots_of_a_pause_count_as_taken"])
+        .needs(&[Needs::Slots, Needs::Pause])
+        .in_torture();
+
+    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
+        let paused = site.inner.pause(request).await?;
+        if let Paused::Done { before, .. } = &paused
+            && let Some(last) = before.as_ref().and_then(|before| before.last_slot)
+        {
+            let name = request.name().clone();
+            let reset = ResetSlotRequest::new(name).with_slot(last);
+            site.inner.reset_slot(&reset).await?;
+        }
+        Ok(paused)
+    }
+
+    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
+        let catching_up = request.clone().catching_up();
+        site.inner.resume(&catching_up).await
+    }
+}
+
+/// A forced unlock frees a pause.
+pub(super) struct PauseForced;
+
+impl Known for PauseForced {
+    const ABOUT: About = About::new("pause-forced")
+        .violates(&["pause forced"])
+        .caught_by(&["pauses::a_forced_unlock_refuses_a_pause"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn force_unlock(
+        site: &Site,
+        request: &ForceUnlockRequest,
+    ) -> Result<ForcedUnlock, Error> {
+        match site.inner.force_unlock(request).await? {
+            ForcedUnlock::Paused(record) => {
+                site.end_pause(request.name()).await?;
+                Ok(ForcedUnlock::Freed(record))
+            }
+            answer => Ok(answer),
+        }
+    }
+}
+
+/// A repeated pause is a new one.
+pub(super) struct PauseIsNotIdempotent;
+
+impl Known for PauseIsNotIdempotent {
+    const ABOUT: About = About::new("pause-is-not-idempotent")
+        .caught_by(&["pauses::a_repeated_pause_is_the_same_pause"])
+        .needs(&[Needs::Pause]);
+
+    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
+        let owner = request.owner();
+        let user = Pause::parse(&owner).map_or("", |pause| pause.by());
+        let user = user.split('@').next().unwrap_or_default();
+        let again = PauseRequest::new(request.name().clone(), user);
+        site.inner.pause(&again).await
+    }
+}
+
+/// A resumption returns "resumed" and changes nothing.
+pub(super) struct ResumeForgotten;
+
+impl Known for ResumeForgotten {
+    const ABOUT: About = About::new("resume-forgotten")
+        .violates(&["owner returns", "taken for too long"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
+        let record = site.inner.inspect(request.name()).await?;
+        Ok(match record {
+            Some(record) if record.state == LockState::Paused => Resumed::Resumed(record),
+            record => Resumed::NotPaused(record),
+        })
+    }
+}
+
+/// A resumption frees a lock that is held and not paused.
+pub(super) struct ResumeFreesHeldLocks;
+
+impl Known for ResumeFreesHeldLocks {
+    const ABOUT: About = About::new("resume-frees-held-locks")
+        .caught_by(&["pauses::only_a_pause_can_be_resumed"])
+        .needs(&[Needs::Pause]);
+
+    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
+        match site.inner.resume(request).await? {
+            Resumed::NotPaused(Some(record)) if record.state == LockState::Held => {
+                site.force(request.name()).await?;
+                Ok(Resumed::Resumed(record))
+            }
+            answer => Ok(answer),
+        }
+    }
+}
