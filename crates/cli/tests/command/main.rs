@@ -7,6 +7,7 @@
 
 mod common;
 
+mod codes;
 mod deadline;
 mod disk;
 mod exit_codes;
@@ -43,5 +44,5 @@ mod terminal;
 #[cfg(feature = "ui")]
 mod ui;
 mod unused_slots;
-mod usage;
+
 mod waiting;
