@@ -42,6 +42,7 @@ impl Pattern {
                 Value::Owner => Example::Owner,
                 Value::Duration => Example::Duration,
                 Value::Version => Example::Version,
+                Value::Id => return None,
             };
             Some((length, Placeholder::example(kind, shown)))
         };
@@ -140,6 +141,7 @@ pub(crate) enum Value {
     Owner,
     Time,
     Token,
+    Id,
     Version,
     Duration,
 }
@@ -156,6 +158,7 @@ impl Value {
             .or_else(|| is(Self::Owner, cut(text)))
             .or_else(|| is(Self::Time, placeholder::time(text)))
             .or_else(|| is(Self::Token, placeholder::token(text)))
+            .or_else(|| is(Self::Id, placeholder::id(text)))
             .or_else(|| is(Self::Version, placeholder::version(text)))
             .or_else(|| is(Self::Duration, duration(text)))
     }

@@ -56,6 +56,8 @@ pub(crate) enum Kind {
     Year,
     Owner,
     Duration,
+    Seconds,
+    Id,
     Pid,
     Port,
     Number,
@@ -77,18 +79,24 @@ pub(crate) enum Example {
     Version,
 }
 
+/// A run that starts so shortly before a slot, in microseconds, takes it. If that is more than a tenth of the time
+/// between slots, it is a tenth.
+const EARLY: i64 = 5_000_000;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// How far apart the times of an example and of its replay may lie, in microseconds.
 const EXAMPLE_TOLERANCE: i64 = 600_000_000;
 
-const KINDS: [(&str, Kind); 13] = [
+const KINDS: [(&str, Kind); 15] = [
     ("time", Kind::Time),
     ("unix", Kind::Unix),
     ("token", Kind::Token),
     ("year", Kind::Year),
     ("owner", Kind::Owner),
     ("duration", Kind::Duration),
+    ("seconds", Kind::Seconds),
+    ("id", Kind::Id),
     ("pid", Kind::Pid),
     ("port", Kind::Port),
     ("number", Kind::Number),
@@ -104,7 +112,7 @@ pub(crate) struct Placeholder {
     pub(crate) kind: Kind,
     /// `@1h`: a time is a multiple of it.
     align: Option<Duration>,
-    /// `+10m` or `-10m`: how far a time is from the scene, in microseconds.
+    /// `+10m` or `-10m`: how far a time is from the scene, in microseconds, or a year in years.
     offset: i64,
     /// `=5m`: a duration is this long, less what has passed since.
     base: Option<Duration>,
@@ -158,6 +166,11 @@ impl Placeholder {
             self.label = is_label.then(|| value.to_owned());
             return self.label.as_ref().map(|_| ());
         }
+        if self.kind == Kind::Year {
+            let years: i64 = value.parse().ok()?;
+            self.offset = if sign == '-' { -years } else { years };
+            return "+-".contains(sign).then_some(());
+        }
         let value = duration::parsed(value)?;
         let micros = i64::try_from(value.as_micros()).ok()?;
         let is_time = matches!(self.kind, Kind::Time | Kind::Unix | Kind::Token);
@@ -191,7 +204,8 @@ impl Placeholder {
             |known: &str| (!known.is_empty() && text.starts_with(known)).then_some(known.len());
         let length = match self.kind {
             Kind::Time | Kind::Example(Example::Time(_)) => time(text),
-            Kind::Unix => decimal(text),
+            Kind::Unix | Kind::Seconds => decimal(text),
+            Kind::Id => id(text),
             Kind::Owner | Kind::Example(Example::Owner) if is_cut => cut_owner(text),
             Kind::Owner | Kind::Example(Example::Owner) => owner(text),
             Kind::Duration | Kind::Example(Example::Duration) => {
@@ -225,7 +239,11 @@ impl Placeholder {
             Kind::Token => is_within(self, Some((number(), 1_000)), in_.moment),
             Kind::Year => [in_.moment.began, in_.moment.now]
                 .iter()
-                .any(|time| time.strftime("%Y").to_string() == value),
+                .any(|time| year(*time) + self.offset == number()),
+            Kind::Seconds => {
+                let seconds = value.parse().unwrap_or(f64::MAX);
+                seconds <= (in_.moment.elapsed() + SECOND).as_secs_f64()
+            }
             Kind::Duration => self.is_duration(value, in_.moment.elapsed()),
             Kind::Pid => (1..1 << 22).contains(&number()),
             Kind::Port => (1..1 << 16).contains(&number()),
@@ -313,7 +331,7 @@ fn is_within(placeholder: &Placeholder, time: Option<(i64, i64)>, moment: Moment
         Some(align) => {
             let align = i64::try_from(align.as_micros()).unwrap_or(i64::MAX).max(1);
             let first = began.div_euclid(align) * align;
-            (first..=now).contains(&time) && time.rem_euclid(align) == 0
+            (first..=now + EARLY.min(align / 10)).contains(&time) && time.rem_euclid(align) == 0
         }
         None => (began - precision..=now + precision).contains(&time),
     }
@@ -321,6 +339,10 @@ fn is_within(placeholder: &Placeholder, time: Option<(i64, i64)>, moment: Moment
 
 fn is_near(time: i64, shown: i64, moved: i64) -> bool {
     time.saturating_add(moved).saturating_sub(shown).abs() <= EXAMPLE_TOLERANCE
+}
+
+fn year(time: Timestamp) -> i64 {
+    time.strftime("%Y").to_string().parse().unwrap_or_default()
 }
 
 /// An instant, and what its last digit is worth, both in microseconds.
@@ -373,6 +395,14 @@ pub(crate) fn token(text: &str) -> Option<usize> {
     let length = digits(text).filter(|length| *length == 16)?;
     let ends = !text[length..].starts_with(|char: char| char.is_ascii_alphanumeric());
     ends.then_some(length)
+}
+
+/// The id of an entry of the journal: its time and a random number.
+pub(crate) fn id(text: &str) -> Option<usize> {
+    const TIME: usize = 14;
+    let hex = |text: &str| length_of(text, |char| char.is_ascii_hexdigit());
+    let random = text.get(TIME..)?.strip_prefix('-')?;
+    (hex(text) == TIME && hex(random) == RANDOM).then_some(TIME + 1 + RANDOM)
 }
 
 const RANDOM: usize = 16;

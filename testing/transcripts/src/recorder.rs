@@ -53,7 +53,9 @@ impl Recorder<'_> {
         let mut text = String::new();
         let mut at = 0;
         while let Some(char) = line[at..].chars().next() {
-            let found = self.known(&line[at..], &line[..at]);
+            let found = self
+                .known(&line[at..], &line[..at])
+                .or_else(|| self.seconds(&line[at..], &line[..at]));
             let found = found.or_else(|| self.value(session, &line[at..], &line[..at]));
             match found {
                 Some((length, placeholder)) => {
@@ -104,48 +106,109 @@ impl Recorder<'_> {
             Value::Time => self.time(shown),
             Value::Token => self.token(shown),
             Value::Duration => self.duration(shown),
+            Value::Id => Some("{id}".to_owned()),
             _ => None,
         }?;
         Some((length, placeholder))
     }
 
-    /// The time within the scene, or so much after it as was typed.
+    /// The time within the scene, or so much after or before it as was typed.
     fn time(&self, shown: &str) -> Option<String> {
         let (time, precision) = instant(shown)?;
-        let (began, now) = (micros(self.moment.began), micros(self.moment.now));
-        let within = began - precision..=now + precision;
-        let offsets = std::iter::once(Duration::ZERO).chain(self.typed.iter().copied());
-        let mut offsets = offsets.filter(|offset| {
-            let offset = i64::try_from(offset.as_micros()).unwrap_or(i64::MAX);
-            within.contains(&time.saturating_sub(offset))
-        });
-        offsets.next().map(|offset| match offset.is_zero() {
-            true => "{time}".to_owned(),
-            false => format!("{{time+{}}}", duration::duration(offset)),
-        })
+        self.moved_by("time", time, precision)
+            .or_else(|| self.new_year(shown))
+    }
+
+    /// The slot of `0 0 1 1 *`.
+    fn new_year(&self, shown: &str) -> Option<String> {
+        const START: &str = "-01-01T00:00:00Z";
+        let year: i64 = shown.strip_suffix(START)?.parse().ok()?;
+        let this: i64 = self.moment.now.strftime("%Y").to_string().parse().ok()?;
+        match year - this {
+            0 => Some(format!("{{year}}{START}")),
+            1 => Some(format!("{{year+1}}{START}")),
+            _ => None,
+        }
     }
 
     fn token(&self, shown: &str) -> Option<String> {
-        let token: i64 = shown.parse().ok()?;
-        let within = micros(self.moment.began) - 1_000..=micros(self.moment.now) + 1_000;
-        within.contains(&token).then(|| "{token}".to_owned())
+        self.moved_by("token", shown.parse().ok()?, 1_000)
+    }
+
+    fn moved_by(&self, kind: &str, time: i64, precision: i64) -> Option<String> {
+        let (began, now) = (micros(self.moment.began), micros(self.moment.now));
+        let of = |duration: &Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        let is_within = |time: i64| (began - precision..=now + precision).contains(&time);
+        // A slot of `--every 1h`.
+        let is_slot = |time: i64, period: i64| {
+            let first = began.div_euclid(period.max(1)) * period;
+            time % period.max(1) == 0 && (first..=now).contains(&time)
+        };
+        let none = Duration::ZERO;
+        let offsets = || {
+            std::iter::once(&none)
+                .chain(self.typed)
+                .flat_map(|by| [('+', by), ('-', by)])
+        };
+        let back = |sign: char, by: &Duration| match sign {
+            '+' => time.saturating_sub(of(by)),
+            _ => time.saturating_add(of(by)),
+        };
+        let written = |align: &str, sign: char, by: &Duration| match by.is_zero() {
+            true => format!("{{{kind}{align}}}"),
+            false => format!("{{{kind}{align}{sign}{}}}", duration::duration(*by)),
+        };
+        if let Some((sign, by)) = offsets().find(|(sign, by)| is_within(back(*sign, by))) {
+            return Some(written("", sign, by));
+        }
+        self.typed
+            .iter()
+            .filter(|_| kind == "time")
+            .find_map(|period| {
+                let (sign, by) =
+                    offsets().find(|(sign, by)| is_slot(back(*sign, by), of(period)))?;
+                Some(written(
+                    &format!("@{}", duration::duration(*period)),
+                    sign,
+                    by,
+                ))
+            })
     }
 
     /// No longer than the scene, or less than what was typed by no more.
     fn duration(&self, shown: &str) -> Option<String> {
-        let value = duration::parsed(shown)?;
+        let (_, printed) = duration::leading(shown)?;
+        let value = printed.value;
         let elapsed = micros(self.moment.now) - micros(self.moment.began);
         let elapsed = Duration::from_micros(u64::try_from(elapsed).unwrap_or_default());
         if self.typed.contains(&value) {
             return None;
         }
-        let second = Duration::from_secs(1);
-        let is_left = |of: &&Duration| value < **of && value + elapsed + second >= **of;
+        let is_left = |of: &&Duration| value < **of && value + elapsed + printed.precision >= **of;
         match self.typed.iter().find(is_left) {
             _ if value <= elapsed => Some("{duration}".to_owned()),
             Some(of) => Some(format!("{{duration={}}}", duration::duration(*of))),
             None => None,
         }
+    }
+
+    /// The value of a member of JSON, or of a metric, whose name says that it is a number of seconds.
+    fn seconds(&self, rest: &str, before: &str) -> Option<(usize, String)> {
+        let is_part = |char: char| char.is_ascii_digit() || char == '.';
+        let length = rest.find(|char| !is_part(char)).unwrap_or(rest.len());
+        let is_metric = before.contains("_seconds{") && before.ends_with("} ");
+        let seconds: f64 = rest[..length].parse().ok()?;
+        if !is_metric && !before.ends_with("_seconds\": ") {
+            return None;
+        }
+        let of = |time: Timestamp| time.as_duration().as_secs_f64();
+        let (began, now) = (of(self.moment.began), of(self.moment.now));
+        let placeholder = match seconds {
+            _ if seconds <= now - began => "{seconds}",
+            _ if (began - 1.0..=now).contains(&seconds) => "{unix}",
+            _ => return None,
+        };
+        Some((length, placeholder.to_owned()))
     }
 
     /// The lines of a page of examples: all times and tokens are moved.

@@ -130,6 +130,45 @@ fn durations() {
 }
 
 #[test]
+fn seconds() {
+    check(
+        "{seconds}",
+        &["0", "0.034369", "1"],
+        &["3", "60.5", "-1", "", "0s", "x"],
+    );
+    check(
+        "{year+1}",
+        &[&(year() + 1).to_string()],
+        &[&year().to_string()],
+    );
+    check(
+        "{year-1}",
+        &[&(year() - 1).to_string()],
+        &[&year().to_string()],
+    );
+}
+
+fn year() -> i64 {
+    time(0, 0)[..4].parse().unwrap()
+}
+
+#[test]
+fn ids() {
+    let id = "0661261d87a3c0-747dd4c876179b54";
+    check(
+        "{id}",
+        &[id],
+        &[
+            "",
+            "0661261d87a3c0",
+            "0661261d87a3c-747dd4c876179b54",
+            "x",
+            "0661261d87a3c0-747dd4c876179b5",
+        ],
+    );
+}
+
+#[test]
 fn numbers() {
     check("{pid}", &["1", "4711"], &["0", "-1", "99999999", "", "x"]);
     check("{port}", &["80", "65535"], &["0", "65536", "x", ""]);

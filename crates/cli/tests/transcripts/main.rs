@@ -14,13 +14,17 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Arguments, Failed, Trial};
 use shedlock_transcripts::{Home, Mode, Settings, replay};
 
+/// Programs for steps beside the command.
+const PROGRAMS: [(&str, fn()); 2] = [("sql", sql::sql), ("age", sql::age)];
+
 fn main() {
-    // Under this name, it is the program that changes a store.
-    if std::env::args()
-        .next()
-        .is_some_and(|name| Path::new(&name).ends_with("sql"))
+    // Steps call it by these names.
+    let name = std::env::args().next().unwrap_or_default();
+    if let Some((_, program)) = PROGRAMS
+        .iter()
+        .find(|(word, _)| Path::new(&name).ends_with(word))
     {
-        return sql::main();
+        return program();
     }
     let mut words: Vec<String> = std::env::args().collect();
     let record = words.get(1).is_some_and(|word| word == "--record");
@@ -53,13 +57,12 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// A home with the command and `sql` in its path. The store is a file in it, unless the scene sets `store: none`.
+/// A home with the programs in its path. The store is a file in it, unless the scene sets `store: none`.
 fn stage(settings: &Settings) -> Result<Home, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
-    let programs = [
-        ("shedlock", Path::new(env!("CARGO_BIN_EXE_shedlock"))),
-        ("sql", &this),
-    ];
+    let shedlock = ("shedlock", Path::new(env!("CARGO_BIN_EXE_shedlock")));
+    let ours = PROGRAMS.iter().map(|(name, _)| (*name, &*this));
+    let programs: Vec<_> = ours.chain([shedlock]).collect();
     let home =
         Home::new(&programs, env!("CARGO_PKG_VERSION")).map_err(|error| error.to_string())?;
     match settings.get("store") {
