@@ -1,11 +1,11 @@
-//! `list`: its columns, order and filters, and the list that is printed again and again.
+//! The list that is printed again and again. `transcripts/list.md` has the others.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, done, eventually, signal, sql};
+use super::common::{Sandbox, eventually, signal, sql};
 use rustix::process::Signal;
 
 /// Four locks: their name, when they are free, when they were acquired, and their token.
@@ -22,148 +22,9 @@ fn filled() -> Sandbox {
     sandbox
 }
 
-fn list(sandbox: &Sandbox, arguments: &[&str]) -> Done {
-    done(sandbox.shedlock(&["list"]).args(arguments))
-}
-
-fn names(sandbox: &Sandbox, arguments: &[&str]) -> String {
-    let table = list(sandbox, arguments);
-    assert_eq!(table.code, 0, "{}", table.stderr);
-    let words = table.stdout.lines().skip(1);
-    let words: Vec<_> = words.map(|line| line.split(' ').next().unwrap()).collect();
-    let json = list(sandbox, &[arguments, &["-o", "json"]].concat());
-    let json: Value = serde_json::from_str(&json.stdout).unwrap();
-    let locks = json["locks"].as_array().unwrap().iter();
-    let same: Vec<_> = locks.map(|lock| lock["name"].as_str().unwrap()).collect();
-    assert_eq!(words, same, "{arguments:?}");
-    words.join(" ")
-}
-
+/// A watched list survives a store that fails, and ends with its reader.
 #[test]
-fn a_list_is_sorted_and_filtered() {
-    let sandbox = filled();
-    for (arguments, expected) in [
-        (&[][..], "expire-a expire-b never payroll"),
-        (&["--reverse"], "payroll never expire-b expire-a"),
-        (&["--sort", "token"], "expire-a payroll expire-b never"),
-        (
-            &["--sort=token", "--reverse"],
-            "expire-b payroll expire-a never",
-        ),
-        (&["--sort", "left"], "expire-b expire-a never payroll"),
-        (&["--sort", "age"], "expire-a expire-b payroll never"),
-        (&["--sort", "state"], "expire-a expire-b never payroll"),
-        (&["--filter", "expire-*"], "expire-a expire-b"),
-        (&["--filter", "pay*", "--filter", "*-b"], "expire-b payroll"),
-        (&["--filter", "Expire-*"], ""),
-        (&["--state", "free"], "never payroll"),
-        (
-            &["--state", "free", "--state", "held", "--filter", "*a*"],
-            "expire-a payroll",
-        ),
-        (&["--held"], "expire-a expire-b"),
-        (&["--state", "at-least"], ""),
-    ] {
-        assert_eq!(names(&sandbox, arguments), expected, "{arguments:?}");
-    }
-    for wrong in [
-        &["--held", "--state", "free"][..],
-        &["--sort", "owner"],
-        &["--filter", "[a"],
-        &["--watch", "0s"],
-        &["--watch", "-1s"],
-        &["--width", "3"],
-    ] {
-        assert_eq!(list(&sandbox, wrong).code, 2, "{wrong:?}");
-    }
-}
-
-#[test]
-fn age_and_time_left_are_shown() {
-    let sandbox = Sandbox::new();
-    assert_eq!(
-        done(&mut sandbox.run_with("a", "10m", &["--lock-at-least-for", "5m"], "true")).code,
-        0
-    );
-    let table = list(&sandbox, &[]).stdout;
-    let header: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
-    assert_eq!(
-        header,
-        [
-            "NAME", "STATE", "OWNER", "AGE", "LEFT", "TOKEN", "LAST", "SLOT"
-        ]
-    );
-    let cells: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(cells[..2], ["a", "at-least"]);
-    assert!(cells[3].ends_with('s'), "{table}");
-    assert!(cells[4].starts_with("4m") || cells[4] == "5m", "{table}");
-}
-
-#[test]
-fn an_empty_list_says_what_it_lacks() {
-    let sandbox = Sandbox::migrated();
-    assert_eq!(list(&sandbox, &["--filter", "x"]).stdout, "no locks\n");
-    assert_eq!(done(&mut sandbox.run("a", "1m", "true")).code, 0);
-    for (arguments, said) in [
-        (&["--held"][..], "no lock is held\n"),
-        (&["--filter", "b*"], "no lock matches\n"),
-        (&["--held", "--filter", "b*"], "no lock matches\n"),
-        (&["--state", "held"], "no lock matches\n"),
-    ] {
-        assert_eq!(list(&sandbox, arguments).stdout, said, "{arguments:?}");
-    }
-}
-
-#[test]
-fn a_list_fits_its_terminal_and_a_pipe_gets_everything() {
-    let sandbox = filled();
-    let long = format!("job-{}", "x".repeat(120));
-    assert_eq!(done(&mut sandbox.run(&long, "1m", "true")).code, 0);
-    assert!(list(&sandbox, &[]).stdout.contains(&long));
-    let exe = env!("CARGO_BIN_EXE_shedlock");
-    for width in [80, 140] {
-        let line = format!("stty cols {width} rows 24; {exe} list");
-        let text = width.to_string();
-        let both = || {
-            let mut terminal = Command::new("script");
-            terminal
-                .args(["-qec", &line, "/dev/null"])
-                .env("SHEDLOCK_STORE", sandbox.store())
-                .stdin(Stdio::null());
-            let shown = done(&mut terminal).stdout.replace('\r', "");
-            (shown, list(&sandbox, &["--width", &text]).stdout)
-        };
-        // A second may pass in between, and then the ages differ.
-        let (mut shown, mut forced) = both();
-        for _ in 0..20 {
-            if shown == forced {
-                break;
-            }
-            (shown, forced) = both();
-        }
-        assert_eq!(shown, forced, "{width}");
-        let longest = forced.lines().map(|line| line.chars().count()).max();
-        assert!(longest <= Some(width), "{forced}");
-        assert!(forced.contains("job-xxx"), "{forced}");
-        assert!(forced.contains('…'), "{forced}");
-    }
-}
-
-#[test]
-fn one_long_name_does_not_widen_every_line() {
-    let sandbox = filled();
-    sql(
-        &sandbox,
-        "INSERT INTO shedlock (name, lock_until, locked_at, locked_by)
-            VALUES (printf('%.100000c', 'x'), 0, 0, 'java')",
-    );
-    let table = list(&sandbox, &[]).stdout;
-    let longest = table.lines().map(|line| line.chars().count()).max();
-    assert!(longest < Some(400), "{longest:?}");
-}
-
-#[test]
-fn a_watched_list_survives_a_store_that_fails_and_ends_with_its_reader() {
+fn store_fails() {
     let sandbox = filled();
     let mut watch = sandbox
         .shedlock(&["list", "--watch", "10ms", "--held"])
@@ -192,8 +53,9 @@ fn a_watched_list_survives_a_store_that_fails_and_ends_with_its_reader() {
     assert_eq!(watch.wait().unwrap().code(), Some(0));
 }
 
+/// A watched list does not advise what it does itself.
 #[test]
-fn a_watched_list_does_not_advise_what_it_does_itself() {
+fn advice() {
     let store = "postgres://u@127.0.0.1:1/d";
     let mut watch = Sandbox::new()
         .bare(&["list", "--watch", "10s", "--store", store])
@@ -209,8 +71,9 @@ fn a_watched_list_does_not_advise_what_it_does_itself() {
     );
 }
 
+/// A watched list is redrawn on a terminal until Ctrl-C.
 #[test]
-fn a_watched_list_is_redrawn_on_a_terminal_until_ctrl_c() {
+fn redrawn() {
     let sandbox = filled();
     let exe = env!("CARGO_BIN_EXE_shedlock");
     let line =
@@ -243,8 +106,9 @@ fn a_watched_list_is_redrawn_on_a_terminal_until_ctrl_c() {
     assert!(terminal.wait().is_ok());
 }
 
+/// A watched list in JSON is one object after another.
 #[test]
-fn a_watched_list_in_json_is_one_object_after_another() {
+fn json() {
     let sandbox = filled();
     let mut watch = sandbox
         .shedlock(&["list", "--watch", "10ms", "-o", "json"])
@@ -256,12 +120,4 @@ fn a_watched_list_in_json_is_one_object_after_another() {
         assert_eq!(frame.unwrap()["locks"].as_array().unwrap().len(), 4);
     }
     assert_eq!(watch.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn a_watched_list_of_a_mistyped_store_ends_at_once() {
-    let sandbox = Sandbox::new();
-    let refused = list(&sandbox, &["--watch"]);
-    assert_eq!(refused.code, 69, "{}", refused.stderr);
-    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
 }

@@ -7,14 +7,13 @@
 
 mod common;
 
+mod codes;
 mod deadline;
 mod disk;
 mod exit_codes;
 mod extend;
 mod generated;
-mod hidden_characters;
 mod hold;
-mod inspect;
 mod journal;
 mod journal_store;
 mod keep_alive;
@@ -22,7 +21,6 @@ mod list;
 mod messages;
 mod metrics;
 mod migrate;
-mod missing_files;
 mod namespaces;
 mod nested;
 mod not_lost;
@@ -30,18 +28,15 @@ mod pause;
 #[path = "../../../pings/tests/support/mod.rs"]
 mod ping_server;
 mod pings;
-mod prune;
 mod release;
 mod run;
 mod run_messages;
-mod settings;
 mod signals;
 mod slots;
 mod store;
-mod store_file;
 mod terminal;
 #[cfg(feature = "ui")]
 mod ui;
 mod unused_slots;
-mod usage;
+
 mod waiting;

@@ -1,11 +1,9 @@
-//! The lines on stderr, for people and as JSON, and errors with `--output json`.
-
-use std::process::Command;
+//! What all lines on stderr have in common, those of the watchdog too, and errors with `--output json` of each command.
+//! `transcripts/messages.md` shows them.
 
 use serde_json::Value;
-use sqlx::Connection;
 
-use super::common::{Done, Sandbox, done, end, keys};
+use super::common::{Sandbox, done, end, keys};
 
 const RUN: [&str; 6] = ["run", "-n", "a", "--lock-at-most-for", "1m", "--"];
 
@@ -27,14 +25,9 @@ fn lines(text: &str) -> Vec<Value> {
     lines.collect()
 }
 
-fn in_json(command: &mut Command) -> (Done, Vec<Value>) {
-    let done = done(command.env("SHEDLOCK_LOG_FORMAT", "json"));
-    let lines = lines(&done.stderr);
-    (done, lines)
-}
-
+/// Stderr has one style.
 #[test]
-fn stderr_has_one_style() {
+fn style() {
     let sandbox = Sandbox::new();
     for verbosity in ["-v", "-vv", "-vvv"] {
         let run = done(sandbox.shedlock(&[verbosity]).args(RUN).arg("true"));
@@ -70,51 +63,17 @@ fn stderr_has_one_style() {
     }
 }
 
+/// Every line is an object with the JSON log format, however much is logged.
 #[test]
-fn what_happens_to_the_lock_is_no_debug_message_with_one_v() {
+fn json() {
     let sandbox = Sandbox::new();
-    let run = done(sandbox.shedlock(&["-v"]).args(RUN).arg("true"));
-    let lines: Vec<_> = run
-        .stderr
-        .lines()
-        .map(|line| line.splitn(3, ' ').nth(2).unwrap())
-        .collect();
-    assert!(
-        lines[0].starts_with("lock acquired [lock=a owner="),
-        "{lines:?}"
-    );
-    assert_eq!(lines[1..], ["lock released [lock=a]"]);
-    let run = done(sandbox.shedlock(&["-vv"]).args(RUN).arg("true"));
-    let said = "debug: shedlock_core::runtime::release: lock released [lock=a]";
-    assert!(run.stderr.contains(said), "{}", run.stderr);
-}
-
-#[test]
-fn every_line_is_an_object_with_the_json_log_format() {
-    let sandbox = Sandbox::new();
-    let (_, lines) = in_json(sandbox.bare(&RUN).arg("true"));
-    assert_eq!(lines.len(), 1);
-    assert_eq!(lines[0]["level"], "info");
-    assert_eq!(lines[0]["target"], "shedlock");
-    let (_, lines) = in_json(
-        sandbox
-            .shedlock(&["show", "a", "--store", "wrong://u:geheim@h"])
-            .arg("-v"),
-    );
-    assert_eq!(lines[0]["level"], "error");
-    assert!(
-        lines[0]["message"]
-            .as_str()
-            .unwrap()
-            .starts_with("--store: unknown")
-    );
     let typed = done(
         sandbox
             .shedlock(&["--log-format", "json", "-vvv"])
             .args(RUN)
             .arg("true"),
     );
-    let typed = self::lines(&typed.stderr);
+    let typed = lines(&typed.stderr);
     assert!(
         typed
             .iter()
@@ -122,52 +81,11 @@ fn every_line_is_an_object_with_the_json_log_format() {
     );
     let owned = typed.iter().find(|line| line["fields"]["lock"] == "a");
     assert!(owned.is_some(), "{typed:?}");
-    // The variable does not reach further than the option.
-    let (text, _) = (
-        done(
-            sandbox
-                .shedlock(&["list", "--nonsense", "--log-format=text"])
-                .env("SHEDLOCK_LOG_FORMAT", "json"),
-        ),
-        (),
-    );
-    assert!(
-        text.stderr.starts_with("shedlock: unexpected"),
-        "{}",
-        text.stderr
-    );
 }
 
+/// The watchdog has the same log format.
 #[test]
-fn usage_errors_are_objects_too() {
-    let sandbox = Sandbox::new();
-    for wrong in [
-        &["list", "--nonsense"][..],
-        &["run", "-n", "a", "--lock-at-most-for", "x", "--", "y"],
-        &["nonsense"],
-        &[],
-        &["run", "postgres://u:geheim@h/d"],
-    ] {
-        let (refused, lines) = in_json(&mut sandbox.shedlock(wrong));
-        assert_eq!((refused.code, lines.len()), (2, 1), "{wrong:?}");
-        assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
-        assert_eq!(lines[0]["level"], "error");
-    }
-    let refused = done(
-        sandbox
-            .shedlock(&["list"])
-            .env("SHEDLOCK_LOG_FORMAT", "xml"),
-    );
-    assert_eq!(refused.code, 2);
-    assert!(
-        refused.stderr.contains("'SHEDLOCK_LOG_FORMAT'"),
-        "{}",
-        refused.stderr
-    );
-}
-
-#[test]
-fn the_watchdog_has_the_same_log_format() {
+fn watchdog() {
     let sandbox = Sandbox::new();
     let script = "echo $$ > pids; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 60";
     let run = sandbox
@@ -180,8 +98,9 @@ fn the_watchdog_has_the_same_log_format() {
     assert!(lines[0]["message"].as_str().unwrap().contains("was killed"));
 }
 
+/// An error is an object on stdout with JSON output.
 #[test]
-fn an_error_is_an_object_on_stdout_with_json_output() {
+fn json_output() {
     let sandbox = Sandbox::new();
     let commands: [&[&str]; 8] = [
         &["list"],
@@ -239,28 +158,4 @@ fn an_error_is_an_object_on_stdout_with_json_output() {
     }
     let command = ["run", "-n", "a", "--nonsense", "--", "x", "-o", "json"];
     assert_eq!(done(&mut sandbox.shedlock(&command)).stdout, "");
-}
-
-#[test]
-fn a_failed_unlock_is_reported_once() {
-    let sandbox = Sandbox::migrated();
-    let script = "echo x > up; while [ ! -e go ]; do sleep 0.02; done";
-    let run = sandbox.run("a", "60s", script).spawn().unwrap();
-    sandbox.await_lines("up", 1);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let store = sandbox.store();
-        let mut connection = sqlx::SqliteConnection::connect(&store).await.unwrap();
-        let away = sqlx::query("ALTER TABLE shedlock RENAME TO away");
-        away.execute(&mut connection).await.unwrap();
-    });
-    std::fs::write(sandbox.path("go"), "").unwrap();
-    let ended = end(run);
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("stays taken until"),
-        "{}",
-        ended.stderr
-    );
 }
