@@ -59,7 +59,7 @@ impl SeededRng {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.rng.u64(..)
     }
 

@@ -107,7 +107,7 @@ impl Site {
 
     /// An owner that no client knows.
     pub(super) fn another_owner(&self) -> Result<Owner, Error> {
-        let random = self.rng().next();
+        let random = self.rng().number();
         Owner::parse(&format!("another/1/{random:016x}"))
     }
 

@@ -113,7 +113,7 @@ impl Process {
         let started = Scheduler::new(executor.clone())
             .clock(Arc::new(self.clock.clone()))
             .clock_check(self.plan.clock_check)
-            .seed(self.fork().next())
+            .seed(self.fork().number())
             .jobs(jobs)
             .start();
         *self.scheduler.lock().expect("nothing panics with it") =

@@ -133,7 +133,7 @@ impl Clock for NodeClock {
     }
 
     fn random(&self) -> u64 {
-        self.lock().rng.next()
+        self.lock().rng.number()
     }
 }
 

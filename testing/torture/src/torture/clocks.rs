@@ -80,7 +80,7 @@ impl Clocks {
 
     fn set(&self, worker_pool: &mut WorkerPool, number: usize) -> Verdict {
         let reach = self.reach.unsigned_abs();
-        let ahead = worker_pool.rng.next() % (2 * reach + 1);
+        let ahead = worker_pool.rng.number() % (2 * reach + 1);
         worker_pool.set_clock(number, i64::try_from(ahead).unwrap_or(0) - self.reach)
     }
 

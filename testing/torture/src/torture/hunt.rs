@@ -66,7 +66,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
         } else {
             2
         };
-        match worker_pool.rng.next() % 6 {
+        match worker_pool.rng.number() % 6 {
             0 => processes.kill(&mut worker_pool, &mut tally).await?,
             deed if deed <= stops => processes.stop(&mut worker_pool, at_most, &mut tally)?,
             _ => {}

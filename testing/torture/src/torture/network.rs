@@ -111,7 +111,7 @@ impl Network {
         let rng = &mut worker_pool.rng;
         let way = &mut self.ways[*rng.pick(&well)];
         let kind = *rng.pick(&KINDS);
-        let nth = usize::try_from(1 + rng.next() % LATEST).unwrap_or(1);
+        let nth = usize::try_from(1 + rng.number() % LATEST).unwrap_or(1);
         let delay = if matches!(kind, Kind::LateRequest) && rng.one_in(2) {
             // When it arrives, no caller waits for a reply any more, and the store refuses it.
             let patience = patience(at_most);

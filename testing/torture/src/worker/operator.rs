@@ -39,7 +39,7 @@ impl Worker {
         let Some(pause) = record.owner.filter(|_| record.state == LockState::Paused) else {
             return self.pause(name).await;
         };
-        match self.rng.next() % 6 {
+        match self.rng.number() % 6 {
             // It may end by itself.
             0 => Ok(()),
             1 => self.pause(name).await,

@@ -25,7 +25,7 @@ impl WorkerPool {
         let mut spec = self.spec.clone();
         spec.log = self.folder.path().join(format!("{}.jsonl", self.started));
         spec.operates = self.is_operator(number);
-        spec.seed = self.rng.next();
+        spec.seed = self.rng.number();
         self.started += 1;
         // The log exists before its writer, so that it can be followed from the beginning.
         File::create(&spec.log)?;
