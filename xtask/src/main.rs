@@ -23,12 +23,11 @@ mod earlier;
 mod executables;
 mod faketime;
 mod fuzz;
-mod host;
 mod interop;
-mod interrupt;
 mod java;
 mod oldest_rust;
-mod process;
+mod prometheus;
+mod protoc;
 mod recipes;
 mod servers;
 mod steps;
@@ -37,6 +36,7 @@ mod test;
 mod torture;
 
 use clap::{Parser, Subcommand};
+use shedlock_rig::{debian, host, interrupt};
 use std::process::ExitCode;
 
 /// Tasks of this workspace.

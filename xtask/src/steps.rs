@@ -1,8 +1,7 @@
 //! Steps of a longer task: named, timed, and summarized at the end.
 
-use crate::servers::RunDir;
-use crate::servers::run_dir::Ending;
 use anyhow::Context as _;
+use shedlock_rig::engine::{Ending, RunDir};
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -10,10 +10,13 @@ use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
 use crate::oldest_rust;
+use crate::prometheus;
+use crate::protoc;
 use crate::recipes;
-use crate::servers::{self, Kind, Profile, Servers, Store};
+use crate::servers::{self, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::{Context as _, bail};
+use shedlock_rig::engine::{Kind, Profile, Servers};
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -89,14 +92,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Store::all()
     };
     let profile = Profile {
-        companions: true,
         given: true,
         no_install: args.no_install,
-        build_tools: true,
+        packages: servers::tools(),
         extracts_may_miss: !named,
         ..Profile::default()
     };
-    let servers = Servers::start(stores, &profile)?;
+    let servers = servers::start(stores, true, &profile)?;
     if let Err(why) = faketime::library(args.no_install) {
         eprintln!("xtask: NO WRONG CLOCKS: {why}");
     }
@@ -104,8 +106,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Err(why) = &browser {
         eprintln!("xtask: NO BROWSER TESTS: {why}");
     }
-    servers::check_protoc()?;
-    servers::check_prometheus()?;
+    protoc::check()?;
+    prometheus::check()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {
@@ -220,7 +222,7 @@ fn cargo_test(
             .env(java::VARIABLE, Java::Interop.folder())
             .envs(args.variables.iter().map(|(name, value)| (name, value)))
             .envs(args.asks_for_all())
-            .envs(servers.exports());
+            .envs(servers::exports(servers));
         if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {
             command.env("CARGO_TERM_COLOR", "always");
         }
