@@ -5,11 +5,13 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
-use shedlock_documentation::{eventually, pause, root, shedlock, succeed};
+use shedlock_documentation::{root, shedlock, succeed};
+use shedlock_rig::Running;
+use shedlock_rig::wait::{eventually, pause};
 use tempfile::TempDir;
 
 const PAGE: &str = "docs/operating.md";
@@ -30,16 +32,7 @@ const HOST: &str = "hostname \"$0\" && echo 4710 2>/dev/null >/proc/sys/kernel/n
 /// A terminal of 100 columns on one of the hosts, with a store.
 struct Site {
     folder: TempDir,
-    hosts: Vec<Child>,
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        for host in &mut self.hosts {
-            let _ = host.kill();
-            let _ = host.wait();
-        }
-    }
+    hosts: Vec<Running>,
 }
 
 impl Site {
@@ -116,12 +109,11 @@ impl Site {
             ("web-1", "mails", by_hand),
         ] {
             let mut hanging = self.on(host, &run);
-            self.hosts.push(hanging.spawn().unwrap());
+            self.hosts.push(Running::start(&mut hanging).unwrap());
             eventually(&format!("{name} runs"), || self.path(name).exists());
         }
         // web-2 dies.
-        self.hosts[0].kill().unwrap();
-        self.hosts[0].wait().unwrap();
+        self.hosts.remove(0).kill();
     }
 }
 
