@@ -286,7 +286,7 @@ mod tests {
     fn blank_lines_and_comments_are_no_code() {
         let text = "//! Doc.\n\nfn a() {\n    // Why.\n    b();\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    \
             #[test]\n    fn c() {}\n}\n";
-        assert_eq!(code_lines("crates/core/src/a.rs", text), (3, 5));
+        assert_eq!(code_lines("crates/core/src/a.rs", text), (3, 6));
         assert_eq!(
             code_lines("stores/redis/scripts/a.lua", "-- Why.\nreturn 1\n"),
             (1, 0)
