@@ -1,7 +1,6 @@
 //! `cargo xtask api`: the public API of the published crates as text, in `api.txt` of each, so that every change to it
 //! shows in a diff.
 
-use crate::host;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
@@ -118,9 +117,7 @@ fn differences(old: &str, new: &str) -> String {
 }
 
 fn metadata() -> anyhow::Result<Metadata> {
-    let metadata = ["metadata", "--no-deps", "--format-version", "1"];
-    let metadata = host::output(steps::cargo().args(metadata))?;
-    Ok(serde_json::from_str(&metadata)?)
+    steps::metadata(&steps::workspace_root())
 }
 
 /// File and text for each crate, from the JSON that [`document`] has written.

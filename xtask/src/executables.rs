@@ -48,10 +48,10 @@ const LISTED: usize = 10;
 
 /// An executable that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Executable {
-    package: String,
+pub(crate) struct Executable {
+    pub(crate) package: String,
     version: String,
-    target: String,
+    pub(crate) target: String,
     /// The name that cargo would print when it runs it.
     source: PathBuf,
     manifest: PathBuf,
@@ -89,7 +89,7 @@ struct Target {
 
 impl Executable {
     /// The executable that a line of cargo's output is about, if any.
-    fn of_message(line: &str) -> Option<Self> {
+    pub(crate) fn of_message(line: &str) -> Option<Self> {
         let message: Message = serde_json::from_str(line).ok()?;
         if !message.profile?.test {
             return None;
@@ -126,7 +126,7 @@ impl Executable {
     }
 
     /// The command as cargo would run it.
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         steps::without_ours(&mut command);
         if env::var_os("RUST_TEST_THREADS").is_none() {

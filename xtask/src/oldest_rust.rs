@@ -37,9 +37,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 
 /// Checks each crate with the Rust that it declares, if that is an older one.
 pub(crate) fn check(no_install: bool) -> anyhow::Result<Outcome> {
-    let metadata = ["metadata", "--no-deps", "--format-version", "1"];
-    let metadata = host::output(steps::cargo().args(metadata))?;
-    let metadata: Metadata = serde_json::from_str(&metadata)?;
+    let metadata: Metadata = steps::metadata(&steps::workspace_root())?;
     let ours = env!("CARGO_PKG_RUST_VERSION");
     let mut older: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in &metadata.packages {

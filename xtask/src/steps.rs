@@ -1,8 +1,10 @@
 //! Steps of a longer task: named, timed, and summarized at the end.
 
+use crate::host;
 use crate::servers::RunDir;
 use crate::servers::run_dir::Ending;
 use anyhow::Context as _;
+use serde::de::DeserializeOwned;
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -35,6 +37,20 @@ pub(crate) fn cargo() -> Command {
     command.current_dir(workspace_root());
     without_ours(&mut command);
     command
+}
+
+/// What cargo knows of the packages of a workspace.
+pub(crate) fn metadata<T: DeserializeOwned>(root: &Path) -> anyhow::Result<T> {
+    let mut command = cargo();
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata = host::output(command.current_dir(root))?;
+    serde_json::from_str(&metadata).context("the metadata of the workspace cannot be read")
+}
+
+/// The folder that cargo builds in.
+pub(crate) fn target_folder() -> PathBuf {
+    let named = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    named.unwrap_or_else(|| workspace_root().join("target"))
 }
 
 /// Removes the variables that `cargo run` has set for us and that are not meant for another

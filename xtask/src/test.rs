@@ -204,20 +204,12 @@ fn cargo_test(
     servers: &Servers,
     counts: &mut Counts,
 ) -> anyhow::Result<Outcome> {
-    let names: Vec<_> = stores.iter().map(|store| store.name()).collect();
     let environment = |command: &mut Command| {
-        // Only what this run decided on, without the user's own variables.
-        for kind in Kind::ALL {
-            command
-                .env_remove(kind.variable())
-                .env_remove(kind.url_variable());
-        }
+        servers.name(stores, command);
         command
-            .env("SHEDLOCK_TEST_STORES", names.join(","))
             .env(java::VARIABLE, Java::Interop.folder())
             .envs(args.variables.iter().map(|(name, value)| (name, value)))
-            .envs(args.asks_for_all())
-            .envs(servers.exports());
+            .envs(args.asks_for_all());
         if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {
             command.env("CARGO_TERM_COLOR", "always");
         }

@@ -53,7 +53,7 @@ pub(super) fn build(
     targets: &[Target],
 ) -> anyhow::Result<PathBuf> {
     let root = steps::workspace_root();
-    let built = target_folder(&root).join("fuzz-guided");
+    let built = steps::target_folder().join("fuzz-guided");
     let folder = built.join("package");
     write(&folder, targets)?;
     // Fuzz the same dependency versions that the tests use.
@@ -98,11 +98,6 @@ fn write(folder: &Path, targets: &[Target]) -> anyhow::Result<()> {
     fs::create_dir_all(&source).with_context(|| format!("cannot make {}", source.display()))?;
     fs::write(folder.join("Cargo.toml"), manifest).context("no manifest can be written")?;
     fs::write(source.join("main.rs"), main).context("no program can be written")
-}
-
-fn target_folder(root: &Path) -> PathBuf {
-    let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    named.unwrap_or_else(|| root.join("target"))
 }
 
 /// New inputs go to a separate folder. Inputs that break a promise go into the corpus.

@@ -1,6 +1,6 @@
 //! Draws defects from the list of cargo-mutants, by seed.
 
-use super::patch::changed_lines;
+use super::patch::{MOST_LINES, Patch, changed_lines};
 use crate::host;
 use crate::steps;
 use anyhow::{Context as _, bail};
@@ -9,15 +9,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The most lines that a patch changes.
-const MOST_LINES: usize = 10;
-
 /// A part of the product, from which some defects are drawn.
 struct Room {
     /// The letter that the names of its patches begin with.
     letter: char,
-    /// The files of the part begin with one of these.
-    files: &'static [&'static str],
+    /// The folder with its files.
+    folder: &'static str,
     /// How many are drawn.
     number: usize,
     /// The tests that concern it, the cheapest first.
@@ -28,26 +25,26 @@ struct Room {
 const ROOMS: [Room; 7] = [
     Room {
         letter: 'c',
-        files: &["crates/core/src/"],
+        folder: "crates/core/src/",
         number: 18,
         tests: "shedlock-core lib, shedlock-core tests, shedlock-conformance memory, shedlock-cli command",
     },
     Room {
         letter: 's',
-        files: &["crates/scheduler/src/"],
+        folder: "crates/scheduler/src/",
         number: 9,
         tests: "shedlock-scheduler lib, shedlock-scheduler tests, shedlock-simulation simulation, shedlock scheduled",
     },
     Room {
         letter: 't',
-        files: &["stores/common/src/"],
+        folder: "stores/common/src/",
         number: 8,
         tests: "shedlock-store lib, shedlock-store tests, shedlock-sql conformance_sqlite, shedlock-consul conformance, \
             shedlock-consul tests, shedlock-redis tests, shedlock-cli command, shedlock-cli stores",
     },
     Room {
         letter: 'q',
-        files: &["stores/sql/src/"],
+        folder: "stores/sql/src/",
         number: 11,
         tests: "shedlock-sql lib, shedlock-sql sqlite, shedlock-sql conformance_sqlite, shedlock-sql postgres, \
             shedlock-sql mysql, shedlock-sql conformance_postgres, shedlock-sql conformance_mariadb, shedlock-cli stores, \
@@ -55,21 +52,21 @@ const ROOMS: [Room; 7] = [
     },
     Room {
         letter: 'r',
-        files: &["stores/redis/src/"],
+        folder: "stores/redis/src/",
         number: 6,
         tests: "shedlock-redis lib, shedlock-redis redis, shedlock-redis journal, shedlock-redis late, \
             shedlock-redis conformance_redis, shedlock-redis tests, shedlock-cli stores",
     },
     Room {
         letter: 'm',
-        files: &["stores/mongodb/src/"],
+        folder: "stores/mongodb/src/",
         number: 4,
         tests: "shedlock-mongodb lib, shedlock-mongodb mongodb, shedlock-mongodb journal, shedlock-mongodb late, \
             shedlock-mongodb conformance, shedlock-cli stores",
     },
     Room {
         letter: 'k',
-        files: &["crates/cli/src/"],
+        folder: "crates/cli/src/",
         number: 10,
         tests: "shedlock-cli bins, shedlock-cli command, shedlock-cli doctor, shedlock-cli sql, shedlock-cli stores",
     },
@@ -103,7 +100,7 @@ impl Mutant {
         }
         let name = self.function.as_ref().map_or("", |it| &it.function_name);
         // No one depends on what `{:?}` prints.
-        let is_debug = name.contains("Debug for") || name.contains("fmt::Debug");
+        let is_debug = name.contains("Debug for");
         let is_tests = self.file.contains("/test") || self.file.ends_with("fuzz.rs");
         changed_lines(&self.diff) <= MOST_LINES && !is_debug && !is_tests
     }
@@ -128,8 +125,8 @@ impl Mutant {
 
     /// A name for its file: where it is.
     fn file_name(&self, room: &Room, number: usize) -> String {
-        let file = room.files.iter().find_map(|it| self.file.strip_prefix(it));
-        let file = file.unwrap_or(&self.file).trim_end_matches(".rs");
+        let file = self.file.trim_start_matches(room.folder);
+        let file = file.trim_end_matches(".rs");
         let file = file.trim_end_matches("/mod").replace(['/', '_'], "-");
         format!("{}{number:02}-{file}.patch", room.letter)
     }
@@ -146,21 +143,18 @@ pub(super) fn run(seed: u64, folder: &Path) -> anyhow::Result<()> {
     let list = host::output(list.current_dir(steps::workspace_root()))?;
     let mutants: Vec<Mutant> = serde_json::from_str(&list).context("the list of cargo-mutants")?;
     fs::create_dir_all(folder).context("testing/planted cannot be created")?;
-    let drawn_before = drawn_before(folder)?;
+    let kept = super::patches(folder)?;
+    let drawn_before = drawn_before(folder, &kept);
     for room in &ROOMS {
-        let is_here = |mutant: &&Mutant| {
-            room.files.iter().any(|it| mutant.file.starts_with(it)) && mutant.is_eligible()
-        };
+        let is_here =
+            |mutant: &&Mutant| mutant.file.starts_with(room.folder) && mutant.is_eligible();
         let here: Vec<_> = mutants.iter().filter(is_here).collect();
-        let mut drawn = sequence(seed ^ u64::from(u32::from(room.letter)), here.len())
+        let mut drawn = sequence(seed ^ u64::from(room.letter), here.len())
             .map(|index| here[index])
             .filter(|mutant| !drawn_before.contains(&mutant.name));
         for number in 1..=room.number {
             let prefix = format!("{}{number:02}-", room.letter);
-            if super::patches(folder)?
-                .iter()
-                .any(|it| it.name.starts_with(&prefix))
-            {
+            if kept.iter().any(|it| it.name.starts_with(&prefix)) {
                 continue;
             }
             let mutant = drawn.next().context("there are too few mutants")?;
@@ -173,14 +167,12 @@ pub(super) fn run(seed: u64, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The names of mutants that were drawn and rejected, with the reason: one a line, in `rejected.txt`; and those in use.
-fn drawn_before(folder: &Path) -> anyhow::Result<Vec<String>> {
+fn drawn_before(folder: &Path, kept: &[Patch]) -> Vec<String> {
     let rejected = fs::read_to_string(folder.join("rejected.txt")).unwrap_or_default();
     let rejected = rejected.lines().filter_map(|line| line.split_once(" | "));
-    let mut names: Vec<_> = rejected.map(|(name, _)| name.to_owned()).collect();
-    for patch in super::patches(folder)? {
-        names.extend(patch.mutant);
-    }
-    Ok(names)
+    let rejected = rejected.map(|(name, _)| name.to_owned());
+    let in_use = kept.iter().filter_map(|patch| patch.mutant.clone());
+    rejected.chain(in_use).collect()
 }
 
 /// Indices below `end` in an order that the seed determines (splitmix64), each once.

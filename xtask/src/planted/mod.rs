@@ -114,7 +114,7 @@ mod tests {
         let patches = patches(&folder()).unwrap();
         let targets = trial::targets(&steps::workspace_root()).unwrap();
         for patch in &patches {
-            assert!(patch.changed_lines() <= 10, "{}", patch.name);
+            assert!(patch.changed_lines() <= patch::MOST_LINES, "{}", patch.name);
             for test in &patch.tests {
                 assert!(!test.within(&targets).is_empty(), "{}: {test}", patch.name);
             }

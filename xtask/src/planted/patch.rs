@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+/// The most lines that a patch changes.
+pub(super) const MOST_LINES: usize = 10;
+
 /// One defect.
 pub(super) struct Patch {
     /// The name of its file, without the ending.

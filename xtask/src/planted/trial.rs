@@ -2,20 +2,21 @@
 
 use super::patch::Patch;
 use super::verdict::Verdict;
+use crate::executables::Executable;
 use crate::host;
+use crate::process::Process;
 use crate::servers::run_dir::Ending;
 use crate::servers::{Servers, Store};
 use crate::steps;
 use anyhow::Context as _;
 use serde::Deserialize;
-use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// After this time a test target hangs, which convicts as well. The longest takes half of it.
+/// After this time a test target hangs, which convicts as well.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// How many of the failed tests are run again, and named.
@@ -38,13 +39,6 @@ pub(super) struct Target {
     /// The unit tests of a library or a program.
     pub(super) is_unit: bool,
     is_library: bool,
-    manifest: PathBuf,
-}
-
-/// A built target.
-struct Built {
-    program: PathBuf,
-    folder: PathBuf,
 }
 
 /// Judges one defect after the other.
@@ -63,7 +57,6 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Package {
     name: String,
-    manifest_path: PathBuf,
     targets: Vec<PackageTarget>,
 }
 
@@ -73,22 +66,11 @@ struct PackageTarget {
     kind: Vec<String>,
 }
 
-/// One of cargo's messages about what it has built.
-#[derive(Deserialize)]
-struct Message {
-    executable: PathBuf,
-    manifest_path: PathBuf,
-    target: PackageTarget,
-}
-
 /// All test targets of a workspace.
 pub(super) fn targets(root: &Path) -> anyhow::Result<Vec<Target>> {
-    let mut command = steps::cargo();
-    command.args(["metadata", "--no-deps", "--format-version=1"]);
-    let metadata = host::output(command.current_dir(root))?;
-    let metadata: Metadata = serde_json::from_str(&metadata).context("cargo's metadata")?;
+    let metadata: Metadata = steps::metadata(root)?;
     let of_package = |package: Package| {
-        let (name, manifest) = (package.name, package.manifest_path);
+        let name = package.name;
         let targets = package.targets.into_iter();
         targets.filter_map(move |target| {
             let kind = target.kind.first()?;
@@ -97,7 +79,6 @@ pub(super) fn targets(root: &Path) -> anyhow::Result<Vec<Target>> {
                 name: target.name,
                 is_unit: kind != "test",
                 is_library: kind == "lib",
-                manifest: manifest.clone(),
             })
         })
     };
@@ -107,36 +88,31 @@ pub(super) fn targets(root: &Path) -> anyhow::Result<Vec<Target>> {
 impl<'a> Court<'a> {
     /// Checks out the revision beside the build output, without any defect.
     pub(super) fn open(servers: &'a Servers, revision: &str) -> anyhow::Result<Self> {
-        let built = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-        let built = built.unwrap_or_else(|| steps::workspace_root().join("target"));
-        let tree = built.join("planted/tree");
-        let mut court = Self {
-            servers,
-            output: built.join("planted/target"),
-            tree,
-            targets: Vec::new(),
-        };
+        let folder = steps::target_folder().join("planted");
+        let (tree, output) = (folder.join("tree"), folder.join("target"));
         let git = |folder: &Path, args: &[&str]| {
             host::output(Command::new("git").current_dir(folder).args(args))
         };
         let root = steps::workspace_root();
         let commit = git(&root, &["rev-parse", &format!("{revision}^{{commit}}")])?;
-        if court.tree.exists() {
+        if tree.exists() {
             // Resets the files that differ only, so that cargo builds no more than it must.
-            git(
-                &court.tree,
-                &["checkout", "--force", "--detach", commit.trim()],
-            )?;
+            git(&tree, &["checkout", "--force", "--detach", commit.trim()])?;
         } else {
-            let place = court.tree.to_string_lossy();
+            let place = tree.to_string_lossy();
             git(&root, &["worktree", "prune"])?;
             git(
                 &root,
                 &["worktree", "add", "--detach", &place, commit.trim()],
             )?;
         }
-        court.targets = targets(&court.tree)?;
-        Ok(court)
+        let targets = targets(&tree)?;
+        Ok(Self {
+            servers,
+            tree,
+            output,
+            targets,
+        })
     }
 
     /// Plants one defect, runs the tests, and removes it again.
@@ -145,7 +121,11 @@ impl<'a> Court<'a> {
         let restored = self.restore(patch);
         match verdict.and_then(|verdict| restored.map(|()| verdict)) {
             Ok(verdict) => verdict,
-            Err(error) => Verdict::Unfit(format!("{error:#}").replace('\n', " ")),
+            Err(error) => {
+                eprintln!("{error:#}");
+                // The rest names folders of this machine.
+                Verdict::Unfit(error.to_string())
+            }
         }
     }
 
@@ -176,7 +156,7 @@ impl<'a> Court<'a> {
     }
 
     /// What fails in a target, if it fails in two runs.
-    fn fails(&self, built: &Built) -> anyhow::Result<Option<String>> {
+    fn fails(&self, built: &Executable) -> anyhow::Result<Option<String>> {
         let Some(failed) = self.failures(built, &[])? else {
             return Ok(None);
         };
@@ -197,7 +177,7 @@ impl<'a> Court<'a> {
     }
 
     /// Builds targets that are alike: the unit tests of one package, or integration tests.
-    fn build<'t>(&self, targets: &[&'t Target]) -> anyhow::Result<Vec<(&'t Target, Built)>> {
+    fn build<'t>(&self, targets: &[&'t Target]) -> anyhow::Result<Vec<(&'t Target, Executable)>> {
         let mut command = steps::cargo();
         command.current_dir(&self.tree).args(BUILD);
         for target in targets {
@@ -212,40 +192,27 @@ impl<'a> Court<'a> {
         }
         command.env("CARGO_TARGET_DIR", &self.output);
         let printed = host::output(&mut command).context("does not compile")?;
-        let messages = printed.lines();
-        let messages = messages.filter_map(|line| serde_json::from_str::<Message>(line).ok());
-        let of_message = |message: Message| {
-            let is_it = |target: &&&Target| {
-                message.target.name == target.name && message.manifest_path == target.manifest
-            };
-            let target = targets.iter().find(is_it)?;
-            let folder = message.manifest_path.parent()?.to_owned();
-            let program = message.executable;
-            Some((*target, Built { program, folder }))
+        let built = printed.lines().filter_map(Executable::of_message);
+        let of_target = |built: Executable| {
+            let is_it = |it: &&&Target| it.package == built.package && it.name == built.target;
+            let target = *targets.iter().find(is_it)?;
+            Some((target, built))
         };
-        Ok(messages.filter_map(of_message).collect())
+        Ok(built.filter_map(of_target).collect())
     }
 
     /// The names of the tests that fail, or `None` if it passes. Empty if it breaks off or does not end.
-    fn failures(&self, built: &Built, only: &[String]) -> anyhow::Result<Option<Vec<String>>> {
+    fn failures(&self, built: &Executable, only: &[String]) -> anyhow::Result<Option<Vec<String>>> {
         let run = self.servers.run();
         let path = run.path().join("planted.log");
         let log = File::create(&path).context("no log file")?;
-        let names: Vec<_> = Store::all().iter().map(|store| store.name()).collect();
-        let mut command = Command::new(&built.program);
-        steps::without_ours(&mut command);
+        let mut command = built.command();
+        if !only.is_empty() {
+            command.arg("--exact").args(only);
+        }
+        self.servers.name(Store::all(), &mut command);
         command
-            .args(if only.is_empty() {
-                &[][..]
-            } else {
-                &["--exact"]
-            })
-            .args(only)
-            .current_dir(&built.folder)
-            .env("CARGO_MANIFEST_DIR", &built.folder)
             .env("CARGO_TARGET_DIR", &self.output)
-            .env("SHEDLOCK_TEST_STORES", names.join(","))
-            .envs(self.servers.exports())
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("no second log file")?)
             .stderr(log);
@@ -258,8 +225,9 @@ impl<'a> Court<'a> {
             }
         };
         if status.is_none() {
-            let process = crate::process::Process::find(child.id());
-            process.map(|process| process.kill_tree(Duration::from_secs(10)));
+            if let Some(process) = Process::find(child.id()) {
+                process.kill_tree(Duration::from_secs(10));
+            }
             child.wait().context("a test cannot be waited for")?;
         }
         run.forget("planted", Ending::Kill);

@@ -187,6 +187,20 @@ impl Servers {
         there.chain(missing).chain(xtask).chain(tools).collect()
     }
 
+    /// Names them to a command that tests these stores.
+    pub(crate) fn name(&self, stores: &[Store], command: &mut std::process::Command) {
+        // Only what this run decided on, without the user's own variables.
+        for kind in Kind::ALL {
+            command
+                .env_remove(kind.variable())
+                .env_remove(kind.url_variable());
+        }
+        let names: Vec<_> = stores.iter().map(|store| store.name()).collect();
+        command
+            .env("SHEDLOCK_TEST_STORES", names.join(","))
+            .envs(self.exports());
+    }
+
     /// The servers that were started, given or unavailable.
     pub(crate) fn seen(&self) -> Vec<Seen<'_>> {
         let own = self.instances.iter().map(|(kind, it)| Seen {
