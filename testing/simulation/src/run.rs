@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::LockName;
+use shedlock_proof::Mistake;
 
+use crate::Law;
 use crate::ledger::Ledger;
 use crate::store::Store;
 use crate::transition::{Counts, Transition};
 use crate::workload::{Family, Plan, Process, Struck};
 use crate::world::{Event, Network, Node, NodeClock, Strike, World, nanos};
-use crate::{Law, Wrong};
 use shedlock_proof::SeededRng;
 
 /// The result of a run.
@@ -62,7 +63,7 @@ impl std::fmt::Display for Failure {
 ///
 /// # Errors
 /// The first law that was broken. The world then runs again to record a trace.
-pub fn simulate(seed: u64, wrong: Option<Wrong>) -> Result<Report, Failure> {
+pub fn simulate(seed: u64, wrong: Option<Mistake>) -> Result<Report, Failure> {
     let mut run = Run::new(seed, wrong, false);
     run.go();
     if run.ledger.broken().is_none() {
@@ -110,7 +111,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64, wrong: Option<Wrong>, is_traced: bool) -> Self {
+    fn new(seed: u64, wrong: Option<Mistake>, is_traced: bool) -> Self {
         let mut rng = SeededRng::new(seed);
         let plan = Arc::new(Plan::drawn(&mut rng, wrong));
         let world = World::default();

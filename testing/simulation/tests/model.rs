@@ -9,6 +9,7 @@
     reason = "how much was tried is what a reader of the run wants to see"
 )]
 
+use shedlock_proof::{At, Mistake};
 use shedlock_simulation::{Bounds, Event, JudgedBy, Law, Protocol, Protocols, Slots, Wrong};
 use stateright::{Checker as _, Model as _, Path};
 
@@ -96,6 +97,21 @@ fn slots(slots: Slots) -> Bounds {
         deaths: true,
         time,
         ..Bounds::small()
+    }
+}
+
+/// The model is independent of the code that makes mistakes elsewhere, but means the same ones.
+#[test]
+fn each_mistake_is_in_the_one_list() {
+    let name = |wrong: &Wrong| format!("{wrong:?}");
+    let here: Vec<String> = Wrong::ALL.iter().map(name).collect();
+    let listed: Vec<String> = Mistake::ALL.iter().map(|it| format!("{it:?}")).collect();
+    for name in &here {
+        assert!(listed.contains(name), "{name} is not in the one list");
+    }
+    for mistake in Mistake::ALL.iter().filter(|it| it.at() == At::Model) {
+        let name = format!("{mistake:?}");
+        assert!(here.contains(&name), "the model does not make {name}");
     }
 }
 
@@ -214,7 +230,7 @@ fn each_known_mistake_is_found_out() {
     );
     breaks(
         STORE,
-        Wrong::SlotsAnyOrder,
+        Wrong::OpenSlotIsPassed,
         Law::SlotsInOrder,
         slots(Slots::OnSuccess { attempts: 2 }),
     );

@@ -11,7 +11,8 @@
     reason = "how much was tried is what a reader of the run wants to see"
 )]
 
-use shedlock_simulation::{Counts, Ending, Event, Law, Transition, Wrong, simulate};
+use shedlock_proof::Mistake;
+use shedlock_simulation::{Counts, Ending, Event, Law, Transition, simulate};
 
 /// The number of seeds of a full run: more than a hundred thousand hours.
 const RUNS: u64 = 130;
@@ -108,7 +109,7 @@ fn events_of_the_model() -> Vec<Event> {
 
 /// Checks that the mistake breaks one of these laws; reports the law and the number of seeds it
 /// took.
-fn found(wrong: Wrong, laws: &[Law]) {
+fn found(wrong: Mistake, laws: &[Law]) {
     for seed in 0..FOUND_WITHIN {
         let Err(failure) = simulate(seed, Some(wrong)) else {
             continue;
@@ -126,7 +127,7 @@ fn found(wrong: Wrong, laws: &[Law]) {
 #[test]
 fn each_mistake_of_a_store_is_found_out() {
     found(
-        Wrong::OwnerIsHost,
+        Mistake::OwnerIsHost,
         &[
             Law::Ownership,
             Law::Exclusion,
@@ -134,37 +135,37 @@ fn each_mistake_of_a_store_is_found_out() {
             Law::HeldByNoOne,
         ],
     );
-    found(Wrong::UnlockWithoutOwner, &[Law::Ownership]);
-    found(Wrong::ExtendWithoutOwner, &[Law::Ownership]);
+    found(Mistake::UnlockWithoutOwner, &[Law::Ownership]);
+    found(Mistake::ExtendWithoutOwner, &[Law::Ownership]);
     found(
-        Wrong::ReadThenWrite,
+        Mistake::ReadThenWrite,
         &[Law::Exclusion, Law::Ownership, Law::Tokens],
     );
-    found(Wrong::AtLeastTooEarly, &[Law::AtLeast]);
-    found(Wrong::AtLeastForgotten, &[Law::AtLeast]);
-    found(Wrong::TokenOnExpiryOnly, &[Law::Tokens]);
-    found(Wrong::SlotOfLeaseOnly, &[Law::OneRunPerSlot]);
-    found(Wrong::SlotsAnyOrder, &[Law::SlotsInOrder]);
-    found(Wrong::UnusedSlotKept, &[Law::UnusedSlot]);
+    found(Mistake::AtLeastTooEarly, &[Law::AtLeast]);
+    found(Mistake::AtLeastForgotten, &[Law::AtLeast]);
+    found(Mistake::TokenOnExpiryOnly, &[Law::Tokens]);
+    found(Mistake::SlotOfLeaseOnly, &[Law::OneRunPerSlot]);
+    found(Mistake::OpenSlotIsPassed, &[Law::SlotsInOrder]);
+    found(Mistake::UnusedSlotKept, &[Law::UnusedSlot]);
 }
 
 #[test]
 fn each_mistake_about_what_arrives_late_is_found_out() {
-    found(Wrong::LateAttempt, &[Law::HeldByNoOne]);
-    found(Wrong::OwnerReturns, &[Law::HeldByNoOne]);
-    found(Wrong::ExtensionShortens, &[Law::CutShort]);
-    found(Wrong::WithdrawOnce, &[Law::HeldByNoOne]);
+    found(Mistake::LateAttempt, &[Law::HeldByNoOne]);
+    found(Mistake::OwnerReturns, &[Law::HeldByNoOne]);
+    found(Mistake::ExtensionShortens, &[Law::CutShort]);
+    found(Mistake::WithdrawOnce, &[Law::HeldByNoOne]);
     found(
-        Wrong::VersionsReused,
+        Mistake::VersionsReused,
         &[Law::Ownership, Law::Exclusion, Law::CutShort],
     );
-    found(Wrong::ReadsGoBack, &[Law::HeldByNoOne]);
+    found(Mistake::ReadsGoBack, &[Law::HeldByNoOne]);
 }
 
 #[test]
 fn each_mistake_of_a_client_is_found_out() {
     let outlives = [Law::Exclusion, Law::Deadline];
-    found(Wrong::DeadlineFromReply, &outlives);
-    found(Wrong::DeadlineFromLastAsk, &outlives);
-    found(Wrong::NoLookAfterPause, &outlives);
+    found(Mistake::DeadlineFromReply, &outlives);
+    found(Mistake::DeadlineFromLastAsk, &outlives);
+    found(Mistake::NoLookAfterPause, &outlives);
 }

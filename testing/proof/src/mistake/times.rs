@@ -43,6 +43,7 @@ pub(super) struct AtLeastTooEarly;
 
 impl Known for AtLeastTooEarly {
     const ABOUT: About = About::new("at-least-too-early")
+        .caught_by(&["law04_at_least::at_least_is_kept_after_unlock"])
         .violates(&["at-least"])
         .in_torture()
         .in_simulation();
@@ -158,6 +159,7 @@ pub(super) struct ClockAhead;
 
 impl Known for ClockAhead {
     const ABOUT: About = About::new("clock-ahead")
+        .caught_by(&["law05_at_most::an_abandoned_lock_comes_free_at_its_end"])
         .violates(&["overlap", "lost ownership"])
         .in_torture();
 

@@ -47,6 +47,7 @@ pub(super) struct TokensStand;
 
 impl Known for TokensStand {
     const ABOUT: About = About::new("tokens-stand")
+        .caught_by(&["law08_fencing::tokens_grow_across_unlock"])
         .violates(&["token twice", "token goes back"])
         .needs(&[Needs::Fencing])
         .in_torture();
@@ -65,6 +66,7 @@ pub(super) struct TokenOnExpiryOnly;
 
 impl Known for TokenOnExpiryOnly {
     const ABOUT: About = About::new("token-on-expiry-only")
+        .caught_by(&["law08_fencing::tokens_grow_across_unlock"])
         .needs(&[Needs::Fencing])
         .in_simulation();
 

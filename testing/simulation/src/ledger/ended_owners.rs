@@ -12,15 +12,15 @@ use crate::world::{Instant, instant_of};
 const SLACK: u64 = 100_000_000;
 
 impl Ledger {
-    /// A client withdraws what it may have won. Returns true the first time.
-    pub(crate) fn withdraws(&self, request: &AttemptRequest, sent: Instant) -> bool {
+    /// A client withdraws what it may have won.
+    pub(crate) fn withdraws(&self, request: &AttemptRequest, sent: Instant) {
         let mut book = self.lock();
         book.counts.add(Transition::GivenUpUnknown);
         let Some(asked) = book.asked.get_mut(request.owner().as_str()) else {
-            return true;
+            return;
         };
         asked.is_last_withdrawal_sent |= sent >= asked.bound();
-        !std::mem::replace(&mut asked.is_withdrawn, true)
+        asked.is_withdrawn = true;
     }
 
     /// A withdrawal that was sent at `sent` got its reply, which is final if it was sent after the

@@ -214,12 +214,6 @@ impl Ledger {
         }
     }
 
-    /// The last lease as the store should have it.
-    pub(crate) fn grant_of(&self, name: &str) -> Option<Grant> {
-        let book = self.lock();
-        book.locks.get(name).and_then(|lock| lock.grant.clone())
-    }
-
     /// Whether this owner had the lock and its lease has ended.
     pub(crate) fn is_over(&self, name: &str, owner: &str) -> bool {
         let book = self.lock();

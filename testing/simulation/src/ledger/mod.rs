@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{AttemptRequest, Completion, Slot};
+use shedlock_proof::Mistake;
 
+use crate::Law;
 use crate::transition::{Counts, Transition};
 use crate::workload::{Family, Plan};
 use crate::world::{Instant, World, nanos};
-use crate::{Law, Wrong};
 
 pub(crate) use grants::{Ending, Grant};
 pub(crate) use tasks::Running;
@@ -129,7 +130,7 @@ impl Ledger {
             disturbed: BTreeMap::new(),
             withdrawal: nanos(plan.withdrawal()),
             is_double: false,
-            withdraws: !plan.wrong.is_some_and(Wrong::is_of_client),
+            withdraws: !plan.wrong.is_some_and(Mistake::is_of_the_clock),
         };
         Self {
             world: world.clone(),
@@ -286,11 +287,6 @@ impl Ledger {
             asked.unlocked_at = now;
             asked.at_least = nanos(at_least);
         }
-    }
-
-    /// The node that attempted as this owner.
-    pub(crate) fn node_of(&self, owner: &str) -> Option<usize> {
-        self.lock().asked.get(owner).map(|asked| asked.node)
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {

@@ -23,7 +23,8 @@ pub enum JudgedBy {
     },
 }
 
-/// A known or possible mistake.
+/// A known or possible mistake. The one list of mistakes, `shedlock_proof::Mistake`, has each of them
+/// under the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// All clients share one host, and the host is the owner.
@@ -49,7 +50,7 @@ pub enum Wrong {
     /// A slot is remembered only while its lease runs.
     SlotOfLeaseOnly,
     /// An open slot may be passed over for a later one.
-    SlotsAnyOrder,
+    OpenSlotIsPassed,
     /// A slot stays used up even if the task never began.
     UnusedSlotKept,
     /// An expired lease gives its slot back, even if another owner has the slot then.
@@ -76,13 +77,32 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// Whether this is a mistake of a client that does not use the runtime.
-    pub(crate) fn is_of_client(self) -> bool {
-        matches!(
-            self,
-            Self::DeadlineFromReply | Self::DeadlineFromLastAsk | Self::NoLookAfterPause
-        )
-    }
+    /// All of them.
+    pub const ALL: [Self; 23] = [
+        Self::OwnerIsHost,
+        Self::UnlockWithoutOwner,
+        Self::ReadThenWrite,
+        Self::ExtendWithoutOwner,
+        Self::AtLeastTooEarly,
+        Self::AtLeastForgotten,
+        Self::DeadlineFromReply,
+        Self::DeadlineFromLastAsk,
+        Self::NoLookAfterPause,
+        Self::TokenOnExpiryOnly,
+        Self::SlotOfLeaseOnly,
+        Self::OpenSlotIsPassed,
+        Self::UnusedSlotKept,
+        Self::SlotGivenBackLate,
+        Self::LateAttempt,
+        Self::OwnerReturns,
+        Self::ExtensionShortens,
+        Self::WithdrawOnce,
+        Self::StraysForgotten,
+        Self::WithdrawLeavesVersion,
+        Self::VersionsReused,
+        Self::ReadsGoBack,
+        Self::KeysApart,
+    ];
 }
 
 /// The kind of slots that the locks have.

@@ -123,7 +123,7 @@ impl Record {
             Slots::OnSuccess { attempts } => {
                 let is_open = !self.is_done && self.attempts < attempts;
                 let is_open_itself = slot == last && is_open;
-                let leaves_out = is_open && slot > last && wrong != Some(Wrong::SlotsAnyOrder);
+                let leaves_out = is_open && slot > last && wrong != Some(Wrong::OpenSlotIsPassed);
                 (slot <= last && !is_open_itself) || leaves_out
             }
         }

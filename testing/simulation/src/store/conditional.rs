@@ -10,8 +10,9 @@ use shedlock_core::{
     UnlockRequest,
 };
 
+use shedlock_proof::Mistake;
+
 use super::{Store, at_once};
-use crate::Wrong;
 use crate::ledger::{Ending, Grant};
 use crate::transition::Transition;
 use crate::world::{Link, NodeClock, instant_of};
@@ -24,7 +25,7 @@ impl Store {
         not_after: SystemTime,
     ) -> Result<BoundedAttempt, Error> {
         let store_time = self.world.calendar();
-        let is_late = store_time > not_after && self.wrong != Some(Wrong::LateAttempt);
+        let is_late = store_time > not_after && self.wrong != Some(Mistake::LateAttempt);
         if is_late && self.is_free(request.name()) {
             if not_after > SystemTime::UNIX_EPOCH {
                 self.ledger.count(Transition::RefusedAsLate);
@@ -44,7 +45,7 @@ impl Store {
 
     fn attempt_in_time(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         let name = request.name();
-        let answer = self.memory_attempt(request);
+        let answer = at_once(self.mistaken.attempt(request));
         match &answer {
             Ok(Attempt::Acquired(lease)) => {
                 let now = self.world.now();
@@ -77,7 +78,7 @@ impl Store {
     }
 
     pub(super) fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let ended = self.memory_withdraw(request);
+        let ended = at_once(self.mistaken.withdraw(request));
         if let Ok(true) = ended {
             let (name, owner) = (request.name().as_str(), request.owner().as_str());
             let now = self.world.now();
@@ -93,7 +94,7 @@ impl Store {
         lease: &Lease,
         request: &ExtendRequest,
     ) -> Result<Extension, Error> {
-        let answer = self.memory_extend(lease, request);
+        let answer = at_once(self.mistaken.extend(lease, request));
         if let Ok(Extension::Extended(extended)) = &answer {
             let until = extended.locked_until().map_or(0, instant_of);
             let (name, owner) = (lease.name().as_str(), lease.owner().as_str());
@@ -105,7 +106,7 @@ impl Store {
 
     pub(super) fn unlock(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let (name, owner) = (lease.name(), lease.owner().as_str());
-        let answer = self.memory_unlock(lease, request);
+        let answer = at_once(self.mistaken.unlock(lease, request));
         // If repeated, it returns the same result.
         if let Ok(Unlock::Unlocked) = answer
             && !self.ledger.is_over(name.as_str(), owner)

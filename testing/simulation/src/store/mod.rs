@@ -1,7 +1,6 @@
 //! The store at the other end of the network.
 
 mod conditional;
-mod mistaken;
 mod replica;
 mod trouble;
 mod versioned;
@@ -13,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider, MemoryProvider, Moment, Owner};
+use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
 use shedlock_store::Record;
 
 pub(crate) use conditional::Conditional;
@@ -20,7 +20,6 @@ pub(crate) use replica::LONGEST_LAG;
 pub(crate) use versioned::{Flavour, Versioned};
 pub(crate) use watched::Watched;
 
-use crate::Wrong;
 use crate::ledger::{Grant, Ledger};
 use crate::world::{Instant, World, instant_of};
 
@@ -39,15 +38,20 @@ pub(crate) struct Store {
     tail: Mutex<VecDeque<trouble::Written>>,
     /// When the record of a lock was last deleted.
     deleted: Mutex<BTreeMap<LockName, Instant>>,
-    wrong: Option<Wrong>,
+    /// The same with a mistake in it, if there is one.
+    mistaken: Mistaken,
+    wrong: Option<Mistake>,
 }
 
 impl Store {
-    pub(crate) fn new(world: &World, ledger: &Ledger, wrong: Option<Wrong>) -> Self {
+    pub(crate) fn new(world: &World, ledger: &Ledger, wrong: Option<Mistake>) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TrueClock(world.clone()));
+        let memory = MemoryProvider::with_clock(Arc::clone(&clock));
         Self {
             world: world.clone(),
             ledger: ledger.clone(),
-            memory: MemoryProvider::with_clock(Arc::new(TrueClock(world.clone()))),
+            mistaken: mistaken(wrong, &memory, clock),
+            memory,
             texts: Mutex::default(),
             revision: Mutex::default(),
             past: Mutex::default(),
@@ -139,6 +143,11 @@ impl Store {
         self.ledger.granted(name, grant);
     }
 
+    /// Whether the owners in records match the ledger. Not if the owner is the host.
+    fn has_true_owners(&self) -> bool {
+        self.wrong != Some(Mistake::OwnerIsHost)
+    }
+
     fn deleted(&self) -> MutexGuard<'_, BTreeMap<LockName, Instant>> {
         self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,6 +161,19 @@ impl Store {
     fn texts(&self) -> MutexGuard<'_, BTreeMap<LockName, (u64, Record)>> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The store with a mistake of a provider. That late attempts are granted is a mistake of the store
+/// itself, which judges them.
+fn mistaken(wrong: Option<Mistake>, memory: &MemoryProvider, clock: Arc<dyn Clock>) -> Mistaken {
+    let of_provider = |it: &Mistake| it.at() == At::Provider && *it != Mistake::LateAttempt;
+    let surroundings = Surroundings {
+        clock,
+        records: Some(Arc::new(memory.clone())),
+        ..Surroundings::new(0)
+    };
+    let inner = Arc::new(memory.clone());
+    Mistaken::new(wrong.filter(of_provider), inner, surroundings)
 }
 
 /// A call that needs no waiting: the in-memory store replies immediately.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, LockName};
+use shedlock_proof::Mistake;
 use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
 
 use super::Store;
-use crate::Wrong;
 use crate::transition::Transition;
 use crate::world::Link;
 
@@ -68,7 +68,7 @@ impl Store {
         let mut texts = self.texts();
         let found = texts.get(name);
         let stands = found.map_or(0, |(version, _)| *version);
-        if stands != before && self.wrong != Some(Wrong::ReadThenWrite) {
+        if stands != before && self.wrong != Some(Mistake::ReadThenWrite) {
             let revision = self.revision.lock();
             return (
                 Written::Raced,
@@ -127,7 +127,7 @@ impl VersionedStore for Versioned {
                 return Ok((store.read(&of, time), 0));
             };
             let seen = match store.wrong {
-                Some(Wrong::ReadsGoBack) => 0,
+                Some(Mistake::ReadsGoBack) => 0,
                 _ => seen,
             };
             let (found, revision) = store.shown(&of, lag, seen);

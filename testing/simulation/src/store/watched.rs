@@ -8,7 +8,6 @@ use shedlock_core::{
 };
 
 use super::conditional::skipped;
-use crate::Wrong;
 use crate::ledger::Ledger;
 use crate::transition::Transition;
 use crate::world::{World, instant_of};
@@ -20,7 +19,6 @@ pub(crate) struct Watched {
     world: World,
     ledger: Ledger,
     node: usize,
-    wrong: Option<Wrong>,
     /// Whether calls are counted here, because the store does not count them itself.
     counts: bool,
 }
@@ -31,7 +29,6 @@ impl Watched {
         world: &World,
         ledger: &Ledger,
         node: usize,
-        wrong: Option<Wrong>,
         counts: bool,
     ) -> Self {
         Self {
@@ -39,7 +36,6 @@ impl Watched {
             world: world.clone(),
             ledger: ledger.clone(),
             node,
-            wrong,
             counts,
         }
     }
@@ -84,12 +80,8 @@ impl LockProvider for Watched {
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
             let sent = self.world.now();
-            let is_first = self.ledger.withdraws(request, sent);
-            let answer = if is_first || self.wrong != Some(Wrong::WithdrawOnce) {
-                self.inner.withdraw(request).await
-            } else {
-                Ok(false)
-            };
+            self.ledger.withdraws(request, sent);
+            let answer = self.inner.withdraw(request).await;
             if answer.is_ok() {
                 self.ledger.withdrawn(request, sent);
             }

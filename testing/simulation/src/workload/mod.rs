@@ -3,7 +3,6 @@
 mod actor;
 mod body;
 mod counting;
-mod naive;
 mod plan;
 mod process;
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use shedlock_core::{Completion, Retries};
 
-use crate::Wrong;
 use crate::store::{Flavour, LONGEST_LAG};
 use crate::world::Faults;
-use shedlock_proof::SeededRng;
+use shedlock_proof::{Mistake, SeededRng};
 
 /// Everything that is drawn before a run begins.
 #[derive(Clone, Debug)]
@@ -36,7 +35,7 @@ pub(crate) struct Plan {
     pub(crate) store_timeout: Duration,
     pub(crate) clock_check: Duration,
     pub(crate) has_prefix: bool,
-    pub(crate) wrong: Option<Wrong>,
+    pub(crate) wrong: Option<Mistake>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +82,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Plan {
-    pub(crate) fn drawn(rng: &mut SeededRng, wrong: Option<Wrong>) -> Self {
+    pub(crate) fn drawn(rng: &mut SeededRng, wrong: Option<Mistake>) -> Self {
         let unit = *rng.pick(&[
             SECOND,
             5 * SECOND,
@@ -95,17 +94,17 @@ impl Plan {
         let family = match rng.below(3) {
             _ if wrong.is_some_and(is_of_conditional) => Family::Conditional,
             0 if wrong.is_none() => Family::Conditional,
-            _ if wrong == Some(Wrong::VersionsReused) => Family::Versioned(Flavour {
+            _ if wrong == Some(Mistake::VersionsReused) => Family::Versioned(Flavour {
                 repeats_versions: true,
                 conceals: true,
                 loses_tail: true,
                 ..Flavour::default()
             }),
-            _ if wrong == Some(Wrong::ReadsGoBack) => Family::Versioned(Flavour {
+            _ if wrong == Some(Mistake::ReadsGoBack) => Family::Versioned(Flavour {
                 lag: Some(LONGEST_LAG),
                 ..Flavour::default()
             }),
-            _ if wrong == Some(Wrong::ReadThenWrite) => Family::Versioned(Flavour::default()),
+            _ if wrong == Some(Mistake::ReadThenWrite) => Family::Versioned(Flavour::default()),
             1 if wrong.is_none() => Family::Versioned(flavour(rng)),
             _ => Family::Conditional,
         };
@@ -175,7 +174,11 @@ impl Plan {
             } else {
                 Some(rng.between(SECOND, 5 * SECOND))
             },
-            store_timeout: rng.between(2 * SECOND, 10 * SECOND),
+            store_timeout: match rng.between(2 * SECOND, 10 * SECOND) {
+                // Long enough for replies that arrive when a good part of the lease is over.
+                _ if wrong.is_some_and(Mistake::is_of_the_clock) => longest,
+                timeout => timeout,
+            },
             clock_check: 5 * unit,
             has_prefix: rng.one_in(4),
             wrong,
@@ -247,10 +250,10 @@ impl Plan {
     }
 }
 
-fn is_of_conditional(wrong: Wrong) -> bool {
+fn is_of_conditional(wrong: Mistake) -> bool {
     !matches!(
         wrong,
-        Wrong::ReadThenWrite | Wrong::VersionsReused | Wrong::ReadsGoBack
+        Mistake::ReadThenWrite | Mistake::VersionsReused | Mistake::ReadsGoBack
     )
 }
 
@@ -270,15 +273,15 @@ fn flavour(rng: &mut SeededRng) -> Flavour {
 }
 
 impl LockPlan {
-    fn drawn(name: String, unit: Duration, rng: &mut SeededRng, wrong: Option<Wrong>) -> Self {
+    fn drawn(name: String, unit: Duration, rng: &mut SeededRng, wrong: Option<Mistake>) -> Self {
         let at_most = rng.between(10 * unit, 60 * unit).max(5 * SECOND);
         let wants_at_least = matches!(
             wrong,
-            Some(Wrong::AtLeastForgotten | Wrong::AtLeastTooEarly)
+            Some(Mistake::AtLeastForgotten | Mistake::AtLeastTooEarly)
         );
         let slots = match wrong {
-            Some(Wrong::SlotOfLeaseOnly) => 0,
-            Some(Wrong::SlotsAnyOrder) => 1,
+            Some(Mistake::SlotOfLeaseOnly) => 0,
+            Some(Mistake::OpenSlotIsPassed) => 1,
             _ => rng.below(5),
         };
         // Whole seconds, as an operator would configure.

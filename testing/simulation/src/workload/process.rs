@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shedlock_core::{Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
+use shedlock_core::{Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
 use shedlock_core::{PrefixProvider, TrackingProvider};
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
 use shedlock_store::Versioned as Engine;
@@ -11,14 +11,13 @@ use shedlock_store::Versioned as Engine;
 use super::actor::Actor;
 use super::body::{Body, Ends};
 use super::counting::Counting;
-use super::naive::Naive;
 use super::plan::{Family, JobPlan, Plan};
 use crate::Law;
 use crate::ledger::Ledger;
 use crate::store::{Conditional, Versioned, Watched};
 use crate::transition::Transition;
 use crate::world::{Network, NodeClock, World};
-use shedlock_proof::SeededRng;
+use shedlock_proof::{Mistake, Mistaken, SeededRng, Surroundings};
 
 /// One lifetime of a process on a node.
 #[derive(Clone)]
@@ -59,7 +58,7 @@ impl Process {
                 (Arc::new(engine.provider()), true)
             }
         };
-        let watched = Watched::new(client, world, ledger, node, plan.wrong, counts);
+        let watched = Watched::new(client, world, ledger, node, counts);
         let mut provider: Arc<dyn LockProvider> = Arc::new(watched);
         if plan.has_prefix {
             let tracking = TrackingProvider::with_clock(provider, Arc::new(clock.clone()));
@@ -79,22 +78,12 @@ impl Process {
 
     /// Starts everything that runs in the process.
     pub(crate) async fn run(self) {
-        let executor = Executor::new(self.provider.clone())
-            .clock(Arc::new(self.clock.clone()))
+        let (provider, clock) = self.with_its_mistake();
+        let executor = Executor::new(provider)
+            .clock(clock)
             .store_timeout(self.plan.store_timeout)
             .listener(Arc::new(Counting(self.ledger.clone())));
         self.schedule(&executor);
-        if let Some(wrong) = self.plan.wrong.filter(|wrong| wrong.is_of_client()) {
-            let naive = Naive {
-                plan: self.plan.clone(),
-                provider: self.provider.clone(),
-                clock: self.clock.clone(),
-                ledger: self.ledger.clone(),
-                rng: self.fork(),
-                wrong,
-            };
-            return naive.run().await;
-        }
         let actor = Actor {
             plan: self.plan.clone(),
             executor,
@@ -103,6 +92,23 @@ impl Process {
             rng: self.fork(),
         };
         actor.run().await;
+    }
+
+    /// The provider and the clock of its executors, with the mistake in them if it is one of the
+    /// clock.
+    fn with_its_mistake(&self) -> (Arc<dyn LockProvider>, Arc<dyn Clock>) {
+        let of_the_clock = |it: &Mistake| it.is_of_the_clock();
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let Some(wrong) = self.plan.wrong.filter(of_the_clock) else {
+            return (self.provider.clone(), clock);
+        };
+        let surroundings = Surroundings {
+            clock: Arc::clone(&clock),
+            ..Surroundings::new(self.fork().next())
+        };
+        let mistaken = Mistaken::new(Some(wrong), self.provider.clone(), surroundings);
+        let clock = mistaken.clock().unwrap_or(clock);
+        (Arc::new(mistaken), clock)
     }
 
     fn schedule(&self, executor: &Executor) {
