@@ -22,5 +22,5 @@ mod world;
 
 pub use law::Law;
 pub use model::{Bounds, Ending, Event, JudgedBy, Protocol, Protocols, Slots, State, Wrong};
-pub use run::{Failure, Report, simulate};
+pub use run::{Failure, Report, simulate, verdicts};
 pub use transition::{Counts, Transition};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::LockName;
 use shedlock_proof::Mistake;
+use shedlock_proof::history::{Findings, History, Rules, What};
 
 use crate::Law;
 use crate::ledger::Ledger;
@@ -83,6 +84,15 @@ pub fn simulate(seed: u64, wrong: Option<Mistake>) -> Result<Report, Failure> {
     })
 }
 
+/// Runs the world of this seed, and returns the first law that the ledger found to be broken, and
+/// the violations that the judge of histories found up to then.
+pub fn verdicts(seed: u64, wrong: Option<Mistake>) -> (Option<Law>, Vec<String>) {
+    let mut run = Run::new(seed, wrong, false);
+    run.go();
+    let broken = run.ledger.broken().map(|broken| broken.law);
+    (broken, run.judged().violations)
+}
+
 /// The number of lines of the trace that are shown.
 const TRACE: usize = 120;
 
@@ -159,7 +169,32 @@ impl Run {
         }
     }
 
+    /// What the judge of histories finds.
+    fn judged(&self) -> Findings {
+        self.note_the_time();
+        let rules = Rules {
+            flight: self.plan.faults.longest,
+            refuses_late: matches!(self.plan.family, Family::Conditional),
+            drift: Duration::ZERO,
+            skew: self.plan.slack(),
+            lag: self.plan.lag(),
+            withdrawal: self.plan.withdraws().then(|| self.plan.withdrawal()),
+            ..Rules::new(Duration::ZERO, true)
+        };
+        History::new(self.ledger.history()).judge(&rules)
+    }
+
+    /// Records what the store's clock shows.
+    fn note_the_time(&self) {
+        let calendar = self.world.calendar();
+        let since = calendar.duration_since(std::time::UNIX_EPOCH);
+        let shows = nanos(since.unwrap_or_default());
+        self.ledger
+            .records(None, "", "", What::StoreClock { shows });
+    }
+
     fn go(&mut self) {
+        self.note_the_time();
         for number in 0..self.nodes.len() {
             let at = self.rng.up_to(Duration::from_secs(5));
             self.world.after(at, Event::Strike(Strike::Restart(number)));

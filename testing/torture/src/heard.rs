@@ -64,6 +64,9 @@ impl Heard {
             | What::ReleaseAsked
             | What::Withdrawn
             | What::Withdrew
+            | What::Started
+            | What::ReleaseReported
+            | What::Stored(_)
             | What::SlotDone
             | What::SlotGivenBack { .. }
             | What::WallClock { .. }

@@ -7,7 +7,7 @@ use shedlock_core::{
     AttemptRequest, Lease, LockState, PauseRequest, Paused, Resumed, Skip, SkipReason, Slot,
 };
 
-use super::nanos;
+use super::{Stored, nanos};
 
 /// One line of a process's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +124,8 @@ pub enum What {
     NotPaused,
     /// A forced unlock freed the lock from this pause, which it must not do.
     Forced,
+    /// A task begins under the lock.
+    Started,
     /// A task under the lock does something. It must not do so after its lease ends.
     Step,
     /// The unlock that follows reports the slot as done.
@@ -140,6 +142,8 @@ pub enum What {
     Released,
     /// The unlock returned "lost".
     ReleaseLost,
+    /// The holder was told that its lock was given back.
+    ReleaseReported,
     /// An extension or an unlock failed; it may have taken effect.
     CallFailed,
     /// The process reads its wall clock, at its start and whenever the clock has jumped.
@@ -173,6 +177,8 @@ pub enum What {
     StoreKilled,
     /// The store was started again and accepts requests.
     StoreStarted,
+    /// The store itself did this.
+    Stored(Stored),
 }
 
 fn default_timeout() -> u64 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::faults::Faults;
 use super::lease::Life;
 use super::pauses::Operators;
-use super::{History, What, exclusion, hosts, limits, order, skips};
+use super::{History, What, exact, exclusion, hosts, limits, order, skips};
 
 /// The parameters by which a history is judged.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,11 @@ pub struct Rules {
     /// The clock skew between clients whose clocks judge leases. At-least may end this much earlier
     /// by the local clock, and a lock may become free this much later.
     pub skew: Duration,
+    /// How long a client may be shown an outdated record.
+    pub lag: Duration,
+    /// How long after its timeout an attempt that may have won is withdrawn at the latest, while its
+    /// process runs. `None` if that is not certain.
+    pub withdrawal: Option<Duration>,
 }
 
 impl Rules {
@@ -39,6 +44,8 @@ impl Rules {
             refuses_late: true,
             drift: Duration::from_millis(5),
             skew: Duration::ZERO,
+            lag: Duration::ZERO,
+            withdrawal: None,
         }
     }
 }
@@ -100,12 +107,25 @@ impl History {
     /// | `slot of a pause` | a slot that a pause covers was run after it, although no resumption caught up |
     /// | `outlived` | a task did something past its deadline, or after its unlock, although its process was not stopped |
     ///
+    /// These are found only in a history of the store's own steps:
+    ///
+    /// | violation | what it means |
+    /// |---|---|
+    /// | `not the owner` | a call changed a lease of another owner, or a lease changed without a call |
+    /// | `not given back` | a holder was told that its lock was given back, but its lease had not ended |
+    /// | `ran twice` | two tasks began under one lease |
+    /// | `slot used up` | a lease whose task never began used up its slot, or an attempt at it |
+    /// | `slot given back` | a slot that is used up when taken was given back although its task ran |
+    ///
     /// Leases of ShedLock are checked for [fewer properties](super#shedlock-for-java-among-them).
     pub fn judge(&self, rules: &Rules) -> Findings {
         let mut findings = Findings {
             events: self.events.len(),
             ..Findings::default()
         };
+        if exact::judge(&self.events, rules, &mut findings) {
+            return findings;
+        }
         let faults = Faults::of(&self.events);
         let operators = Operators::of(&self.events, rules, &faults);
         let mut lives = self.lives(rules, &faults, &operators);

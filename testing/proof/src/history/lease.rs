@@ -232,7 +232,10 @@ impl Life {
                 self.withdrawing = None;
                 self.renewal_has_no_answer(faults);
             }
-            What::ResumeAsked { .. }
+            What::Started
+            | What::ReleaseReported
+            | What::Stored(_)
+            | What::ResumeAsked { .. }
             | What::Resumed { .. }
             | What::NotPaused
             | What::Forced

@@ -7,6 +7,10 @@
 //! possibly held from its request to the latest. All moments are from one machine's clock, which
 //! keeps running while the machine is suspended.
 //!
+//! If the store writes a log of its own steps, on the same clock, then these are judged instead of
+//! what can be concluded from the calls: exactly, with no tolerance but the one that the rules name.
+//! The simulation's store does.
+//!
 //! # ShedLock for Java among them
 //!
 //! ShedLock's requests and their results go into the same logs, with its [`host`](What::Asked), and
@@ -22,6 +26,7 @@
 //! | that an unlock frees the lock while an unanswered extension may still be in flight | it extends a lock kept by at-least, whose record still names the host |
 
 mod event;
+mod exact;
 mod exclusion;
 mod faults;
 mod hosts;
@@ -33,6 +38,7 @@ mod order;
 mod pauses;
 mod pending;
 mod skips;
+mod stored;
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,6 +48,7 @@ use shedlock_core::Moment;
 pub use event::{Event, What};
 pub use judge::{Findings, Rules};
 pub use log::Log;
+pub use stored::{Earlier, Stored};
 
 /// The events of all processes.
 #[derive(Clone, Debug, Default)]

@@ -14,6 +14,7 @@ pub(super) struct PauseIgnored;
 
 impl Known for PauseIgnored {
     const ABOUT: About = About::new("pause-ignored")
+        .caught_by(&["pauses::a_pause_holds_the_lock_and_shows_who_and_why"])
         .violates(&["overlap with a pause", "pause lost"])
         .needs(&[Needs::Pause])
         .in_torture();
@@ -35,6 +36,7 @@ pub(super) struct PauseFreedByUnlock;
 
 impl Known for PauseFreedByUnlock {
     const ABOUT: About = About::new("pause-freed-by-unlock")
+        .caught_by(&["pauses::a_pause_can_take_the_lock_from_its_holder"])
         .violates(&["overlap with a pause", "pause lost"])
         .needs(&[Needs::Pause])
         .in_torture();
@@ -69,6 +71,7 @@ pub(super) struct PauseEndsEarly;
 
 impl Known for PauseEndsEarly {
     const ABOUT: About = About::new("pause-ends-early")
+        .caught_by(&["pauses::a_pause_ends_by_itself"])
         .violates(&["overlap with a pause", "pause lost"])
         .needs(&[Needs::Pause])
         .in_torture();
@@ -155,6 +158,7 @@ pub(super) struct ResumeForgotten;
 
 impl Known for ResumeForgotten {
     const ABOUT: About = About::new("resume-forgotten")
+        .caught_by(&["pauses::a_pause_needs_no_record"])
         .violates(&["owner returns", "taken for too long"])
         .needs(&[Needs::Pause])
         .in_torture();

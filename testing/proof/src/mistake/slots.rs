@@ -36,6 +36,7 @@ pub(super) struct SlotsAnyOrder;
 
 impl Known for SlotsAnyOrder {
     const ABOUT: About = About::new("slots-any-order")
+        .caught_by(&["law09_slots::an_older_slot_is_skipped"])
         .violates(&["slot goes back", "slot twice"])
         .needs(&[Needs::Slots])
         .in_torture();
@@ -97,6 +98,7 @@ pub(super) struct SlotGivenBackTwice;
 
 impl Known for SlotGivenBackTwice {
     const ABOUT: About = About::new("slot-given-back-twice")
+        .caught_by(&["law09_unused_slots::a_stale_lease_gives_nothing_back"])
         .violates(&["slot twice"])
         // Stores whose last slot can be set.
         .needs(&[Needs::Completion])
@@ -124,6 +126,10 @@ pub(super) struct UnusedSlotKept;
 
 impl Known for UnusedSlotKept {
     const ABOUT: About = About::new("unused-slot-kept")
+        .caught_by(&[
+            "law06_held_is_not_broken::a_withdrawn_attempt_gives_its_slot_back",
+            "law09_unused_slots::a_task_that_never_started_gives_its_slot_back",
+        ])
         .needs(&[Needs::Slots])
         .in_simulation();
 

@@ -28,6 +28,10 @@ pub(super) struct EndsLate;
 
 impl Known for EndsLate {
     const ABOUT: About = About::new("ends-late")
+        .caught_by(&[
+            "law05_at_most::an_abandoned_lock_comes_free_at_its_end",
+            "law05_at_most::the_record_says_until_when",
+        ])
         .violates(&["taken for too long", "unlocked too late"])
         .in_torture();
 

@@ -1,6 +1,7 @@
 //! Locks that are held by owners that have ended.
 
-use shedlock_core::{AttemptRequest, Owner};
+use shedlock_core::{AttemptRequest, Owner, Slot};
+use shedlock_proof::history::{Earlier, Stored, What};
 use shedlock_store::Record;
 
 use super::{Asked, Book, Ending, Grant, Ledger, SlotsSeen};
@@ -64,6 +65,17 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("the record of {name} goes back to {to:?}"));
+        let owner = to.map_or("", |record| Owner::without_mark(&record.owner));
+        let earlier = to.map(|record| Earlier {
+            token: record.fencing_token,
+            from: record.locked_at.map_or(0, instant_of),
+            until: instant_of(record.locked_until),
+            is_released: Owner::is_released(&record.owner),
+            slot: record.slots.last.map(Slot::as_micros),
+            is_done: record.slots.last.is_some() && record.slots.done == record.slots.last,
+            attempts: record.slots.attempts.unwrap_or(1),
+        });
+        book.stored(now, name, owner, Stored::Reverted(earlier));
         let book = &mut *book;
         let lock = book.locks.entry(name.to_owned()).or_default();
         let to_owner = to.map(|record| Owner::without_mark(&record.owner).to_owned());
@@ -109,7 +121,9 @@ impl Ledger {
     /// A node is stopped or resumed, or its process ends: it withdraws nothing in that time.
     pub(crate) fn disturbs(&self, node: usize) {
         let now = self.world.now();
-        self.lock().disturbed.insert(node, now);
+        let mut book = self.lock();
+        book.records(now, Some(node), "", "", What::GoesOn);
+        book.disturbed.insert(node, now);
     }
 
     /// Sets whether the message that arrives now is a copy made by the network.

@@ -2,6 +2,8 @@
 
 use shedlock_core::{Completion, Slot, SlotState};
 
+use shedlock_proof::history::Stored;
+
 use super::{Book, Ledger, Lock};
 use crate::Law;
 use crate::transition::Transition;
@@ -37,6 +39,14 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store grants {name} to {grant:?}"));
+        let stored = Stored::Granted {
+            token: grant.token,
+            slot: grant.slot.map(Slot::as_micros),
+            from: grant.counts_from,
+            until: grant.until,
+            is_copy: book.is_double,
+        };
+        book.stored(now, name, &grant.owner, stored);
         let wrong = book
             .wrong_grant(name, &grant, now)
             .or_else(|| book.granted_to_no_one(name, &grant, now))
@@ -86,6 +96,7 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store extends {name} of {owner}"));
+        book.stored(now, name, owner, Stored::Extended { until });
         if let Some(what) = book.not_held_by(name, owner, now, false) {
             book.accuse(
                 now,
@@ -116,6 +127,16 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store ends {name} of {owner}: {ending:?}"));
+        let stored = Stored::Ended {
+            is_withdrawn: match ending {
+                Ending::Unlocked { .. } => Some(false),
+                Ending::Withdrawn => Some(true),
+                Ending::Forced => None,
+            },
+            is_done: ending == Ending::Unlocked { is_done: true },
+            free,
+        };
+        book.stored(now, name, owner, stored);
         // If nothing ran under a lease, the lease may have expired: it still holds its slot.
         let has_started = book.asked.get(owner).is_none_or(|asked| asked.has_started);
         if let Some(what) = book.not_held_by(name, owner, now, !has_started) {
@@ -150,6 +171,11 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         let completion = book.completion(owner);
+        let stored = Stored::Slots {
+            last: after.last.map(Slot::as_micros),
+            attempts: after.attempts,
+        };
+        book.stored(now, name, owner, stored);
         let book = &mut *book;
         let Some(lock) = book.locks.get_mut(name) else {
             return;
@@ -189,6 +215,7 @@ impl Ledger {
         let now = self.world.now();
         let mut book = self.lock();
         book.note(now, || format!("store frees {name} by force"));
+        book.stored(now, name, "", Stored::Freed);
         book.counts.add(Transition::ForcedFree);
         let book = &mut *book;
         let Some(lock) = book.locks.get_mut(name) else {
@@ -225,6 +252,8 @@ impl Ledger {
     pub(crate) fn compare(&self, name: &str, held: Option<(&str, Instant)>) {
         let now = self.world.now();
         let mut book = self.lock();
+        let (holder, until) = held.unwrap_or_default();
+        book.stored(now, name, holder, Stored::Holds { until });
         let Some(grant) = book.locks.get(name).and_then(|lock| lock.grant.clone()) else {
             return;
         };

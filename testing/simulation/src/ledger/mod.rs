@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{AttemptRequest, Completion, Slot};
-use shedlock_proof::Mistake;
+use shedlock_proof::history::{Event as HistoryEvent, Stored, What};
 
 use crate::Law;
 use crate::transition::{Counts, Transition};
@@ -28,6 +28,8 @@ pub(crate) struct Ledger {
 
 struct Book {
     counts: Counts,
+    /// What happened, for the judge of histories.
+    history: Vec<HistoryEvent>,
     broken: Option<Broken>,
     /// What happened, if a trace is requested.
     trace: Option<Vec<String>>,
@@ -118,6 +120,7 @@ impl Ledger {
     pub(crate) fn new(world: &World, plan: &Plan, is_traced: bool) -> Self {
         let book = Book {
             counts: Counts::default(),
+            history: Vec::new(),
             broken: None,
             trace: is_traced.then(Vec::new),
             locks: BTreeMap::new(),
@@ -130,7 +133,7 @@ impl Ledger {
             disturbed: BTreeMap::new(),
             withdrawal: nanos(plan.withdrawal()),
             is_double: false,
-            withdraws: !plan.wrong.is_some_and(Mistake::is_of_the_clock),
+            withdraws: plan.withdraws(),
         };
         Self {
             world: world.clone(),
@@ -169,6 +172,17 @@ impl Ledger {
 
     pub(crate) fn trace(&self) -> Vec<String> {
         self.lock().trace.clone().unwrap_or_default()
+    }
+
+    /// The history so far.
+    pub(crate) fn history(&self) -> Vec<HistoryEvent> {
+        self.lock().history.clone()
+    }
+
+    /// Records an event of a process, or of the store if there is no process.
+    pub(crate) fn records(&self, node: Option<usize>, name: &str, owner: &str, what: What) {
+        let now = self.world.now();
+        self.lock().records(now, node, name, owner, what);
     }
 
     /// Adds a line to the trace.
@@ -295,6 +309,21 @@ impl Ledger {
 }
 
 impl Book {
+    fn records(&mut self, at: Instant, node: Option<usize>, name: &str, owner: &str, what: What) {
+        let process = node.and_then(|node| u32::try_from(node + 1).ok());
+        self.history.push(HistoryEvent {
+            at,
+            process: process.unwrap_or(0),
+            name: name.to_owned(),
+            owner: owner.to_owned(),
+            what,
+        });
+    }
+
+    fn stored(&mut self, at: Instant, name: &str, owner: &str, stored: Stored) {
+        self.records(at, None, name, owner, What::Stored(stored));
+    }
+
     fn note(&mut self, now: Instant, what: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
             let at = Duration::from_nanos(now);

@@ -1,5 +1,7 @@
 //! What tasks did.
 
+use shedlock_proof::history::What;
+
 use super::{Book, Ledger};
 use crate::Law;
 use crate::transition::Transition;
@@ -17,6 +19,8 @@ impl Ledger {
     pub(crate) fn starts(&self, owner: &str) -> Running {
         let now = self.world.now();
         let mut book = self.lock();
+        let node = book.asked.get(owner).map(|asked| asked.node);
+        book.records(now, node, "", owner, What::Started);
         let twice = book
             .asked
             .get_mut(owner)
@@ -29,7 +33,7 @@ impl Ledger {
             ledger: self.clone(),
             owner: owner.to_owned(),
         };
-        running.works();
+        running.does_something();
         running
     }
 
@@ -37,6 +41,8 @@ impl Ledger {
     pub(crate) fn was_released(&self, owner: &str) {
         let now = self.world.now();
         let mut book = self.lock();
+        let node = book.asked.get(owner).map(|asked| asked.node);
+        book.records(now, node, "", owner, What::ReleaseReported);
         let held = book.asked.get(owner).is_some_and(|asked| !asked.has_ended);
         if held {
             let what = format!("{owner} was reported as unlocked, but its lease had not ended");
@@ -96,6 +102,15 @@ impl Book {
 impl Running {
     /// The task does something that only the holder of the lock may do.
     pub(crate) fn works(&self) {
+        let mut book = self.ledger.lock();
+        let (node, now) = (book.asked.get(&self.owner), self.ledger.world.now());
+        let node = node.map(|asked| asked.node);
+        book.records(now, node, "", &self.owner, What::Step);
+        drop(book);
+        self.does_something();
+    }
+
+    fn does_something(&self) {
         let now = self.ledger.world.now();
         let mut book = self.ledger.lock();
         let book = &mut *book;

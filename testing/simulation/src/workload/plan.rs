@@ -218,6 +218,11 @@ impl Plan {
         self.store_timeout + 10 * SECOND + 4 * self.late_timers.1 + self.store_timeout / 100
     }
 
+    /// Whether clients withdraw what they may have won, as far as they know.
+    pub(crate) fn withdraws(&self) -> bool {
+        !self.wrong.is_some_and(Mistake::is_of_the_clock)
+    }
+
     /// The jobs whose slots all have to run once there are no more faults. None if running clocks
     /// are wrong, because the error of the calendars then keeps growing.
     pub(crate) fn grids(&self) -> BTreeMap<String, i64> {

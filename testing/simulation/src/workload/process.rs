@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shedlock_core::{Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
+use shedlock_core::{
+    Clock, Error, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider,
+};
 use shedlock_core::{PrefixProvider, TrackingProvider};
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
 use shedlock_store::Versioned as Engine;
@@ -17,7 +19,8 @@ use crate::ledger::Ledger;
 use crate::store::{Conditional, Versioned, Watched};
 use crate::transition::Transition;
 use crate::world::{Network, NodeClock, World};
-use shedlock_proof::{Mistake, Mistaken, SeededRng, Surroundings};
+use shedlock_proof::history::What;
+use shedlock_proof::{Mistake, Mistaken, Recorded, Recorder, SeededRng, Surroundings};
 
 /// One lifetime of a process on a node.
 #[derive(Clone)]
@@ -59,7 +62,12 @@ impl Process {
             }
         };
         let watched = Watched::new(client, world, ledger, node, counts);
-        let mut provider: Arc<dyn LockProvider> = Arc::new(watched);
+        let chronicle = Chronicle {
+            ledger: ledger.clone(),
+            node,
+        };
+        let recorded = Recorded::new(Arc::new(watched), chronicle, Duration::ZERO);
+        let mut provider: Arc<dyn LockProvider> = Arc::new(recorded);
         if plan.has_prefix {
             let tracking = TrackingProvider::with_clock(provider, Arc::new(clock.clone()));
             let prefixed = PrefixProvider::new(Arc::new(tracking), "team:");
@@ -202,5 +210,19 @@ impl Process {
         let request = ForceUnlockRequest::new(name);
         // If the store cannot be reached, nothing is done.
         let _ = self.provider.force_unlock(&request).await;
+    }
+}
+
+/// Writes the calls of this node into the history.
+struct Chronicle {
+    ledger: Ledger,
+    node: usize,
+}
+
+impl Recorder for Chronicle {
+    fn write(&self, name: &LockName, owner: &str, what: What) -> Result<(), Error> {
+        let node = Some(self.node);
+        self.ledger.records(node, name.as_str(), owner, what);
+        Ok(())
     }
 }
