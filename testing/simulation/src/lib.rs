@@ -9,10 +9,10 @@
 //!
 //! The simulation ([`simulate`]) runs the real code. A seed decides the order of everything: one
 //! thread runs the nodes of a world whose time, network and store are derived from the seed, and a
-//! ledger with the true time judges what they do. `tests/simulation.rs` runs many seeds.
+//! judge of histories judges what they did, by the true time. `tests/simulation.rs` runs many seeds.
 
-mod law;
-mod ledger;
+mod chronicle;
+mod liveness;
 mod model;
 mod run;
 mod store;
@@ -20,7 +20,6 @@ mod transition;
 mod workload;
 mod world;
 
-pub use law::Law;
-pub use model::{Bounds, Ending, Event, JudgedBy, Protocol, Protocols, Slots, State, Wrong};
-pub use run::{Failure, Report, simulate, verdicts};
+pub use model::{Bounds, Ending, Event, JudgedBy, Law, Protocol, Protocols, Slots, State, Wrong};
+pub use run::{Failure, Report, simulate};
 pub use transition::{Counts, Transition};

@@ -7,8 +7,8 @@ use shedlock_core::LockName;
 use shedlock_proof::Mistake;
 use shedlock_proof::history::{Findings, History, Rules, What};
 
-use crate::Law;
-use crate::ledger::Ledger;
+use crate::chronicle::Chronicle;
+use crate::liveness;
 use crate::store::Store;
 use crate::transition::{Counts, Transition};
 use crate::workload::{Family, Plan, Process, Struck};
@@ -31,16 +31,14 @@ pub struct Report {
     pub fingerprint: u64,
 }
 
-/// A broken law.
+/// A run in which something was wrong.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
     /// The seed that reproduces it.
     pub seed: u64,
-    /// The law.
-    pub law: Law,
-    /// How it was broken.
-    pub what: String,
+    /// What the judge of histories found, and what is wrong with the run as a whole.
+    pub findings: Findings,
     /// The plan, and everything that happened.
     pub trace: Vec<String>,
 }
@@ -54,8 +52,9 @@ impl std::fmt::Display for Failure {
         }
         write!(
             f,
-            "{:?} is broken: {}\nto repeat it, set SHEDLOCK_SIMULATION_SEED={}",
-            self.law, self.what, self.seed
+            "{}\nto repeat it, set SHEDLOCK_SIMULATION_SEED={}",
+            self.findings.violations.join("\n"),
+            self.seed
         )
     }
 }
@@ -63,34 +62,23 @@ impl std::fmt::Display for Failure {
 /// Runs the world of this seed to its end, with one mistake in it if requested.
 ///
 /// # Errors
-/// The first law that was broken. The world then runs again to record a trace.
+/// What was wrong. The world then runs again to record a trace.
 pub fn simulate(seed: u64, wrong: Option<Mistake>) -> Result<Report, Failure> {
     let mut run = Run::new(seed, wrong, false);
     run.go();
-    if run.ledger.broken().is_none() {
-        return Ok(run.report());
+    let findings = run.judged();
+    if findings.violations.is_empty() {
+        return Ok(run.report(&findings));
     }
     let mut again = Run::new(seed, wrong, true);
     again.go();
-    let broken = again.ledger.broken();
-    let broken = broken.expect("a run is the same each time");
     let mut trace = vec![format!("{:?}", again.plan)];
-    trace.extend(again.ledger.trace());
+    trace.extend(again.chronicle.trace());
     Err(Failure {
         seed,
-        law: broken.law,
-        what: broken.what,
+        findings,
         trace,
     })
-}
-
-/// Runs the world of this seed, and returns the first law that the ledger found to be broken, and
-/// the violations that the judge of histories found up to then.
-pub fn verdicts(seed: u64, wrong: Option<Mistake>) -> (Option<Law>, Vec<String>) {
-    let mut run = Run::new(seed, wrong, false);
-    run.go();
-    let broken = run.ledger.broken().map(|broken| broken.law);
-    (broken, run.judged().violations)
 }
 
 /// The number of lines of the trace that are shown.
@@ -106,7 +94,7 @@ const SECONDS_AN_EVENT: u64 = 4;
 struct Run {
     plan: Arc<Plan>,
     world: World,
-    ledger: Ledger,
+    chronicle: Chronicle,
     network: Network,
     store: Arc<Store>,
     nodes: Vec<Node>,
@@ -125,11 +113,11 @@ impl Run {
         let mut rng = SeededRng::new(seed);
         let plan = Arc::new(Plan::drawn(&mut rng, wrong));
         let world = World::default();
-        let ledger = Ledger::new(&world, &plan, is_traced);
-        let store = Arc::new(Store::new(&world, &ledger, wrong));
+        let chronicle = Chronicle::new(&world, is_traced);
+        let store = Arc::new(Store::new(&world, &chronicle, wrong));
         let network = Network::new(
             &world,
-            &ledger,
+            &chronicle,
             store.clone(),
             rng.fork(),
             plan.faults,
@@ -148,7 +136,7 @@ impl Run {
             stopped_at: vec![0; nodes.len()],
             plan,
             world,
-            ledger,
+            chronicle,
             network,
             store,
             nodes,
@@ -159,19 +147,18 @@ impl Run {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self, findings: &Findings) -> Report {
         Report {
             time: self.plan.end(),
-            acquisitions: self.ledger.acquisitions(),
+            acquisitions: findings.acquisitions as u64,
             events: self.events,
-            counts: self.ledger.counts(),
+            counts: self.chronicle.counts(),
             fingerprint: self.world.fingerprint(),
         }
     }
 
-    /// What the judge of histories finds.
+    /// What the judge of histories finds, and what is wrong with the run as a whole.
     fn judged(&self) -> Findings {
-        self.note_the_time();
         let rules = Rules {
             flight: self.plan.faults.longest,
             refuses_late: matches!(self.plan.family, Family::Conditional),
@@ -181,7 +168,27 @@ impl Run {
             withdrawal: self.plan.withdraws().then(|| self.plan.withdrawal()),
             ..Rules::new(Duration::ZERO, true)
         };
-        History::new(self.ledger.history()).judge(&rules)
+        let history = History::new(self.chronicle.history());
+        let mut findings = history.judge(&rules);
+        let complaint = self.chronicle.complaint();
+        let complaint = complaint.or_else(|| self.lost_liveness(history.events()));
+        findings.violations.extend(complaint);
+        findings
+    }
+
+    /// The lock or the slot that was left out after all faults were repaired, if there is one.
+    fn lost_liveness(&self, events: &[shedlock_proof::history::Event]) -> Option<String> {
+        if self.plan.wrong.is_some() {
+            // A deliberately wrong protocol gives no guarantees.
+            return None;
+        }
+        let healed_at = self.healed_at.unwrap_or(u64::MAX);
+        let recovered = healed_at.saturating_add(nanos(self.plan.recovery()));
+        let locks = self.plan.locks.iter().map(|lock| &lock.name);
+        let jobs = self.plan.jobs.iter().map(|job| &job.lock.name);
+        let names = locks.chain(jobs).map(|name| self.plan.named(name));
+        liveness::unused_since(events, healed_at, names)
+            .or_else(|| liveness::skipped_slot(events, recovered, &self.plan.grids()))
     }
 
     /// Records what the store's clock shows.
@@ -189,8 +196,8 @@ impl Run {
         let calendar = self.world.calendar();
         let since = calendar.duration_since(std::time::UNIX_EPOCH);
         let shows = nanos(since.unwrap_or_default());
-        self.ledger
-            .records(None, "", "", What::StoreClock { shows });
+        self.chronicle
+            .write(None, "", "", What::StoreClock { shows });
     }
 
     fn go(&mut self) {
@@ -210,14 +217,14 @@ impl Run {
             self.events += 1;
             self.happens(event);
             if self.events > most {
-                let what = format!("still running after {} events", self.events);
-                self.ledger.accuse(Law::Pauses, what);
+                let what = format!("pauses: still running after {} events", self.events);
+                self.chronicle.complain(what);
             }
-            if self.ledger.broken().is_some() {
-                return;
+            if self.chronicle.complaint().is_some() {
+                break;
             }
         }
-        self.judge_end();
+        self.note_the_time();
     }
 
     fn happens(&mut self, event: Event) {
@@ -239,7 +246,7 @@ impl Run {
             std::mem::take(&mut *retired)
         };
         for node in retired {
-            self.ledger.disturbs(node);
+            self.chronicle.happened_to(node, What::GoesOn);
             self.nodes[node].kill();
             let pause = self.rng.up_to(self.plan.longest_outage);
             self.world
@@ -268,7 +275,7 @@ impl Run {
     }
 
     fn strike(&mut self, strike: Strike) {
-        self.ledger.note(|| format!("strikes: {strike:?}"));
+        self.chronicle.note(|| format!("strikes: {strike:?}"));
         let outage = self.rng.up_to(self.plan.longest_outage);
         let is_healed = self.healed_at.is_some();
         match strike {
@@ -283,11 +290,11 @@ impl Run {
                 if !self.nodes[node].is_up() {
                     return;
                 }
-                self.ledger.count(Transition::Crashed);
-                if self.ledger.holds(node) {
-                    self.ledger.count(Transition::CrashedHolding);
+                self.chronicle.count(Transition::Crashed);
+                if self.chronicle.holds(node) {
+                    self.chronicle.count(Transition::CrashedHolding);
                 }
-                self.ledger.disturbs(node);
+                self.chronicle.happened_to(node, What::GoesOn);
                 self.nodes[node].kill();
                 self.processes[node] = None;
                 self.after(outage, Strike::Restart(node));
@@ -297,8 +304,8 @@ impl Run {
                 if !self.nodes[node].is_up() || self.nodes[node].is_stopped {
                     return;
                 }
-                self.ledger.count(Transition::Stopped);
-                self.ledger.disturbs(node);
+                self.chronicle.count(Transition::Stopped);
+                self.chronicle.happened_to(node, What::Stopped);
                 self.nodes[node].is_stopped = true;
                 self.stopped_at[node] = self.world.now();
                 let shortest = Duration::from_millis(1);
@@ -314,19 +321,19 @@ impl Run {
             }
             Strike::Jump(node) => {
                 self.plan_next(Struck::Jump);
-                self.ledger.count(Transition::ClockJumped);
+                self.chronicle.count(Transition::ClockJumped);
                 let offset = either_way(&mut self.rng, nanos(self.plan.wrong_by));
                 self.nodes[node].clock.set_offset(offset);
             }
             Strike::Part(node) => {
                 self.plan_next(Struck::Part);
-                self.ledger.count(Transition::Parted);
+                self.chronicle.count(Transition::Parted);
                 self.network.part(node, true);
                 self.after(outage, Strike::Join(node));
             }
             Strike::StoreDown => {
                 self.plan_next(Struck::Store);
-                self.ledger.count(Transition::StoreRestarted);
+                self.chronicle.count(Transition::StoreRestarted);
                 self.network.set_store_down(true);
                 let length = self
                     .rng
@@ -369,7 +376,7 @@ impl Run {
         let process = Process::new(
             &self.plan,
             &self.world,
-            &self.ledger,
+            &self.chronicle,
             &self.network,
             number,
             &node.clock,
@@ -383,10 +390,10 @@ impl Run {
         if !self.nodes[number].is_stopped {
             return;
         }
-        if self.ledger.ran_out(number, self.stopped_at[number]) {
-            self.ledger.count(Transition::StoppedPastDeadline);
+        if self.chronicle.ran_out(number, self.stopped_at[number]) {
+            self.chronicle.count(Transition::StoppedPastDeadline);
         }
-        self.ledger.disturbs(number);
+        self.chronicle.happened_to(number, What::GoesOn);
         self.nodes[number].is_stopped = false;
         self.nodes[number].turn();
     }
@@ -423,7 +430,7 @@ impl Run {
     fn heal(&mut self) {
         let now = self.world.now();
         self.healed_at = Some(now);
-        self.ledger.heals(now + nanos(self.plan.recovery()));
+        self.chronicle.heals();
         self.network.heal();
         for number in 0..self.nodes.len() {
             self.resume(number);
@@ -433,34 +440,6 @@ impl Run {
             let nearly = self.plan.wrong_by.min(Duration::from_millis(100));
             node.clock
                 .set_right(either_way(&mut self.rng, nanos(nearly)));
-        }
-    }
-
-    /// Checks that each lock was acquired after all faults were repaired.
-    fn judge_end(&mut self) {
-        self.ledger.judge_end();
-        if self.plan.wrong.is_some() {
-            // A deliberately wrong protocol gives no guarantees.
-            return;
-        }
-        let healed_at = self.healed_at.unwrap_or(u64::MAX);
-        let names: Vec<String> = self
-            .plan
-            .locks
-            .iter()
-            .map(|lock| &lock.name)
-            .chain(self.plan.jobs.iter().map(|job| &job.lock.name))
-            .map(|name| self.plan.named(name))
-            .collect();
-        for name in names {
-            if self
-                .ledger
-                .last_acquired(&name)
-                .is_none_or(|at| at < healed_at)
-            {
-                let what = format!("no one has taken {name} since all faults ended");
-                self.ledger.accuse(Law::Liveness, what);
-            }
         }
     }
 }

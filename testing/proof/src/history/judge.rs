@@ -50,6 +50,38 @@ impl Rules {
     }
 }
 
+/// All laws that a violation may name.
+pub const LAWS: [&str; 28] = [
+    "overlap",
+    "overlap in the store",
+    "lost ownership",
+    "revived",
+    "unlocked too late",
+    "at-least",
+    "shortened",
+    "taken for too long",
+    "owner returns",
+    "unknown owner",
+    "slot refused",
+    "token twice",
+    "token goes back",
+    "no token",
+    "slot twice",
+    "slot goes back",
+    "slot passed over",
+    "slot run too often",
+    "overlap with a pause",
+    "pause lost",
+    "pause forced",
+    "slot of a pause",
+    "outlived",
+    "not the owner",
+    "not given back",
+    "ran twice",
+    "slot used up",
+    "slot given back",
+];
+
 /// What a history contains.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -80,6 +112,7 @@ impl Findings {
     }
 
     pub(super) fn violated(&mut self, law: &str, evidence: &str) {
+        debug_assert!(LAWS.contains(&law), "{law:?} is not in the list of laws");
         self.violations.push(format!("{law}: {evidence}"));
     }
 }

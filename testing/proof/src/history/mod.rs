@@ -46,7 +46,7 @@ use std::time::Duration;
 use shedlock_core::Moment;
 
 pub use event::{Event, What};
-pub use judge::{Findings, Rules};
+pub use judge::{Findings, LAWS, Rules};
 pub use log::Log;
 pub use stored::{Earlier, Stored};
 

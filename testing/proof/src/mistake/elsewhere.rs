@@ -40,6 +40,12 @@ pub(super) struct VersionsReused;
 
 impl Known for VersionsReused {
     const ABOUT: About = About::new("versions-reused")
+        .violates(&[
+            "not the owner",
+            "overlap in the store",
+            "shortened",
+            "not given back",
+        ])
         .at(At::Versions)
         .in_simulation();
 }
@@ -48,7 +54,10 @@ impl Known for VersionsReused {
 pub(super) struct ReadsGoBack;
 
 impl Known for ReadsGoBack {
-    const ABOUT: About = About::new("reads-go-back").at(At::Versions).in_simulation();
+    const ABOUT: About = About::new("reads-go-back")
+        .violates(&["owner returns", "not given back"])
+        .at(At::Versions)
+        .in_simulation();
 }
 
 /// The clients' clocks judge, and one of them is really ahead by more than is tolerated.

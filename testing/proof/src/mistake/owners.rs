@@ -22,7 +22,14 @@ impl OwnerIsHost {
 impl Known for OwnerIsHost {
     const ABOUT: About = About::new("owner-is-host")
         .caught_by(&["law03_ownership::stale_unlock_by_another_client"])
-        .violates(&["overlap", "token twice", "lost ownership"])
+        .violates(&[
+            "overlap",
+            "token twice",
+            "lost ownership",
+            "not the owner",
+            "owner returns",
+            "not given back",
+        ])
         .in_torture()
         .in_simulation();
 
@@ -66,7 +73,12 @@ pub(super) struct UnlockWithoutOwner;
 
 impl Known for UnlockWithoutOwner {
     const ABOUT: About = About::new("unlock-without-owner")
-        .violates(&["overlap", "lost ownership"])
+        .violates(&[
+            "overlap",
+            "lost ownership",
+            "not the owner",
+            "not given back",
+        ])
         .caught_by(&["law03_ownership::stale_unlock_by_another_client"])
         .in_torture()
         .in_simulation();
@@ -85,8 +97,9 @@ pub(super) struct UnlockForgotten;
 impl Known for UnlockForgotten {
     const ABOUT: About = About::new("unlock-forgotten")
         .caught_by(&["law01_exclusion::lock_unlock_lock"])
-        .violates(&["owner returns", "unlocked too late"])
-        .in_torture();
+        .violates(&["owner returns", "unlocked too late", "not given back"])
+        .in_torture()
+        .in_simulation();
 
     async fn unlock(_: &Site, _: &Lease, _: &UnlockRequest) -> Result<Unlock, Error> {
         Ok(Unlock::Unlocked)
@@ -98,7 +111,9 @@ pub(super) struct UnlockOfExpired;
 
 impl Known for UnlockOfExpired {
     const ABOUT: About = About::new("unlock-of-expired")
-        .caught_by(&["law03_ownership::unlock_after_expiry_is_lost"]);
+        .violates(&["not given back"])
+        .caught_by(&["law03_ownership::unlock_after_expiry_is_lost"])
+        .in_simulation();
 
     async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         site.inner.unlock(lease, request).await?;
@@ -110,9 +125,19 @@ impl Known for UnlockOfExpired {
 pub(super) struct UnlockLeavesNoTrace;
 
 impl Known for UnlockLeavesNoTrace {
-    const ABOUT: About = About::new("unlock-leaves-no-trace").caught_by(&[
-        "law06_held_is_not_broken::a_copy_that_arrives_after_the_unlock_takes_nothing",
-    ]);
+    const ABOUT: About = About::new("unlock-leaves-no-trace")
+        .violates(&[
+            "slot given back",
+            "slot used up",
+            "slot twice",
+            "at-least",
+            "owner returns",
+            "unlocked too late",
+        ])
+        .caught_by(&[
+            "law06_held_is_not_broken::a_copy_that_arrives_after_the_unlock_takes_nothing",
+        ])
+        .in_simulation();
 
     async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let answer = site.inner.unlock(lease, request).await?;
@@ -145,7 +170,7 @@ pub(super) struct ExtendWithoutOwner;
 impl Known for ExtendWithoutOwner {
     const ABOUT: About = About::new("extend-without-owner")
         .caught_by(&["law03_ownership::stale_extend_by_another_client"])
-        .violates(&["overlap", "revived", "lost ownership"])
+        .violates(&["overlap", "revived", "lost ownership", "not the owner"])
         .needs(&[Needs::Extend])
         .in_torture()
         .in_simulation();
@@ -170,10 +195,11 @@ pub(super) struct ExtendRevives;
 
 impl Known for ExtendRevives {
     const ABOUT: About = About::new("extend-revives")
-        .violates(&["revived"])
+        .violates(&["revived", "not the owner"])
         .caught_by(&["law03_ownership::extend_after_expiry_is_lost"])
         .needs(&[Needs::Extend])
-        .in_torture();
+        .in_torture()
+        .in_simulation();
 
     async fn extend(
         site: &Site,
@@ -251,7 +277,13 @@ pub(super) struct ReadThenWrite;
 impl Known for ReadThenWrite {
     const ABOUT: About = About::new("read-then-write")
         .caught_by(&["law01_exclusion::sixty_four_contenders_have_one_winner"])
-        .violates(&["overlap", "lost ownership"])
+        .violates(&[
+            "overlap",
+            "lost ownership",
+            "not the owner",
+            "overlap in the store",
+            "token goes back",
+        ])
         .in_torture()
         .in_simulation();
 
@@ -280,7 +312,9 @@ pub(super) struct AttemptNotIdempotent;
 
 impl Known for AttemptNotIdempotent {
     const ABOUT: About = About::new("attempt-not-idempotent")
-        .caught_by(&["law06_held_is_not_broken::the_same_attempt_twice_is_one_lease"]);
+        .violates(&["owner returns"])
+        .caught_by(&["law06_held_is_not_broken::the_same_attempt_twice_is_one_lease"])
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let before = site.inner.inspect(request.name()).await?;
@@ -356,7 +390,9 @@ pub(super) struct WithdrawDoesNothing;
 
 impl Known for WithdrawDoesNothing {
     const ABOUT: About = About::new("withdraw-does-nothing")
-        .caught_by(&["law06_held_is_not_broken::a_withdrawn_attempt_frees_at_once"]);
+        .violates(&["owner returns"])
+        .caught_by(&["law06_held_is_not_broken::a_withdrawn_attempt_frees_at_once"])
+        .in_simulation();
 
     async fn withdraw(_: &Site, _: &AttemptRequest) -> Result<bool, Error> {
         Ok(true)
@@ -367,7 +403,9 @@ impl Known for WithdrawDoesNothing {
 pub(super) struct WithdrawOnce;
 
 impl Known for WithdrawOnce {
-    const ABOUT: About = About::new("withdraw-once").in_simulation();
+    const ABOUT: About = About::new("withdraw-once")
+        .violates(&["owner returns"])
+        .in_simulation();
 
     async fn withdraw(site: &Site, request: &AttemptRequest) -> Result<bool, Error> {
         let is_first = site.own.lock().owners.insert(request.owner().to_string());

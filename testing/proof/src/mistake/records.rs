@@ -30,7 +30,9 @@ pub(super) struct ErrorIsSkip;
 
 impl Known for ErrorIsSkip {
     const ABOUT: About = About::new("error-is-skip")
-        .caught_by(&["law07_no_memory::a_failed_first_attempt_poisons_nothing"]);
+        .violates(&["taken for too long"])
+        .caught_by(&["law07_no_memory::a_failed_first_attempt_poisons_nothing"])
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let answer = site.inner.attempt(request).await;

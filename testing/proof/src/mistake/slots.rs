@@ -15,7 +15,7 @@ pub(super) struct SlotOfLeaseOnly;
 
 impl Known for SlotOfLeaseOnly {
     const ABOUT: About = About::new("slot-of-lease-only")
-        .violates(&["slot twice", "slot goes back"])
+        .violates(&["slot twice", "slot goes back", "slot given back"])
         .caught_by(&["law09_slots::a_slot_is_taken_once"])
         .needs(&[Needs::Slots])
         .in_torture()
@@ -39,7 +39,8 @@ impl Known for SlotsAnyOrder {
         .caught_by(&["law09_slots::an_older_slot_is_skipped"])
         .violates(&["slot goes back", "slot twice"])
         .needs(&[Needs::Slots])
-        .in_torture();
+        .in_torture()
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let answer = site.inner.attempt(request).await?;
@@ -126,6 +127,7 @@ pub(super) struct UnusedSlotKept;
 
 impl Known for UnusedSlotKept {
     const ABOUT: About = About::new("unused-slot-kept")
+        .violates(&["slot used up"])
         .caught_by(&[
             "law06_held_is_not_broken::a_withdrawn_attempt_gives_its_slot_back",
             "law09_unused_slots::a_task_that_never_started_gives_its_slot_back",
@@ -153,6 +155,7 @@ pub(super) struct OpenSlotIsPassed;
 
 impl Known for OpenSlotIsPassed {
     const ABOUT: About = About::new("open-slot-is-passed")
+        .violates(&["slot passed over"])
         .caught_by(&["law09_open_slots::a_later_slot_waits_for_the_open_one"])
         .needs(&[Needs::Completion])
         .in_simulation();
@@ -172,8 +175,10 @@ pub(super) struct AttemptsForgottenAtTakeover;
 
 impl Known for AttemptsForgottenAtTakeover {
     const ABOUT: About = About::new("attempts-forgotten-at-takeover")
+        .violates(&["slot run too often"])
         .caught_by(&["law09_open_slots::attempts_are_bounded"])
-        .needs(&[Needs::Completion]);
+        .needs(&[Needs::Completion])
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         if let Some((record, open)) = open_and_free(site, request).await?

@@ -12,9 +12,10 @@ pub(super) struct EndsEarly;
 
 impl Known for EndsEarly {
     const ABOUT: About = About::new("ends-early")
-        .violates(&["overlap", "lost ownership"])
+        .violates(&["overlap", "lost ownership", "shortened"])
         .caught_by(&["law05_at_most::an_abandoned_lock_comes_free_at_its_end"])
-        .in_torture();
+        .in_torture()
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let at_most = request.lock_at_most_for() * 2 / 3;
@@ -28,12 +29,10 @@ pub(super) struct EndsLate;
 
 impl Known for EndsLate {
     const ABOUT: About = About::new("ends-late")
-        .caught_by(&[
-            "law05_at_most::an_abandoned_lock_comes_free_at_its_end",
-            "law05_at_most::the_record_says_until_when",
-        ])
+        .caught_by(&["law05_at_most::the_record_says_until_when"])
         .violates(&["taken for too long", "unlocked too late"])
-        .in_torture();
+        .in_torture()
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let at_most = request.lock_at_most_for() * 2;
@@ -80,7 +79,9 @@ pub(super) struct AtLeastFromUnlock;
 
 impl Known for AtLeastFromUnlock {
     const ABOUT: About = About::new("at-least-from-unlock")
-        .caught_by(&["law04_at_least::at_least_is_counted_from_acquisition"]);
+        .violates(&["taken for too long"])
+        .caught_by(&["law04_at_least::at_least_is_counted_from_acquisition"])
+        .in_simulation();
 
     async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let answer = site.inner.unlock(lease, request).await?;
@@ -103,7 +104,7 @@ pub(super) struct DeadlineFromReply;
 impl Known for DeadlineFromReply {
     const ABOUT: About = About::new("deadline-from-reply")
         .at(At::Clock)
-        .violates(&["outlived"])
+        .violates(&["outlived", "overlap"])
         .in_torture()
         .in_simulation();
 
@@ -124,7 +125,7 @@ pub(super) struct DeadlineFromLastAsk;
 impl Known for DeadlineFromLastAsk {
     const ABOUT: About = About::new("deadline-from-last-ask")
         .at(At::Clock)
-        .violates(&["outlived"])
+        .violates(&["outlived", "overlap"])
         .in_torture()
         .in_simulation();
 
@@ -153,7 +154,7 @@ pub(super) struct NoLookAfterPause;
 impl Known for NoLookAfterPause {
     const ABOUT: About = About::new("no-look-after-pause")
         .at(At::Clock)
-        .violates(&["outlived"])
+        .violates(&["outlived", "overlap"])
         .in_torture()
         .in_simulation();
 }
@@ -164,8 +165,14 @@ pub(super) struct ClockAhead;
 impl Known for ClockAhead {
     const ABOUT: About = About::new("clock-ahead")
         .caught_by(&["law05_at_most::an_abandoned_lock_comes_free_at_its_end"])
-        .violates(&["overlap", "lost ownership"])
-        .in_torture();
+        .violates(&[
+            "overlap",
+            "lost ownership",
+            "not the owner",
+            "overlap in the store",
+        ])
+        .in_torture()
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let record = site.inner.inspect(request.name()).await?;

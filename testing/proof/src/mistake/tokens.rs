@@ -50,7 +50,8 @@ impl Known for TokensStand {
         .caught_by(&["law08_fencing::tokens_grow_across_unlock"])
         .violates(&["token twice", "token goes back"])
         .needs(&[Needs::Fencing])
-        .in_torture();
+        .in_torture()
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let second = |_: &Lease| {
@@ -66,6 +67,7 @@ pub(super) struct TokenOnExpiryOnly;
 
 impl Known for TokenOnExpiryOnly {
     const ABOUT: About = About::new("token-on-expiry-only")
+        .violates(&["token goes back"])
         .caught_by(&["law08_fencing::tokens_grow_across_unlock"])
         .needs(&[Needs::Fencing])
         .in_simulation();
@@ -92,8 +94,10 @@ pub(super) struct TokenForgottenWithRecord;
 
 impl Known for TokenForgottenWithRecord {
     const ABOUT: About = About::new("token-forgotten-with-record")
+        .violates(&["token goes back"])
         .caught_by(&["law08_fencing::tokens_grow_across_a_deleted_record"])
-        .needs(&[Needs::Fencing]);
+        .needs(&[Needs::Fencing])
+        .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let was_there = site.inner.inspect(request.name()).await?.is_some();

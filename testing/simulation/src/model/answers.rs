@@ -1,10 +1,11 @@
 //! How a client sends calls and processes replies.
 
+use super::Law;
 use super::client::Phase;
 use super::message::{Call, Message};
 use super::record::{Owner, Record};
 use super::{JudgedBy, Protocols, State};
-use crate::{Law, Wrong};
+use crate::Wrong;
 
 impl Protocols {
     /// A client sends a call; messages of other calls stay in flight.

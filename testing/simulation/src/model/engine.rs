@@ -1,11 +1,12 @@
 //! A client that judges what it reads by its own clock, and writes if the record that it read or
 //! last wrote is still in place.
 
+use super::Law;
 use super::client::Phase;
 use super::message::{Call, Message};
 use super::record::{Answer, Owner, Record};
 use super::{Protocols, State};
-use crate::{Ending, Law, Wrong};
+use crate::{Ending, Wrong};
 
 impl Protocols {
     /// Begins a call. An extension and an unlock use the version that the client remembers.

@@ -3,6 +3,7 @@
 mod answers;
 mod client;
 mod engine;
+mod law;
 mod message;
 mod protocol;
 mod record;
@@ -12,8 +13,8 @@ use std::collections::BTreeSet;
 
 use stateright::{Model, Property};
 
-use crate::Law;
 use client::{Client, Phase};
+pub use law::Law;
 use message::{Call, Message};
 pub use protocol::{Bounds, Ending, JudgedBy, Protocol, Slots, Wrong};
 use record::{Attempt, Owner, Record, Rules};

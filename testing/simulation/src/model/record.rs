@@ -1,6 +1,7 @@
 //! The record in the store, and how it changes.
 
-use crate::{Ending, Law, Slots, Wrong};
+use super::Law;
+use crate::{Ending, Slots, Wrong};
 
 /// The sender of a request: a client and one of its acquisitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

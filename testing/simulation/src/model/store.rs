@@ -1,9 +1,10 @@
 //! How the store processes requests.
 
+use super::Law;
 use super::message::{Call, Message};
 use super::record::{Answer, Owner, Record};
 use super::{JudgedBy, Protocols, State};
-use crate::{Ending, Law, Wrong};
+use crate::{Ending, Wrong};
 
 impl Protocols {
     /// A store that reads and writes in one step, by its own clock.

@@ -6,14 +6,13 @@ use std::time::SystemTime;
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, Error, ErrorKind,
     ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName,
-    LockProvider, LockRecord, ProviderIdentity, SkipReason, SlotEnd, SlotState, StoreClock, Unlock,
-    UnlockRequest,
+    LockProvider, LockRecord, ProviderIdentity, Slot, SlotEnd, StoreClock, Unlock, UnlockRequest,
 };
 
 use shedlock_proof::Mistake;
+use shedlock_proof::history::Stored;
 
 use super::{Store, at_once};
-use crate::ledger::{Ending, Grant};
 use crate::transition::Transition;
 use crate::world::{Link, NodeClock, instant_of};
 
@@ -28,7 +27,7 @@ impl Store {
         let is_late = store_time > not_after && self.wrong != Some(Mistake::LateAttempt);
         if is_late && self.is_free(request.name()) {
             if not_after > SystemTime::UNIX_EPOCH {
-                self.ledger.count(Transition::RefusedAsLate);
+                self.chronicle.count(Transition::RefusedAsLate);
             }
             return Ok(BoundedAttempt::TooLate { store_time });
         }
@@ -38,8 +37,7 @@ impl Store {
     /// Whether an attempt could be granted. An attempt for a slot that is used up is refused here
     /// as late rather than as taken: it only matters that it is not granted.
     fn is_free(&self, name: &LockName) -> bool {
-        let record = at_once(self.memory.inspect(name)).ok().flatten();
-        let until = record.and_then(|record| record.locked_until);
+        let until = self.record(name).and_then(|record| record.locked_until);
         until.is_none_or(|until| until <= self.world.calendar())
     }
 
@@ -51,42 +49,38 @@ impl Store {
                 let now = self.world.now();
                 let at = lease.acquired_at().map_or(now, instant_of);
                 if at == now {
-                    let grant = Grant {
-                        owner: request.owner().to_string(),
+                    let granted = Stored::Granted {
                         token: lease.fencing_token(),
-                        slot: lease.slot(),
-                        at,
-                        counts_from: at,
+                        slot: lease.slot().map(Slot::as_micros),
+                        from: at,
                         until: lease.locked_until().map_or(now, instant_of),
-                        ended: None,
-                        is_double: false,
+                        is_copy: self.chronicle.is_copy(),
                     };
-                    self.ledger.granted(name.as_str(), grant);
+                    self.chronicle
+                        .stored(name, request.owner().as_str(), granted);
                 } else {
-                    self.ledger.count(Transition::FoundItself);
+                    self.chronicle.count(Transition::FoundItself);
                 }
             }
-            Ok(Attempt::Skipped(skip)) => self.ledger.count(skipped(skip.reason)),
             Err(error) if error.kind() == ErrorKind::Lost => {
-                self.ledger.count(Transition::RefusedAsEnded);
+                self.chronicle.count(Transition::RefusedAsEnded);
             }
-            Err(_) => {}
-            Ok(_) => {}
+            _ => {}
         }
         self.compare(name);
         answer
     }
 
     pub(super) fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let ended = at_once(self.mistaken.withdraw(request));
-        if let Ok(true) = ended {
-            let (name, owner) = (request.name().as_str(), request.owner().as_str());
-            let now = self.world.now();
-            self.ledger.ended(name, owner, Ending::Withdrawn, now);
-            self.tell_of_slots(request.name(), owner);
+        let name = request.name();
+        let before = self.record(name);
+        let answer = at_once(self.mistaken.withdraw(request));
+        if let Ok(true) = answer {
+            let owner = request.owner().as_str();
+            self.write_of_end(name, owner, before.as_ref(), true, false);
         }
-        self.compare(request.name());
-        ended
+        self.compare(name);
+        answer
     }
 
     pub(super) fn extend(
@@ -94,61 +88,66 @@ impl Store {
         lease: &Lease,
         request: &ExtendRequest,
     ) -> Result<Extension, Error> {
+        let name = lease.name();
         let answer = at_once(self.mistaken.extend(lease, request));
-        if let Ok(Extension::Extended(extended)) = &answer {
-            let until = extended.locked_until().map_or(0, instant_of);
-            let (name, owner) = (lease.name().as_str(), lease.owner().as_str());
-            self.ledger.extended(name, owner, until);
-        }
-        self.compare(lease.name());
-        answer
-    }
-
-    pub(super) fn unlock(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
-        let (name, owner) = (lease.name(), lease.owner().as_str());
-        let answer = at_once(self.mistaken.unlock(lease, request));
-        // If repeated, it returns the same result.
-        if let Ok(Unlock::Unlocked) = answer
-            && !self.ledger.is_over(name.as_str(), owner)
-        {
-            let is_done = matches!(request.slot_end(), SlotEnd::Done { .. });
-            let record = at_once(self.memory.inspect(name)).ok().flatten();
-            let free = record.and_then(|record| record.locked_until);
-            let ending = Ending::Unlocked { is_done };
-            self.ledger
-                .ended(name.as_str(), owner, ending, free.map_or(0, instant_of));
-            self.tell_of_slots(name, owner);
+        if let Ok(Extension::Extended(_)) = &answer {
+            let until = self.record(name).and_then(|record| record.locked_until);
+            let until = until.map_or(0, instant_of);
+            let owner = lease.owner().as_str();
+            self.chronicle
+                .stored(name, owner, Stored::Extended { until });
         }
         self.compare(name);
         answer
     }
 
-    fn tell_of_slots(&self, name: &LockName, owner: &str) {
-        let Some(record) = at_once(self.memory.inspect(name)).ok().flatten() else {
+    pub(super) fn unlock(&self, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
+        let (name, owner) = (lease.name(), lease.owner().as_str());
+        let before = self.record(name);
+        let answer = at_once(self.mistaken.unlock(lease, request));
+        if let Ok(Unlock::Unlocked) = answer {
+            let is_done = matches!(request.slot_end(), SlotEnd::Done { .. });
+            self.write_of_end(name, owner, before.as_ref(), false, is_done);
+        }
+        self.compare(name);
+        answer
+    }
+
+    /// Records the end of this owner's lease, unless the record is as before: a repeated call returns
+    /// the same result.
+    fn write_of_end(
+        &self,
+        name: &LockName,
+        owner: &str,
+        before: Option<&LockRecord>,
+        is_withdrawn: bool,
+        is_done: bool,
+    ) {
+        let after = self.record(name);
+        if after.as_ref() == before {
             return;
+        }
+        let free = after.as_ref().and_then(|record| record.locked_until);
+        let ended = Stored::Ended {
+            is_withdrawn: Some(is_withdrawn),
+            is_done,
+            free: free.map_or(0, instant_of),
         };
-        let (last, done) = (record.last_slot, record.last_slot_done);
-        let after = SlotState::new(last, done, record.slot_attempts);
-        self.ledger.left_slots(name.as_str(), owner, after);
+        self.chronicle.stored(name, owner, ended);
+        let last = after.as_ref().and_then(|record| record.last_slot);
+        let slots = Stored::Slots {
+            last: last.map(Slot::as_micros),
+            attempts: after.and_then(|record| record.slot_attempts),
+        };
+        self.chronicle.stored(name, owner, slots);
     }
 
     fn force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForcedUnlock, Error> {
         let answer = at_once(self.memory.force_unlock(request));
         if let Ok(ForcedUnlock::Freed(_)) = &answer {
-            self.ledger.forced(request.name().as_str());
+            self.chronicle.stored(request.name(), "", Stored::Freed);
         }
         answer
-    }
-}
-
-pub(super) fn skipped(reason: SkipReason) -> Transition {
-    match reason {
-        SkipReason::AtLeast => Transition::SkippedByAtLeast,
-        SkipReason::SlotTaken | SkipReason::SlotGivenUp => Transition::SlotRefused,
-        SkipReason::SlotPending => Transition::SlotPending,
-        SkipReason::BackingOff => Transition::SlotBackingOff,
-        SkipReason::Contended => Transition::LostRace,
-        _ => Transition::SkippedAsHeld,
     }
 }
 

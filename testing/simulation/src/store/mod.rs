@@ -11,7 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{BoxFuture, Clock, LockName, LockProvider, MemoryProvider, Moment, Owner};
+use shedlock_core::{
+    BoxFuture, Clock, LockName, LockProvider, LockRecord, MemoryProvider, Moment, Owner, Slot,
+};
+use shedlock_proof::history::Stored;
 use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
 use shedlock_store::Record;
 
@@ -20,13 +23,14 @@ pub(crate) use replica::LONGEST_LAG;
 pub(crate) use versioned::{Flavour, Versioned};
 pub(crate) use watched::Watched;
 
-use crate::ledger::{Grant, Ledger};
+use crate::chronicle::Chronicle;
+use crate::transition::Transition;
 use crate::world::{Instant, World, instant_of};
 
 /// Processes the requests that arrive.
 pub(crate) struct Store {
     world: World,
-    ledger: Ledger,
+    chronicle: Chronicle,
     /// Evaluates conditions itself, by its own clock: the real rules, in memory.
     memory: MemoryProvider,
     /// Replaces records whose version is still in place, without evaluating any rules.
@@ -44,12 +48,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(world: &World, ledger: &Ledger, wrong: Option<Mistake>) -> Self {
+    pub(crate) fn new(world: &World, chronicle: &Chronicle, wrong: Option<Mistake>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TrueClock(world.clone()));
         let memory = MemoryProvider::with_clock(Arc::clone(&clock));
         Self {
             world: world.clone(),
-            ledger: ledger.clone(),
+            chronicle: chronicle.clone(),
             mistaken: mistaken(wrong, &memory, clock),
             memory,
             texts: Mutex::default(),
@@ -61,17 +65,23 @@ impl Store {
         }
     }
 
-    /// Checks the record of a conditional store after a call.
+    /// The record of a conditional store.
+    fn record(&self, name: &LockName) -> Option<LockRecord> {
+        at_once(self.memory.inspect(name)).ok().flatten()
+    }
+
+    /// Records who holds the lock in a conditional store after a call.
     fn compare(&self, name: &LockName) {
         if !self.has_true_owners() {
             return;
         }
-        let record = at_once(self.memory.inspect(name)).ok().flatten();
+        let record = self.record(name);
         let held = record.as_ref().and_then(|record| {
             let until = instant_of(record.locked_until?);
             Some((record.owner.as_deref()?, until))
         });
-        self.ledger.compare(name.as_str(), held);
+        let (owner, until) = held.unwrap_or_default();
+        self.chronicle.stored(name, owner, Stored::Holds { until });
     }
 
     /// Whether only the end of a free record differs, and only by a millisecond. A record without
@@ -94,7 +104,7 @@ impl Store {
             && instant_of(from) <= self.world.now() + WRONG
     }
 
-    /// Notifies the ledger of what a write of a whole record means.
+    /// Records what a write of a whole record means.
     fn tell(&self, name: &LockName, version: u64, before: Option<&Record>, after: &Record) {
         let is_rewritten = match before {
             // A withdrawal moves the end of an expired lease by a millisecond.
@@ -103,22 +113,31 @@ impl Store {
             None => Owner::is_released(&after.owner),
         };
         if is_rewritten {
-            self.ledger.bars(name.as_str());
+            self.chronicle
+                .note(|| format!("the store rejects late requests for {name}"));
+            self.chronicle.count(Transition::Barred);
             return;
         }
         let owner = Owner::without_mark(&after.owner);
         let until = instant_of(after.locked_until);
-        let name = name.as_str();
         if Owner::is_released(&after.owner) {
             let is_done = after.slots.last.is_some() && after.slots.done == after.slots.last;
             if before.is_some_and(|before| before.owner == after.owner) {
                 // A forced unlock frees a lock kept by at-least.
-                self.ledger.forced(name);
+                self.chronicle.stored(name, "", Stored::Freed);
                 return;
             }
-            let ending = self.ledger.ending(owner, is_done);
-            self.ledger.ended(name, owner, ending, until);
-            self.ledger.left_slots(name, owner, after.slots);
+            let ended = Stored::Ended {
+                is_withdrawn: None,
+                is_done,
+                free: until,
+            };
+            self.chronicle.stored(name, owner, ended);
+            let slots = Stored::Slots {
+                last: after.slots.last.map(Slot::as_micros),
+                attempts: after.slots.attempts,
+            };
+            self.chronicle.stored(name, owner, slots);
             return;
         }
         // Each acquisition has its own time, and keeps it.
@@ -126,24 +145,23 @@ impl Store {
             before.owner == after.owner && before.locked_at == after.locked_at
         });
         if same {
-            self.ledger.extended(name, owner, until);
+            self.chronicle
+                .stored(name, owner, Stored::Extended { until });
             return;
         }
         let is_slots = before.is_none_or(|before| before.slots != after.slots);
-        let grant = Grant {
-            owner: owner.to_owned(),
+        let slot = after.slots.last.filter(|_| is_slots);
+        let granted = Stored::Granted {
             token: after.fencing_token.or(Some(version)),
-            slot: after.slots.last.filter(|_| is_slots),
-            at: self.world.now(),
-            counts_from: after.locked_at.map_or(0, instant_of),
+            slot: slot.map(Slot::as_micros),
+            from: after.locked_at.map_or(0, instant_of),
             until,
-            ended: None,
-            is_double: false,
+            is_copy: self.chronicle.is_copy(),
         };
-        self.ledger.granted(name, grant);
+        self.chronicle.stored(name, owner, granted);
     }
 
-    /// Whether the owners in records match the ledger. Not if the owner is the host.
+    /// Whether records name the owners that asked. Not if the owner is the host.
     fn has_true_owners(&self) -> bool {
         self.wrong != Some(Mistake::OwnerIsHost)
     }

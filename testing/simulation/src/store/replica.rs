@@ -69,7 +69,7 @@ impl Store {
             return (None, seen);
         };
         if place + 1 < states.len() {
-            self.ledger.count(Transition::ReadStale);
+            self.chronicle.count(Transition::ReadStale);
         }
         let state = &states[place];
         (state.record.clone(), state.revision)

@@ -3,12 +3,13 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use shedlock_core::LockName;
+use shedlock_core::{LockName, Owner, Slot};
+use shedlock_proof::history::{Earlier, Stored};
 use shedlock_store::Record;
 
 use super::Store;
 use crate::transition::Transition;
-use crate::world::{Instant, nanos};
+use crate::world::{Instant, instant_of, nanos};
 
 /// A write that a crash may still undo.
 pub(super) struct Written {
@@ -28,8 +29,8 @@ impl Store {
             let now = self.world.now();
             self.deleted().insert(name.clone(), now);
             self.shows(name, self.next_revision(), None);
-            self.ledger.count(Transition::Deleted);
-            self.ledger.reverts(name.as_str(), None);
+            self.chronicle.count(Transition::Deleted);
+            self.chronicle.stored(name, "", Stored::Reverted(None));
         }
     }
 
@@ -76,9 +77,23 @@ impl Store {
         }
         self.forgets_since(from);
         for name in reverted {
-            self.ledger.count(Transition::TailLost);
+            self.chronicle.count(Transition::TailLost);
             let record = texts.get(&name).map(|(_, record)| record);
-            self.ledger.reverts(name.as_str(), record);
+            let owner = record.map_or("", |record| Owner::without_mark(&record.owner));
+            let reverted = Stored::Reverted(record.map(earlier));
+            self.chronicle.stored(&name, owner, reverted);
         }
+    }
+}
+
+fn earlier(record: &Record) -> Earlier {
+    Earlier {
+        token: record.fencing_token,
+        from: record.locked_at.map_or(0, instant_of),
+        until: instant_of(record.locked_until),
+        is_released: Owner::is_released(&record.owner),
+        slot: record.slots.last.map(Slot::as_micros),
+        is_done: record.slots.last.is_some() && record.slots.done == record.slots.last,
+        attempts: record.slots.attempts.unwrap_or(1),
     }
 }

@@ -164,7 +164,7 @@ impl VersionedStore for Versioned {
         });
         let (written, revision) = call.await?;
         if written == Written::Raced {
-            self.link.ledger().count(Transition::LostRace);
+            self.link.chronicle().count(Transition::LostRace);
         }
         self.has_seen(of, revision);
         Ok(written)

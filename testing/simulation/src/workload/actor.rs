@@ -11,7 +11,7 @@ use shedlock_scheduler::Schedule;
 
 use super::body::{Body, Ends, Failed};
 use super::plan::{LockPlan, Plan};
-use crate::ledger::Ledger;
+use crate::chronicle::Chronicle;
 use crate::transition::Transition;
 use crate::world::NodeClock;
 use shedlock_proof::SeededRng;
@@ -21,7 +21,7 @@ pub(crate) struct Actor {
     pub(crate) plan: Arc<Plan>,
     pub(crate) executor: Executor,
     pub(crate) clock: NodeClock,
-    pub(crate) ledger: Ledger,
+    pub(crate) chronicle: Chronicle,
     pub(crate) rng: SeededRng,
 }
 
@@ -83,7 +83,7 @@ impl Actor {
         };
         let inner = (way == Way::Nested).then(|| (executor.clone(), config.clone()));
         let takes = body.takes;
-        let ledger = self.ledger.clone();
+        let chronicle = self.chronicle.clone();
         // In a separate task, which may be aborted and may panic.
         let mut running = tokio::spawn(async move {
             let task = async move {
@@ -102,7 +102,7 @@ impl Actor {
                 biased;
                 _ = &mut running => {}
                 () = self.clock.sleep(patience) => {
-                    ledger.count(Transition::TaskDropped);
+                    chronicle.count(Transition::TaskDropped);
                     running.abort();
                 }
             }
@@ -111,7 +111,7 @@ impl Actor {
         match running.await {
             Ok(outcome) => self.note(outcome),
             Err(_) => {
-                ledger.count(Transition::TaskPanicked);
+                chronicle.count(Transition::TaskPanicked);
                 None
             }
         }
@@ -122,9 +122,11 @@ impl Actor {
             Ok(Outcome::Executed {
                 release: Release::Failed(_),
                 ..
-            }) => self.ledger.count(Transition::UnlockFailed),
-            Ok(Outcome::Executed { .. }) => self.ledger.count(Transition::TaskFinished),
-            Ok(Outcome::Lost { value: None, .. }) => self.ledger.count(Transition::TaskCancelled),
+            }) => self.chronicle.count(Transition::UnlockFailed),
+            Ok(Outcome::Executed { .. }) => self.chronicle.count(Transition::TaskFinished),
+            Ok(Outcome::Lost { value: None, .. }) => {
+                self.chronicle.count(Transition::TaskCancelled)
+            }
             Ok(Outcome::Skipped(skip)) => {
                 let first = matches!(
                     skip.reason,
@@ -133,7 +135,7 @@ impl Actor {
                 return skip.last_slot.filter(|_| first);
             }
             Err(error) => self
-                .ledger
+                .chronicle
                 .note(|| format!("an actor gets the error: {error}")),
             _ => {}
         }
@@ -170,7 +172,7 @@ impl Actor {
         }
         let is_slot = matches!(lock.slots, Some((_, Completion::OnSuccess(_))));
         let body = Body {
-            ledger: self.ledger.clone(),
+            chronicle: self.chronicle.clone(),
             clock: self.clock.clone(),
             takes,
             steps: u32::try_from(1 + rng.below(4)).unwrap_or(1),
@@ -208,7 +210,7 @@ impl Actor {
                 .await;
             return;
         }
-        let running = self.ledger.starts(lock.owner().as_str());
+        let running = self.chronicle.starts(lock.owner().as_str());
         for _ in 0..body.steps {
             self.clock.sleep(body.takes / body.steps).await;
             if lock.is_lost() {

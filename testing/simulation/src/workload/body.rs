@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use shedlock_core::current_lock;
 
-use crate::ledger::{Ledger, Running};
+use crate::chronicle::{Chronicle, Running};
 use crate::transition::Transition;
 use crate::world::NodeClock;
 
 /// A task that works in steps, and may do more.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
-    pub(crate) ledger: Ledger,
+    pub(crate) chronicle: Chronicle,
     pub(crate) clock: NodeClock,
     /// How long it takes, and in how many steps.
     pub(crate) takes: Duration,
@@ -56,7 +56,7 @@ impl Body {
             lock.give_slot_back();
             return Ok(());
         }
-        let running = self.ledger.starts(lock.owner().as_str());
+        let running = self.chronicle.starts(lock.owner().as_str());
         let helper = self.spawns.then(|| {
             let (helper, running) = (self.clone(), running.clone());
             lock.spawn(async move { helper.work(&running).await })
@@ -73,7 +73,7 @@ impl Body {
                 Ok(())
             }
             Ends::InError => {
-                self.ledger.count(Transition::SlotFailed);
+                self.chronicle.count(Transition::SlotFailed);
                 Err(Failed)
             }
             // Without printing a panic message.

@@ -282,11 +282,11 @@ impl LockPlan {
         let at_most = rng.between(10 * unit, 60 * unit).max(5 * SECOND);
         let wants_at_least = matches!(
             wrong,
-            Some(Mistake::AtLeastForgotten | Mistake::AtLeastTooEarly)
+            Some(Mistake::AtLeastForgotten | Mistake::AtLeastTooEarly | Mistake::AtLeastFromUnlock)
         );
         let slots = match wrong {
-            Some(Mistake::SlotOfLeaseOnly) => 0,
-            Some(Mistake::OpenSlotIsPassed) => 1,
+            Some(Mistake::SlotOfLeaseOnly | Mistake::SlotsAnyOrder) => 0,
+            Some(Mistake::OpenSlotIsPassed | Mistake::AttemptsForgottenAtTakeover) => 1,
             _ => rng.below(5),
         };
         // Whole seconds, as an operator would configure.

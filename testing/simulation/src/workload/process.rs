@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shedlock_core::{
-    Clock, Error, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider,
-};
+use shedlock_core::{Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
 use shedlock_core::{PrefixProvider, TrackingProvider};
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
 use shedlock_store::Versioned as Engine;
@@ -14,20 +12,18 @@ use super::actor::Actor;
 use super::body::{Body, Ends};
 use super::counting::Counting;
 use super::plan::{Family, JobPlan, Plan};
-use crate::Law;
-use crate::ledger::Ledger;
+use crate::chronicle::{Calls, Chronicle};
 use crate::store::{Conditional, Versioned, Watched};
 use crate::transition::Transition;
 use crate::world::{Network, NodeClock, World};
-use shedlock_proof::history::What;
-use shedlock_proof::{Mistake, Mistaken, Recorded, Recorder, SeededRng, Surroundings};
+use shedlock_proof::{Mistake, Mistaken, Recorded, SeededRng, Surroundings};
 
 /// One lifetime of a process on a node.
 #[derive(Clone)]
 pub(crate) struct Process {
     plan: Arc<Plan>,
     world: World,
-    ledger: Ledger,
+    chronicle: Chronicle,
     clock: NodeClock,
     provider: Arc<dyn LockProvider>,
     rng: Arc<Mutex<SeededRng>>,
@@ -45,28 +41,28 @@ impl Process {
     pub(crate) fn new(
         plan: &Arc<Plan>,
         world: &World,
-        ledger: &Ledger,
+        chronicle: &Chronicle,
         network: &Network,
         node: usize,
         clock: &NodeClock,
         mut rng: SeededRng,
     ) -> Self {
         let link = network.link(node, plan.time_limit);
-        let (client, counts): (Arc<dyn LockProvider>, bool) = match plan.family {
-            Family::Conditional => (Arc::new(Conditional::new(link, clock)), false),
+        let client: Arc<dyn LockProvider> = match plan.family {
+            Family::Conditional => Arc::new(Conditional::new(link, clock)),
             Family::Versioned(flavour) => {
                 let engine = Engine::new(Versioned::new(link, flavour))
                     .with_tolerated_skew(plan.tolerated_skew)
                     .with_clock(Arc::new(clock.clone()));
-                (Arc::new(engine.provider()), true)
+                Arc::new(engine.provider())
             }
         };
-        let watched = Watched::new(client, world, ledger, node, counts);
-        let chronicle = Chronicle {
-            ledger: ledger.clone(),
+        let watched = Watched::new(client, chronicle);
+        let calls = Calls {
+            chronicle: chronicle.clone(),
             node,
         };
-        let recorded = Recorded::new(Arc::new(watched), chronicle, Duration::ZERO);
+        let recorded = Recorded::new(Arc::new(watched), calls, Duration::ZERO);
         let mut provider: Arc<dyn LockProvider> = Arc::new(recorded);
         if plan.has_prefix {
             let tracking = TrackingProvider::with_clock(provider, Arc::new(clock.clone()));
@@ -76,7 +72,7 @@ impl Process {
         Self {
             plan: plan.clone(),
             world: world.clone(),
-            ledger: ledger.clone(),
+            chronicle: chronicle.clone(),
             clock: clock.clone(),
             provider,
             rng: Arc::new(Mutex::new(rng.fork())),
@@ -90,13 +86,13 @@ impl Process {
         let executor = Executor::new(provider)
             .clock(clock)
             .store_timeout(self.plan.store_timeout)
-            .listener(Arc::new(Counting(self.ledger.clone())));
+            .listener(Arc::new(Counting(self.chronicle.clone())));
         self.schedule(&executor);
         let actor = Actor {
             plan: self.plan.clone(),
             executor,
             clock: self.clock.clone(),
-            ledger: self.ledger.clone(),
+            chronicle: self.chronicle.clone(),
             rng: self.fork(),
         };
         actor.run().await;
@@ -152,9 +148,9 @@ impl Process {
             let mut rng = process.fork();
             let fails = rng.one_in(plan.fails);
             let body = Body {
-                ledger: process.ledger.clone(),
+                chronicle: process.chronicle.clone(),
                 clock: process.clock.clone(),
-                takes: match rng.one_in(20) && !process.ledger.is_healed() {
+                takes: match rng.one_in(20) && !process.chronicle.is_healed() {
                     true => rng.up_to((period + period / 4).min(6 * LONGEST_RUN)),
                     false => rng.heavy(MOMENT, (period / 8).min(LONGEST_RUN)),
                 },
@@ -187,14 +183,14 @@ impl Process {
             let before = self.world.now();
             let report = handle.shutdown(grace).await;
             let took = Duration::from_nanos(self.world.now() - before);
-            self.ledger.count(Transition::ShutDown);
+            self.chronicle.count(Transition::ShutDown);
             let limit = grace + RELEASE_TIME + grace / 100 + self.plan.late_timers.1 * 2;
             if is_judged && took > limit {
-                let what = format!("with a grace period of {grace:?}, it took {took:?}");
-                self.ledger.accuse(Law::Shutdown, what);
+                let what = format!("shutdown: with a grace period of {grace:?}, it took {took:?}");
+                self.chronicle.complain(what);
             }
             if report.is_ok_and(|report| !report.cut.is_empty()) {
-                self.ledger.count(Transition::RunCut);
+                self.chronicle.count(Transition::RunCut);
             }
         }
         done();
@@ -210,19 +206,5 @@ impl Process {
         let request = ForceUnlockRequest::new(name);
         // If the store cannot be reached, nothing is done.
         let _ = self.provider.force_unlock(&request).await;
-    }
-}
-
-/// Writes the calls of this node into the history.
-struct Chronicle {
-    ledger: Ledger,
-    node: usize,
-}
-
-impl Recorder for Chronicle {
-    fn write(&self, name: &LockName, owner: &str, what: What) -> Result<(), Error> {
-        let node = Some(self.node);
-        self.ledger.records(node, name.as_str(), owner, what);
-        Ok(())
     }
 }

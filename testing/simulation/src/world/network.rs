@@ -7,7 +7,7 @@ use shedlock_core::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
 use super::{Event, Instant, Place, World, nanos};
-use crate::ledger::Ledger;
+use crate::chronicle::Chronicle;
 use crate::store::Store;
 use crate::transition::Transition;
 use shedlock_proof::SeededRng;
@@ -29,7 +29,7 @@ pub(crate) struct Faults {
 #[derive(Clone)]
 pub(crate) struct Network {
     world: World,
-    ledger: Ledger,
+    chronicle: Chronicle,
     store: Arc<Store>,
     state: Arc<Mutex<State>>,
 }
@@ -49,7 +49,7 @@ const SLOWEST: Duration = Duration::from_millis(20);
 impl Network {
     pub(crate) fn new(
         world: &World,
-        ledger: &Ledger,
+        chronicle: &Chronicle,
         store: Arc<Store>,
         rng: SeededRng,
         faults: Faults,
@@ -64,7 +64,7 @@ impl Network {
         };
         Self {
             world: world.clone(),
-            ledger: ledger.clone(),
+            chronicle: chronicle.clone(),
             store,
             state: Arc::new(Mutex::new(state)),
         }
@@ -107,10 +107,10 @@ impl State {
         !self.is_store_down && !self.parted[node]
     }
 
-    fn travel_time(&mut self, ledger: &Ledger) -> Duration {
+    fn travel_time(&mut self, chronicle: &Chronicle) -> Duration {
         let usual = self.rng.between(FASTEST, SLOWEST);
         if self.rng.one_in(self.faults.delayed) {
-            ledger.count(Transition::Delayed);
+            chronicle.count(Transition::Delayed);
             return self.rng.heavy(usual, self.faults.longest.max(usual));
         }
         usual
@@ -144,8 +144,8 @@ impl Link {
         self.network.world.now()
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.network.ledger
+    pub(crate) fn chronicle(&self) -> &Chronicle {
+        &self.network.chronicle
     }
 
     /// Makes the store do something once, twice or never; returns its reply, or an unknown outcome.
@@ -169,7 +169,7 @@ impl Link {
         act: &Arc<Act<T>>,
         sender: oneshot::Sender<Result<T, Error>>,
     ) {
-        let ledger = &self.network.ledger;
+        let chronicle = &self.network.chronicle;
         let caller: Caller<T> = Arc::new(Mutex::new(Waiting {
             answer: Some(sender),
             time_limit: None,
@@ -180,11 +180,11 @@ impl Link {
             let refuses = state.rng.flip();
             drop(state);
             if refuses {
-                ledger.count(Transition::Refused);
+                chronicle.count(Transition::Refused);
                 let refused = Error::new(ErrorKind::Unavailable, "the connection was refused");
                 self.answer(SLOWEST, &caller, Err(refused));
             } else {
-                ledger.count(Transition::RequestLost);
+                chronicle.count(Transition::RequestLost);
                 self.limit(&caller);
             }
             return;
@@ -193,16 +193,16 @@ impl Link {
         let is_lost = state.rng.one_in(faults.request_lost);
         let is_doubled = state.rng.one_in(faults.doubled);
         let is_cut = state.rng.one_in(faults.cut);
-        let there = state.travel_time(ledger);
+        let there = state.travel_time(chronicle);
         let again = is_doubled.then(|| {
-            let later = state.travel_time(ledger);
+            let later = state.travel_time(chronicle);
             state.rng.heavy(later, faults.longest.max(later))
         });
         let downs = state.downs;
         drop(state);
         self.limit(&caller);
         if is_lost {
-            ledger.count(Transition::RequestLost);
+            chronicle.count(Transition::RequestLost);
         } else {
             self.deliver(there, downs, act, &caller, true);
         }
@@ -210,7 +210,7 @@ impl Link {
             self.deliver(again, downs, act, &caller, false);
         }
         if is_cut {
-            ledger.count(Transition::Cut);
+            chronicle.count(Transition::Cut);
             self.answer(SLOWEST / 2, &caller, Err(unknown("the connection was cut")));
         }
     }
@@ -229,24 +229,24 @@ impl Link {
             let network = &link.network;
             let mut state = network.lock();
             if !state.reaches(link.node) || state.downs != downs {
-                network.ledger.count(Transition::RequestLost);
+                network.chronicle.count(Transition::RequestLost);
                 return;
             }
             let reply_lost = state.faults.reply_lost;
             let is_lost = state.rng.one_in(reply_lost);
-            let back = state.travel_time(&network.ledger);
+            let back = state.travel_time(&network.chronicle);
             drop(state);
             if !is_first {
-                network.ledger.count(Transition::ArrivedTwice);
+                network.chronicle.count(Transition::ArrivedTwice);
             }
             let is_double = {
                 let mut waiting = caller.lock().unwrap_or_else(PoisonError::into_inner);
                 std::mem::replace(&mut waiting.has_arrived, true)
             };
-            network.ledger.carries_double(is_double);
+            network.chronicle.carries_copy(is_double);
             let answer = act(&network.store);
             if is_lost {
-                network.ledger.count(Transition::ReplyLost);
+                network.chronicle.count(Transition::ReplyLost);
             } else {
                 link.answer(back, &caller, answer);
             }
@@ -266,7 +266,7 @@ impl Link {
             let network = &link.network;
             let refused = matches!(&answer, Err(error) if !error.is_outcome_unknown());
             if !refused && network.lock().parted[link.node] {
-                network.ledger.count(Transition::ReplyLost);
+                network.chronicle.count(Transition::ReplyLost);
                 return;
             }
             let mut waiting = caller.lock().unwrap_or_else(PoisonError::into_inner);

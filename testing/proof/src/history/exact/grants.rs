@@ -8,7 +8,8 @@ impl<'a> Exact<'a> {
         let wrong = self
             .wrong_grant(name, &grant)
             .or_else(|| self.granted_to_no_one(name, &grant))
-            .or_else(|| self.was_held_by_no_one(name));
+            .or_else(|| self.was_held_by_no_one(name))
+            .or_else(|| self.wrong_length(name, &grant));
         if let Some((law, what)) = wrong {
             self.findings.violated(law, &what);
         }
@@ -55,6 +56,27 @@ impl<'a> Exact<'a> {
         let most = self.owners.get(grant.owner)?.slot_attempts;
         let (law, why) = lock.slots.wrong(grant.slot?, most)?;
         says(law, why)
+    }
+
+    /// Why the length of this lease is a violation, if it is one.
+    fn wrong_length(&self, name: &str, grant: &Grant<'_>) -> Option<(&'static str, String)> {
+        let asked = self.owners.get(grant.owner)?;
+        // The holder counts from its request, the store from the grant at the latest.
+        let earliest = asked.first_sent.saturating_add(asked.lease);
+        let latest = self.now.saturating_add(asked.lease);
+        let tolerated = self.limits.skew + self.limits.granularity;
+        let (law, due) = if grant.until > latest.saturating_add(tolerated) {
+            ("taken for too long", latest)
+        } else if grant.until.saturating_add(self.limits.skew) < earliest {
+            ("shortened", earliest)
+        } else {
+            return None;
+        };
+        let what = format!(
+            "{name} was granted to {} until {} ns instead of {due} ns",
+            grant.owner, grant.until
+        );
+        Some((law, what))
     }
 
     /// The store has extended a lease.
@@ -105,6 +127,9 @@ impl<'a> Exact<'a> {
             asked.has_ended = true;
             asked.is_forced |= ending == Ending::Forced;
         }
+        if let Some((law, what)) = self.wrong_end(name, owner, ending, free) {
+            self.findings.violated(law, &what);
+        }
         let Some(lock) = self.locks.get_mut(name) else {
             return;
         };
@@ -115,6 +140,33 @@ impl<'a> Exact<'a> {
         if ending == Ending::Unlocked && is_done && grant.slot.is_some() {
             lock.slots.is_done = true;
         }
+    }
+
+    /// Why an unlock that makes the lock free at this moment is a violation, if it is one.
+    fn wrong_end(
+        &self,
+        name: &str,
+        owner: &str,
+        ending: Ending,
+        free: u64,
+    ) -> Option<(&'static str, String)> {
+        let grant = self.locks.get(name)?.grant.as_ref()?;
+        if grant.owner != owner || ending != Ending::Unlocked {
+            return None;
+        }
+        let asked = self.owners.get(owner)?;
+        let kept = grant.from + asked.at_least;
+        let latest = kept.max(self.now) + self.limits.skew + self.limits.granularity;
+        // After a failed run an open slot waits for its next attempt.
+        let (law, due) = if free > latest && asked.slot_attempts.is_none() {
+            ("taken for too long", kept.max(self.now))
+        } else if free.saturating_add(self.limits.skew) < kept {
+            ("at-least", kept)
+        } else {
+            return None;
+        };
+        let what = format!("{owner} keeps {name} until {free} ns instead of {due} ns");
+        Some((law, what))
     }
 
     /// The store has freed a lock for an operator, regardless of its holder and of what kept it.

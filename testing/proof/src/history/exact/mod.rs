@@ -39,6 +39,7 @@ pub(super) fn judge(events: &[Event], rules: &Rules, findings: &mut Findings) ->
 struct Limits {
     /// The largest difference between clocks that judge.
     skew: u64,
+    granularity: u64,
     /// How long a client may be shown an outdated record.
     lag: u64,
     /// Whether clients judge leases and write their verdicts.
@@ -51,6 +52,7 @@ impl Limits {
     fn of(rules: &Rules) -> Self {
         Self {
             skew: nanos(rules.skew),
+            granularity: nanos(rules.granularity),
             lag: nanos(rules.lag),
             clients_write: !rules.refuses_late,
             withdrawal: rules.withdrawal.map(nanos),
@@ -118,6 +120,8 @@ struct SlotsSeen {
 struct Asked<'a> {
     name: &'a str,
     process: u32,
+    /// The length of the lease that was asked for, and of the last one that was granted.
+    lease: u64,
     at_most: u64,
     at_least: u64,
     /// How often the slot may be run, if it stays open until it is done.
@@ -246,6 +250,7 @@ impl<'a> Exact<'a> {
         let asked = Asked {
             name: &event.name,
             process: event.process,
+            lease: at_most,
             at_most,
             at_least,
             slot_attempts,

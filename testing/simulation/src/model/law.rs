@@ -1,6 +1,6 @@
-//! The laws that must never be broken.
+//! The laws that must never be broken in the model.
 
-/// A broken law, with its number in the contract if it has one.
+/// A broken law, with its number in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Law {
     /// 1: two leases of one name overlapped, or two tasks ran at the same time while neither of
@@ -10,8 +10,6 @@ pub enum Law {
     Ownership,
     /// 4: another owner acquired the lock within the at-least of the previous lease.
     AtLeast,
-    /// 5: a lock whose lease had ended was still reported as held.
-    AtMost,
     /// 5: a lease ended earlier than its holder was promised.
     CutShort,
     /// 6: a lock was granted to an owner that had ended, past the declared bound, or stayed held by
@@ -26,15 +24,4 @@ pub enum Law {
     UnusedSlot,
     /// 9: a slot was granted before an earlier one was done or given up.
     SlotsInOrder,
-    /// A task did something after the end of its lease, or after its lock was given back.
-    Deadline,
-    /// A lock was reported as given back although it was not.
-    Release,
-    /// Once there were no more faults, a lock was not acquired, or a slot not run, within the time
-    /// limit.
-    Liveness,
-    /// A client retried again and again without a pause.
-    Pauses,
-    /// A shutdown took longer than its grace period.
-    Shutdown,
 }
