@@ -13,6 +13,8 @@ mod late;
 mod pauses;
 #[path = "history/shedlock.rs"]
 mod shedlock;
+#[path = "history/stored.rs"]
+mod stored;
 
 use std::time::Duration;
 

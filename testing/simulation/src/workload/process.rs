@@ -108,7 +108,7 @@ impl Process {
         };
         let surroundings = Surroundings {
             clock: Arc::clone(&clock),
-            ..Surroundings::new(self.fork().next())
+            ..Surroundings::new(self.fork().number())
         };
         let mistaken = Mistaken::new(Some(wrong), self.provider.clone(), surroundings);
         let clock = mistaken.clock().unwrap_or(clock);

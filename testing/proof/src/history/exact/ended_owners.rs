@@ -137,11 +137,11 @@ impl<'a> Exact<'a> {
         if asked.has_won && !came_back {
             return None;
         }
-        let disturbed = self.disturbed.get(&asked.process).copied().unwrap_or(0);
+        let disturbed = self.disturbed.get(&asked.process).copied();
         let is_excused = grant.ended.is_some()
             || grant.is_copy
             || asked.is_last_withdrawal_sent
-            || disturbed >= asked.first_sent
+            || disturbed >= Some(asked.first_sent)
             || self.is_excused(name, grant.owner);
         let held = grant.until.min(self.now);
         let bound = asked.bound().saturating_add(SLACK + withdrawal);
