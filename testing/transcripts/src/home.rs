@@ -12,6 +12,11 @@ pub trait Stage {
     /// The command that runs this line, on a terminal of so many columns or without one.
     fn command(&self, line: &str, columns: Option<u16>) -> Command;
 
+    /// The columns of the terminal of scenes that set none, if they have one.
+    fn columns(&self) -> Option<u16> {
+        None
+    }
+
     /// What placeholders stand for.
     fn facts(&self) -> Facts;
 

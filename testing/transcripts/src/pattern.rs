@@ -43,6 +43,7 @@ impl Pattern {
                 Value::Duration => Example::Duration,
                 Value::Version => Example::Version,
                 Value::Id => return None,
+                Value::Cut => Example::Cut,
             };
             Some((length, Placeholder::example(kind, shown)))
         };
@@ -144,23 +145,25 @@ pub(crate) enum Value {
     Id,
     Version,
     Duration,
+    Cut,
 }
 
 impl Value {
     /// The value at the start of this text, and its length.
     pub(crate) fn leading(text: &str) -> Option<(usize, Self)> {
         let duration = |text: &str| duration::leading(text).map(|(length, _)| length);
-        let cut = |text: &str| {
+        let cut_owner = |text: &str| {
             placeholder::cut_owner(text).filter(|length| text[..*length].matches('/').count() == 2)
         };
         let is = |value: Self, length: Option<usize>| length.map(|length| (length, value));
         is(Self::Owner, placeholder::owner(text))
-            .or_else(|| is(Self::Owner, cut(text)))
+            .or_else(|| is(Self::Owner, cut_owner(text)))
             .or_else(|| is(Self::Time, placeholder::time(text)))
             .or_else(|| is(Self::Token, placeholder::token(text)))
             .or_else(|| is(Self::Id, placeholder::id(text)))
             .or_else(|| is(Self::Version, placeholder::version(text)))
             .or_else(|| is(Self::Duration, duration(text)))
+            .or_else(|| is(Self::Cut, placeholder::cut(text)))
     }
 }
 

@@ -77,6 +77,8 @@ pub(crate) enum Example {
     Owner,
     Duration,
     Version,
+    /// The end of a cell that is too wide for its column: how much of it is shown depends on the others.
+    Cut,
 }
 
 /// A run that starts so shortly before a slot, in microseconds, takes it. If that is more than a tenth of the time
@@ -221,6 +223,7 @@ impl Placeholder {
             Kind::Version => known(&facts.version),
             Kind::Url => facts.url.as_deref().and_then(known),
             Kind::Example(Example::Version) => version(text),
+            Kind::Example(Example::Cut) => cut(text),
         };
         length.ok_or_else(|| format!("no {} is here: {text:?}", self.name()))
     }
@@ -424,6 +427,12 @@ pub(crate) fn cut_owner(text: &str) -> Option<usize> {
         char.is_ascii_alphanumeric() || "-._/".contains(char)
     });
     (length > 0 && text[length..].starts_with('…')).then_some(length)
+}
+
+/// A word that is cut.
+pub(crate) fn cut(text: &str) -> Option<usize> {
+    let word = text.split(' ').next().unwrap_or_default();
+    (word.chars().count() > 1 && word.ends_with('…')).then_some(word.len())
 }
 
 /// Three numbers.

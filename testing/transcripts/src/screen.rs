@@ -34,6 +34,15 @@ impl Printed {
     }
 }
 
+impl Printed {
+    /// The lines of a terminal, on which both streams are one.
+    pub(crate) fn terminal(&self) -> Vec<String> {
+        let mut screen = shown(&self.stdout.replace('\r', ""));
+        screen.extend(shown(&self.stderr));
+        screen
+    }
+}
+
 /// The lines of a text, with what cannot be seen.
 fn shown(text: &str) -> Vec<String> {
     if text.is_empty() {

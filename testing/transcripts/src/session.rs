@@ -62,13 +62,14 @@ impl Session {
         let line = self.substituted(&step.command)?;
         let words = line.split(|char: char| !char.is_ascii_alphanumeric() && char != '.');
         self.typed.extend(words.filter_map(duration::parsed));
-        let command = stage.command(&line, scene.settings.columns());
-        let (mut printed, group) = shell::run(command, stage.outputs())?;
+        let columns = scene.settings.columns().or_else(|| stage.columns());
+        let command = stage.command(&line, columns);
+        let (printed, group) = shell::run(command, stage.outputs())?;
         self.groups.push(group);
-        if scene.settings.columns().is_some() {
-            printed.stdout = printed.stdout.replace('\r', "");
-        }
-        let screen = printed.screen();
+        let screen = match columns {
+            Some(_) => printed.terminal(),
+            None => printed.screen(),
+        };
         if screen.iter().any(|line| line.contains(SECRET)) {
             return Err(format!(
                 "the password is on the screen:\n{}",

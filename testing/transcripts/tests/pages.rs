@@ -151,14 +151,14 @@ fn recording_tells_values_by_their_form() {
     let then = jiff::Timestamp::from_microsecond(token + 600_000_000).unwrap();
     let printed = format!(
         "NAME  OWNER                        AGE  TOKEN\na     {owner}  0s   {token}\n\
-         held by {owner} until {then:.0}, read {now:.3}, by op@web-1 in /home/of/scene/x; 2026-01-01T00:00:00Z\n"
+         held by {owner} until {then:.0}, read {now:.0}, by op@web-1 in /home/of/scene/x; 2020-01-01T00:00:00Z\n"
     );
     let stage = Fixed::new(&[&printed]);
     let block = "$ true 10m\n$ print\n";
     let (result, after) = played(&page(block), &stage, Mode::Record);
     result.unwrap();
     let expected = "$ true 10m\n$ print\nNAME  OWNER      AGE         TOKEN\na     {owner:a}  {duration}  {token}\n\
-         held by {owner:a} until {time+10m}, read {time}, by op@{host} in {dir}/x; 2026-01-01T00:00:00Z\n";
+         held by {owner:a} until {time+10m}, read {time}, by op@{host} in {dir}/x; 2020-01-01T00:00:00Z\n";
     assert_eq!(after, page(expected));
 }
 
@@ -231,6 +231,17 @@ fn examples_move_with_the_replay() {
         after,
         page("$ print\nuntil 2026-11-24T03:01:00Z (1795489410269000)\n")
     );
+
+    // What is cut is cut anywhere in its last word.
+    let cut = page("$ print\nuntil 2026-11-…\n");
+    for (printed, is_accepted) in [
+        ("until 2026…\n", true),
+        ("until 2026-11-24\n", false),
+        ("since 2026…\n", false),
+    ] {
+        let (result, _) = examples(&cut, &Fixed::new(&[printed]), Mode::Compare);
+        assert_eq!(result.is_ok(), is_accepted, "{printed}");
+    }
 
     // The same example is the same value.
     let twice = page("$ print\nweb-2/1/b01aab2164782358 web-2/1/b01aab2164782358\n");
