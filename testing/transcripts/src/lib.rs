@@ -1,9 +1,9 @@
 //! Replays transcripts: Markdown pages of what a user types and sees.
 //!
-//! `crates/cli/tests/transcripts/README.md` describes the format. A page has scenes ([`page`]), whose steps run in a
-//! shell ([`home`]). What a step prints becomes a [`screen`], which is compared with the page: its placeholders
-//! ([`placeholder`]) each accept values of one kind, and the columns of its tables must be as straight as those of the
-//! page ([`columns`]). The [`recorder`] writes what is printed into the page.
+//! `crates/cli/tests/transcripts/README.md` describes the format. A page has scenes (`page`), whose steps run in a
+//! shell (`home`). What a step prints becomes a `screen`, which is compared with the page: its placeholders
+//! (`placeholder`) each accept values of one kind, and the columns of its tables must be as straight as those of the
+//! page (`columns`). The `recorder` writes what is printed into the page.
 
 mod columns;
 mod duration;
