@@ -142,7 +142,7 @@ pub enum What {
     Released,
     /// The unlock returned "lost".
     ReleaseLost,
-    /// The holder was told that its lock was given back.
+    /// The holder was notified that its lock was given back.
     ReleaseReported,
     /// An extension or an unlock failed; it may have taken effect.
     CallFailed,

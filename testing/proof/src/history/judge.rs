@@ -145,7 +145,7 @@ impl History {
     /// | violation | what it means |
     /// |---|---|
     /// | `not the owner` | a call changed a lease of another owner, or a lease changed without a call |
-    /// | `not given back` | a holder was told that its lock was given back, but its lease had not ended |
+    /// | `not given back` | a holder was notified that its lock was given back, but its lease had not ended |
     /// | `ran twice` | two tasks began under one lease |
     /// | `slot used up` | a lease whose task never began used up its slot, or an attempt at it |
     /// | `slot given back` | a slot that is used up when taken was given back although its task ran |

@@ -38,7 +38,7 @@ impl<'a> Exact<'a> {
         }
     }
 
-    /// The holder was told that its lock was given back.
+    /// The holder was notified that its lock was given back.
     pub(super) fn was_released(&mut self, owner: &str) {
         let held = self.owners.get(owner).filter(|it| !it.has_ended);
         if let Some(asked) = held {
