@@ -1,7 +1,6 @@
 //! Chromium, its driver and axe-core, for the tests of the dashboard in a real browser.
 
-use crate::host;
-use crate::servers::debian;
+use crate::{debian, host};
 use anyhow::Context as _;
 use std::fs;
 use std::path::PathBuf;

@@ -5,11 +5,10 @@
 //! printed whole once it has ended.
 
 use crate::counts::Counts;
-use crate::servers::RunDir;
-use crate::servers::run_dir::Ending;
 use crate::steps::{self, Outcome};
 use anyhow::Context as _;
 use serde::Deserialize;
+use shedlock_rig::engine::{Ending, RunDir};
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! libfaketime: wrong wall clocks for the torture's processes and for the command in its tests.
 
-use crate::host;
-use crate::servers::debian;
+use crate::{debian, host};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,9 @@
 //! The Java sides of the interop tests and the benchmark: real ShedLock, built with Maven.
 
-use crate::host;
-use crate::servers::RunDir;
-use crate::servers::debian;
 use crate::steps::{self, Outcome};
+use crate::{debian, host};
 use anyhow::{Context as _, bail};
+use shedlock_rig::engine::RunDir;
 use std::env;
 use std::fs;
 use std::path::PathBuf;

@@ -23,13 +23,12 @@ mod earlier;
 mod executables;
 mod faketime;
 mod fuzz;
-mod host;
 mod interop;
-mod interrupt;
 mod java;
 mod oldest_rust;
 mod planted;
-mod process;
+mod prometheus;
+mod protoc;
 mod recipes;
 mod servers;
 mod size;
@@ -39,6 +38,7 @@ mod test;
 mod torture;
 
 use clap::{Parser, Subcommand};
+use shedlock_rig::{debian, host, interrupt};
 use std::process::ExitCode;
 
 /// Tasks of this workspace.

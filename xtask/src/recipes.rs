@@ -1,7 +1,6 @@
 //! Programs that read the recipes of `docs/recipes.md`: their tests run them, and fail without them.
 
-use crate::host;
-use crate::servers::debian;
+use crate::{debian, host};
 
 /// Each program, and its `apt-get` package.
 const READERS: [(&str, &str); 2] = [("cron", "cron"), ("systemd-analyze", "systemd")];

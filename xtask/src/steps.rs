@@ -1,10 +1,9 @@
 //! Steps of a longer task: named, timed, and summarized at the end.
 
 use crate::host;
-use crate::servers::RunDir;
-use crate::servers::run_dir::Ending;
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
+use shedlock_rig::engine::{Ending, RunDir};
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -10,10 +10,13 @@ use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
 use crate::oldest_rust;
+use crate::prometheus;
+use crate::protoc;
 use crate::recipes;
-use crate::servers::{self, Kind, Profile, Servers, Store};
+use crate::servers::{self, Store};
 use crate::steps::{self, Outcome, Steps};
 use anyhow::{Context as _, bail};
+use shedlock_rig::engine::{Kind, Profile, Servers};
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -91,9 +94,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = Profile {
         no_install: args.no_install,
         extracts_may_miss: !named,
-        ..Profile::of_all_tests()
+        ..servers::of_all_tests()
     };
-    let servers = Servers::start(stores, &profile)?;
+    let servers = servers::start(stores, true, &profile)?;
     if let Err(why) = faketime::library(args.no_install) {
         eprintln!("xtask: NO WRONG CLOCKS: {why}");
     }
@@ -101,8 +104,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Err(why) = &browser {
         eprintln!("xtask: NO BROWSER TESTS: {why}");
     }
-    servers::check_protoc()?;
-    servers::check_prometheus()?;
+    protoc::check()?;
+    prometheus::check()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {
@@ -205,7 +208,7 @@ fn cargo_test(
     counts: &mut Counts,
 ) -> anyhow::Result<Outcome> {
     let environment = |command: &mut Command| {
-        servers.name(stores, command);
+        servers::name(servers, stores, command);
         command
             .env(java::VARIABLE, Java::Interop.folder())
             .envs(args.variables.iter().map(|(name, value)| (name, value)))

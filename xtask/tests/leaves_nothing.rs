@@ -4,33 +4,28 @@
     reason = "the helpers of a test fail as the test does"
 )]
 
+use shedlock_rig::Running;
+use shedlock_rig::process::Signal;
+use shedlock_rig::wait::{PATIENCE, eventually};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long the cleanup may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+use std::process::{Command, Stdio};
 
 /// `servers up` for a store without a server. The folder and the guard are the same.
 struct Run {
-    process: Child,
+    process: Running,
     entry: PathBuf,
     folder: PathBuf,
 }
 
 impl Run {
     fn start(cache: &Path) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_xtask"))
-            .args(["servers", "up", "--store", "sqlite"])
-            .env("SHEDLOCK_CACHE", cache)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+        let mut command = up(cache);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let process = Running::start(&mut command).unwrap();
+        process
+            .find_line(|line| (line == "# ready").then_some(()))
             .unwrap();
-        let lines = BufReader::new(process.stdout.as_mut().unwrap()).lines();
-        assert!(lines.map(Result::unwrap).any(|line| line == "# ready"));
         let entries = entries(cache);
         let [entry] = &entries[..] else {
             panic!("one entry, not {entries:?}")
@@ -44,9 +39,21 @@ impl Run {
         }
     }
 
+    /// Waits until it has ended. Returns its exit code.
+    fn code(&mut self) -> Option<i32> {
+        self.process.wait(PATIENCE).unwrap().code()
+    }
+
     fn is_gone(&self) -> bool {
         !self.folder.exists() && !self.entry.exists()
     }
+}
+
+fn up(cache: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(["servers", "up", "--store", "sqlite"]);
+    command.env("SHEDLOCK_CACHE", cache);
+    command
 }
 
 fn entries(cache: &Path) -> Vec<PathBuf> {
@@ -54,27 +61,12 @@ fn entries(cache: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "another process must act, by its own clock"
-)]
-fn soon(mut done: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !done() {
-        if begun.elapsed() > PATIENCE {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    true
-}
-
 #[test]
 fn when_standard_input_closes() {
     let cache = tempfile::tempdir().unwrap();
     let mut run = Run::start(cache.path());
-    drop(run.process.stdin.take());
-    assert!(run.process.wait().unwrap().success());
+    run.process.close_input();
+    assert_eq!(run.code(), Some(0));
     assert!(run.is_gone());
 }
 
@@ -82,12 +74,8 @@ fn when_standard_input_closes() {
 fn when_it_is_asked_to_end() {
     let cache = tempfile::tempdir().unwrap();
     let mut run = Run::start(cache.path());
-    let pid = rustix::process::Pid::from_child(&run.process);
-    // `wait` would close the standard input, which is another reason to end.
-    let stdin = run.process.stdin.take();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert_eq!(run.process.wait().unwrap().code(), Some(128 + 15));
-    drop(stdin);
+    run.process.signal(Signal::TERM);
+    assert_eq!(run.code(), Some(128 + 15));
     assert!(run.is_gone());
 }
 
@@ -95,9 +83,10 @@ fn when_it_is_asked_to_end() {
 fn when_it_is_killed() {
     let cache = tempfile::tempdir().unwrap();
     let mut run = Run::start(cache.path());
-    run.process.kill().unwrap();
-    run.process.wait().unwrap();
-    assert!(soon(|| run.is_gone()), "its guard clears up");
+    // Alone: its guard clears up.
+    run.process.signal(Signal::KILL);
+    assert_eq!(run.code(), None);
+    eventually("the end of its run", || run.is_gone());
 }
 
 #[test]
@@ -110,22 +99,17 @@ fn when_the_machine_went_down_and_the_next_run_comes() {
     fs::write(runs.join("left"), left.to_str().unwrap()).unwrap();
     let mut run = Run::start(cache.path());
     assert!(!left.exists());
-    drop(run.process.stdin.take());
-    run.process.wait().unwrap();
+    run.process.close_input();
+    assert_eq!(run.code(), Some(0));
 }
 
 #[test]
 fn and_a_run_that_is_alive_is_left_alone() {
     let cache = tempfile::tempdir().unwrap();
     let mut first = Run::start(cache.path());
-    let second = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["servers", "up", "--store", "sqlite"])
-        .env("SHEDLOCK_CACHE", cache.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let second = up(cache.path()).stdin(Stdio::null()).output().unwrap();
     assert!(second.status.success());
     assert!(first.folder.is_dir() && first.entry.exists());
-    drop(first.process.stdin.take());
-    first.process.wait().unwrap();
+    first.process.close_input();
+    assert_eq!(first.code(), Some(0));
 }

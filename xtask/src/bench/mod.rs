@@ -4,9 +4,10 @@
 
 mod peers;
 
-use crate::servers::{Durability, Profile, Servers, Store};
+use crate::servers::{self, Store};
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, bail};
+use shedlock_rig::engine::{Durability, Profile, Servers};
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,14 +79,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ([], None) => Store::all(),
         (named, _) => named,
     };
-    let mut servers = Vec::new();
+    let mut running = Vec::new();
     let mut variables = Vec::new();
     for store in stores.iter().copied().filter(|it| it.kind().is_some()) {
         for durability in [Durability::AsShipped, Durability::Off] {
             if durability == Durability::Off && (args.dashboard || !waits_for_the_disk(store)) {
                 continue;
             }
-            let started = Servers::start(&[store], &profile(args, store, durability))?;
+            // The same provider over another server.
+            let companions = store == Store::REDIS && !args.peers;
+            let profile = profile(args, store, durability);
+            let started = servers::start(&[store], companions, &profile)?;
             for seen in started.seen() {
                 match seen.version {
                     Ok(version) => println!("bench: {} {version}", seen.kind.name()),
@@ -96,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 let name = kind.variable().replace("_TEST_", "_BENCH_");
                 variables.push((format!("{name}{}_URL", suffix(durability)), url));
             }
-            servers.push(started);
+            running.push(started);
         }
     }
     let mut command = steps::cargo();
@@ -143,7 +147,6 @@ fn profile(args: &Args, store: Store, durability: Durability) -> Profile {
     Profile {
         durability,
         extra_args,
-        companions: store == Store::REDIS && !args.peers,
         no_install: args.no_install,
         extracts_may_miss: args.stores.is_empty(),
         ..Profile::default()

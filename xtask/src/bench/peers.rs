@@ -1,9 +1,11 @@
 //! `cargo xtask bench --peers`: what is built for it in addition to our own program.
 
+use crate::debian;
 use crate::java::{self, Java};
-use crate::servers::{RunDir, Store, debian};
+use crate::servers::Store;
 use crate::steps::{self, Outcome};
 use anyhow::bail;
+use shedlock_rig::engine::RunDir;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 

@@ -2,9 +2,9 @@
 
 use super::{Args, Target};
 use crate::host;
-use crate::servers::Servers;
 use crate::steps::{self, Steps};
 use anyhow::{Context as _, bail};
+use shedlock_rig::engine::Servers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,9 +2,9 @@
 
 mod guided;
 
-use crate::servers::{Profile, Servers};
 use crate::steps::{self, Steps};
 use anyhow::{Context as _, bail};
+use shedlock_rig::engine::{Profile, Servers};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

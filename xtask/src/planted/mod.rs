@@ -9,7 +9,7 @@ mod patch;
 mod trial;
 mod verdict;
 
-use crate::servers::{Profile, Servers, Store};
+use crate::servers::{self, Store};
 use crate::steps;
 use anyhow::{Context as _, bail};
 use patch::Patch;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut record = Record::read(&folder())?;
     let patches = selected(args, &record)?;
-    let servers = Servers::start(Store::all(), &Profile::of_all_tests())?;
+    let servers = servers::start(Store::all(), true, &servers::of_all_tests())?;
     let court = Court::open(&servers, &args.revision)?;
     let mut is_good = true;
     for (number, patch) in patches.iter().enumerate() {

@@ -4,12 +4,12 @@ use super::patch::Patch;
 use super::verdict::Verdict;
 use crate::executables::Executable;
 use crate::host;
-use crate::process::Process;
-use crate::servers::run_dir::Ending;
-use crate::servers::{Servers, Store};
+use crate::servers::{self, Store};
 use crate::steps;
 use anyhow::Context as _;
 use serde::Deserialize;
+use shedlock_rig::engine::{Ending, Servers};
+use shedlock_rig::process::Process;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -210,7 +210,7 @@ impl<'a> Court<'a> {
         if !only.is_empty() {
             command.arg("--exact").args(only);
         }
-        self.servers.name(Store::all(), &mut command);
+        servers::name(self.servers, Store::all(), &mut command);
         command
             .env("CARGO_TARGET_DIR", &self.output)
             .stdin(Stdio::null())
