@@ -24,7 +24,8 @@ impl Run {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = Running::start(&mut command).unwrap();
         process
-            .find_line(|line| (line == "# ready").then_some(()))
+            .output
+            .find(|line| (line == "# ready").then_some(()))
             .unwrap();
         let entries = entries(cache);
         let [entry] = &entries[..] else {

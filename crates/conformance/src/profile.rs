@@ -18,8 +18,8 @@ const VARIABLE: &str = "SHEDLOCK_SHEETS";
 /// ([`RoundTrips`](crate::RoundTrips)), and from the few facts that only people can supply.
 ///
 /// The case `declared::what_is_published_holds` compares it with a file that is kept with the
-/// documentation. With `SHEDLOCK_SHEETS=write` in the environment it writes the file. In this
-/// repository `cargo xtask table` builds the table in `docs/stores.md` from these files.
+/// documentation. With `SHEDLOCK_SHEETS=write` in the environment it writes the file. The table
+/// in shedlock's own documentation is built from such files.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreProfile {
@@ -175,7 +175,7 @@ fn compare(file: &Path, page: &str) -> Verdict {
     }
     Err(Stop::failed(format!(
         "{} does not match what the provider declares: run this case with {VARIABLE}=write, then \
-         `cargo xtask table`; it should be\n{page}",
+         update what is built from the file; it should be\n{page}",
         file.display()
     )))
 }

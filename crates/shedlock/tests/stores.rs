@@ -8,6 +8,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use shedlock::__stores::{STORES, StoreEntry};
 use shedlock::{Error, LockProvider, Outcome, SkipReason, connect, scheduler_lock, with_provider};
+use shedlock_rig::given;
 use tokio::sync::Barrier;
 
 #[scheduler_lock(name = "expire-{tenant}", lock_at_most_for = "10m")]
@@ -74,19 +75,14 @@ fn main() -> ExitCode {
 /// Creates a test on a server, which fails without one. It is shown as ignored if the server was deselected
 /// or could not be started (`cargo xtask test --store sqlite`).
 fn server(entry: &'static StoreEntry, name: &'static str) -> Trial {
-    let wanted = std::env::var("SHEDLOCK_TEST_STORES");
-    let unwanted = wanted.is_ok_and(|wanted| !wanted.split(',').any(|store| store == name));
-    let variable = format!("SHEDLOCK_TEST_{}", name.to_uppercase());
-    let unavailable = std::env::var(&variable).as_deref() == Ok("unavailable");
-    let variable = format!("{variable}_URL");
+    let is_left_out = !given::is_wanted(name) || given::is_absent(name);
     let trial = Trial::test(name, move || {
-        let url = std::env::var(&variable)
-            .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))?;
+        let url = given::url(name)?;
         let own = format!("facade_{}", std::process::id());
         run(&entry.url_of_place(&url, &own));
         Ok(())
     });
-    trial.with_ignored_flag(unwanted || unavailable)
+    trial.with_ignored_flag(is_left_out)
 }
 
 fn run(url: &str) {

@@ -12,12 +12,13 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use shedlock_conformance::proxy::Proxy;
-use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_consul::{ConsulProvider, ConsulStore};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
     LockProvider as _, LockState, Owner, SystemClock, Unlock, UnlockRequest,
 };
+use shedlock_rig::given::server;
 use shedlock_store::{Record, VersionedStore as _, Written};
 
 /// The keys under a prefix of the test's own.
@@ -31,7 +32,7 @@ impl Keys {
     fn new() -> Self {
         // With the feature `tls`, clients use the crypto library that the program has chosen.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = server("SHEDLOCK_TEST_CONSUL_URL").replace("consul://", "http://");
+        let http = server("consul").replace("consul://", "http://");
         Self {
             client: Client::new(),
             http: http.parse().unwrap(),

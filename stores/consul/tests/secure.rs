@@ -11,28 +11,24 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
-use shedlock_conformance::support::{OwnServer, free_port, server, warns_of_unverified};
+use shedlock_conformance::support::warns_of_unverified;
 use shedlock_consul::ConsulProvider;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server;
+use shedlock_rig::port;
+use shedlock_rig::wait::sleep;
 
 /// The permissions that a token needs, according to the documentation.
 const RIGHTS: &str = r#"key_prefix "shedlock/" { policy = "write" }"#;
 
 fn own(settings: &str) -> OwnServer {
     // Ends the test target if Consul was not selected.
-    let _ = server("SHEDLOCK_TEST_CONSUL_URL");
+    let _ = server("consul");
     let _ = rustls::crypto::ring::default_provider().install_default();
     OwnServer::start("consul", &[&format!("-hcl={settings}")]).unwrap()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real server's time cannot be moved"
-)]
-async fn wait(duration: Duration) {
-    tokio::time::sleep(duration).await;
 }
 
 async fn lock_and_unlock(provider: &dyn LockProvider) {
@@ -67,7 +63,7 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
             if answer.status() != StatusCode::INTERNAL_SERVER_ERROR {
                 return answer.error_for_status().unwrap().json().await.unwrap();
             }
-            wait(Duration::from_millis(100)).await;
+            sleep(Duration::from_millis(100)).await;
         }
         panic!("the server accepts no rules");
     };
@@ -103,7 +99,7 @@ async fn certificates_are_checked_on_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let path = |file: &str| folder.path().join(file).display().to_string();
-    let port = free_port().unwrap();
+    let port = port::free().unwrap();
     let own = own(&format!(
         "ports {{ https = {port} }} ca_file = \"{}\" cert_file = \"{}\" key_file = \"{}\" \
          verify_incoming_https = true",
@@ -137,7 +133,7 @@ async fn certificates_are_checked_on_both_sides() {
 #[tokio::test]
 async fn an_agent_without_tls_needs_no_authorities_of_the_system() {
     const NAME: &str = "an_agent_without_tls_needs_no_authorities_of_the_system";
-    let url = server("SHEDLOCK_TEST_CONSUL_URL");
+    let url = server("consul");
     if std::env::var_os("SSL_CERT_FILE").is_some_and(|file| file == "/dev/null") {
         ConsulProvider::connect(&url).await.unwrap();
         return;

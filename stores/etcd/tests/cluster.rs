@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::own::{Own, QUICK};
-use common::wait;
 use etcd_client::Client;
-use rustix::process::{Pid, Signal, kill_process};
-use shedlock_conformance::support::{program, server};
+
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, Error, ExtendRequest, Extension, Lease, LockName, LockProvider,
     Moment, Owner, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::Signal;
+use shedlock_rig::given::server;
+use shedlock_rig::host::find_program;
+use shedlock_rig::wait::sleep;
 
 const LEASE: Duration = Duration::from_secs(5);
 
@@ -25,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn cluster() -> Own {
     // The test uses the shared server's program, so it runs only if that server does.
-    server("SHEDLOCK_TEST_ETCD_URL");
-    let program = program("etcd").expect("etcd is installed: `cargo xtask test`");
+    server("etcd");
+    let program = find_program("etcd").expect("etcd is installed: `cargo xtask test`");
     Own::start(program, 3, &QUICK).await.unwrap()
 }
 
@@ -58,11 +60,6 @@ fn request(name: &str, at_most: Duration) -> AttemptRequest {
     AttemptRequest::new(LockName::new(name).unwrap(), Owner::generate(), at_most)
 }
 
-fn signal(cluster: &Own, member: usize, signal: Signal) {
-    let process = i32::try_from(cluster.process(member).unwrap()).unwrap();
-    kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
-}
-
 /// Repeats a call until it succeeds, as a runtime does.
 async fn until_answered<T, F>(ask: impl Fn() -> F) -> T
 where
@@ -77,7 +74,7 @@ where
                 "two servers of three are up: {error:?}"
             ),
         }
-        wait(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -119,7 +116,7 @@ async fn a_server_that_stops_ends_no_lock() {
         let near = provider(&cluster, stopped).await;
         let far = provider(&cluster, (stopped + 1) % 3).await;
         let held = acquired(&near, &request("held", long)).await;
-        cluster.stop(stopped).unwrap();
+        cluster.stop(stopped);
 
         let lease = extended(&near, &held, long).await;
         let skipped = until_answered(|| async { far.attempt(&request("held", long)).await });
@@ -152,12 +149,12 @@ async fn a_leader_that_is_paused_ends_no_lease_that_was_extended() {
     let mut certain = asked + LEASE;
     let token = lease.fencing_token();
 
-    signal(&cluster, leader, Signal::STOP);
+    cluster.signal(leader, Signal::STOP);
     let paused = SystemClock.now();
     let mut is_paused = true;
     while since(paused) < 2 * LEASE {
         if is_paused && since(paused) > LEASE + Duration::from_secs(2) {
-            signal(&cluster, leader, Signal::CONT);
+            cluster.signal(leader, Signal::CONT);
             is_paused = false;
         }
         let asked = SystemClock.now();
@@ -171,7 +168,7 @@ async fn a_leader_that_is_paused_ends_no_lease_that_was_extended() {
             panic!("{stolen:?} beside {lease:?}, which ends at {certain:?}");
         }
         assert!(SystemClock.now() < certain, "no extension came through");
-        wait(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
     }
     unlocked(&holder, &lease).await;
     let next = acquired(&other, &request("job", LEASE)).await;
@@ -188,8 +185,8 @@ async fn a_leader_that_stops_ends_a_dead_holders_lock_no_earlier() {
     let other = provider(&cluster, (leader + 1) % 3).await;
     let asked = SystemClock.now();
     let abandoned = acquired(&other, &request("job", LEASE)).await;
-    wait(Duration::from_secs(2)).await;
-    cluster.stop(leader).unwrap();
+    sleep(Duration::from_secs(2)).await;
+    cluster.stop(leader);
     let next = loop {
         match other.attempt(&request("job", LEASE)).await {
             Ok(Attempt::Acquired(lease)) => break lease,
@@ -197,7 +194,7 @@ async fn a_leader_that_stops_ends_a_dead_holders_lock_no_earlier() {
             Err(error) => assert!(error.is_retryable(), "{error:?}"),
         }
         assert!(since(asked) < PATIENCE, "the lock never came free");
-        wait(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     };
     assert!(
         since(asked) >= LEASE,

@@ -15,17 +15,19 @@ use etcd_client::{
 };
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::{Matcher, http2_control};
-use shedlock_conformance::support::{address, program, server, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
     StoreProfile, Tag, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::given::server;
+use shedlock_rig::host::find_program;
 use shedlock_torture::{StoreFault, TortureNamespace};
 
 fn main() -> ExitCode {
-    let server = server("SHEDLOCK_TEST_ETCD_URL");
+    let server = server("etcd");
     let variant = |name, way| {
         let server = server.clone();
         Arc::new(Etcd { name, server, way }) as Arc<dyn Harness>
@@ -144,7 +146,7 @@ impl Harness for Etcd {
     }
 
     fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
-        let program = program("etcd")?;
+        let program = find_program("etcd")?;
         action(async move {
             let server = Own::start(program, 1, &QUICK).await?;
             let room = Room::new(&server.url(), self.way, Some(server)).await?;
@@ -233,7 +235,10 @@ impl Namespace for Room {
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async {
             match &self.own {
-                Some(own) => own.stop_all(),
+                Some(own) => {
+                    own.stop_all();
+                    Ok(())
+                }
                 None => self.wipe().await,
             }
         })
@@ -337,7 +342,10 @@ impl Namespace for Room {
 
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        action(async { own.stop_all() })
+        action(async {
+            own.stop_all();
+            Ok(())
+        })
     }
 
     fn start_store(&self) -> OptionalAction<'_, ()> {

@@ -10,22 +10,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::own::{Own, QUICK};
 use common::room::{MINUTE, Room};
-use common::wait;
 use etcd_client::{Client, PutOptions};
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
-use shedlock_conformance::support::{address, program, server};
+use shedlock_conformance::support::address;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Level, ListRequest,
     LockName, LockProvider, LockState, Owner, PruneRequest, Pruned, SkipReason, Slot, SlotEnd,
     SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::given::server;
+use shedlock_rig::host::find_program;
+use shedlock_rig::wait::sleep;
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
     // The test uses the shared server's program, so it runs only if that server does.
-    server("SHEDLOCK_TEST_ETCD_URL");
-    let program = program("etcd").expect("etcd is installed: `cargo xtask test`");
+    server("etcd");
+    let program = find_program("etcd").expect("etcd is installed: `cargo xtask test`");
     let settings = [&QUICK[..], settings].concat();
     Own::start(program, 1, &settings).await.unwrap()
 }
@@ -134,7 +136,7 @@ async fn shedlock_and_we_keep_each_other_out() {
             assert_eq!(gone.ttl(), -1);
             return;
         }
-        wait(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
     }
     panic!("a lock of ShedLock's never came free");
 }
@@ -235,7 +237,7 @@ async fn no_lease_is_left_behind() {
         if left == 0 {
             return;
         }
-        wait(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
     panic!("{left} leases are left, which no lock has");
 }
@@ -305,9 +307,7 @@ async fn a_list_goes_on_where_an_answer_ends() {
 /// A server with default settings keeps no lease shorter than two seconds, which a check finds out.
 #[tokio::test]
 async fn granularity_is_what_the_server_keeps() {
-    let quick = EtcdProvider::connect(&server("SHEDLOCK_TEST_ETCD_URL"))
-        .await
-        .unwrap();
+    let quick = EtcdProvider::connect(&server("etcd")).await.unwrap();
     assert_eq!(quick.capabilities().granularity, Duration::from_secs(2));
     let slow = own(&["--heartbeat-interval", "100", "--election-timeout", "1000"]).await;
     let provider = EtcdProvider::connect(&slow.url()).await.unwrap();
@@ -327,7 +327,7 @@ async fn granularity_is_what_the_server_keeps() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unlock_without_an_answer_is_unknown_once_the_lock_is_taken_again() {
     let room = Room::new().await;
-    let store = address(&server("SHEDLOCK_TEST_ETCD_URL"), 2379).unwrap();
+    let store = address(&server("etcd"), 2379).unwrap();
     let proxy = Proxy::start(store).await.unwrap();
     let environment = room.lock.split(':').nth(1).unwrap();
     let options = format!("environment={environment}&response_timeout=6s");
@@ -342,7 +342,7 @@ async fn an_unlock_without_an_answer_is_unknown_once_the_lock_is_taken_again() {
         loop {
             match room.provider.attempt(&room.request()).await.unwrap() {
                 Attempt::Acquired(lease) => return lease,
-                _ => wait(Duration::from_millis(20)).await,
+                _ => sleep(Duration::from_millis(20)).await,
             }
         }
     };
@@ -383,7 +383,7 @@ async fn a_removal_deletes_the_companion_key() {
     let lease = room.take().await;
     let unlocked = room.provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
-    wait(Duration::from_millis(50)).await;
+    sleep(Duration::from_millis(50)).await;
     let name = LockName::new("job").unwrap();
     let prune = PruneRequest::new(name, Duration::from_millis(1));
     let pruned = room.provider.prune(&prune).await.unwrap();

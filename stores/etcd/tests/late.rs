@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::room::{MINUTE, Room};
-use common::wait;
 use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp};
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
-use shedlock_conformance::support::{address, server};
+use shedlock_conformance::support::address;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider, LockState,
     SkipReason, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::given::server;
+use shedlock_rig::wait::sleep;
 
 /// An attempt's transaction, conditioned on the state when it was sent, and its lease of the store.
 struct Late {
@@ -270,7 +271,7 @@ async fn a_late_extension_cuts_no_later_one_short() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lease() {
     let room = Room::new().await;
-    let store = address(&server("SHEDLOCK_TEST_ETCD_URL"), 2379).unwrap();
+    let store = address(&server("etcd"), 2379).unwrap();
     let proxy = Proxy::start(store).await.unwrap();
     let environment = room.lock.split(':').nth(1).unwrap();
     let options = format!("environment={environment}&response_timeout=3s");
@@ -281,7 +282,7 @@ async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lea
     let request = room.request();
     let deleted = async {
         while room.key(&room.lock).await.is_none() {
-            wait(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await;
         }
         room.admin.clone().delete(&*room.kept, None).await.unwrap();
     };
@@ -290,7 +291,7 @@ async fn a_lock_whose_record_is_deleted_before_its_answer_is_found_keeps_its_lea
     assert!(trap.has_struck());
     let lease = attempt.unwrap().acquired().expect("the first copy won");
     // Leases are revoked in the background.
-    wait(Duration::from_millis(500)).await;
+    sleep(Duration::from_millis(500)).await;
     assert_eq!(room.state().await, LockState::Held);
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
 }

@@ -10,19 +10,21 @@ use std::time::Duration;
 use common::certificates::Certificates;
 use common::own::{Own, QUICK};
 use etcd_client::{Client, Permission};
-use shedlock_conformance::support::{program, server, warns_of_unverified};
+use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock,
     ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::given::server;
+use shedlock_rig::host::find_program;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn installed() -> PathBuf {
     // The test uses the shared server's program, so it runs only if that server does.
-    server("SHEDLOCK_TEST_ETCD_URL");
-    program("etcd").expect("etcd is installed: `cargo xtask test`")
+    server("etcd");
+    find_program("etcd").expect("etcd is installed: `cargo xtask test`")
 }
 
 fn request() -> AttemptRequest {
@@ -132,7 +134,7 @@ async fn users_passwords_and_permissions() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
-    let url = server("SHEDLOCK_TEST_ETCD_URL").replace("etcd://", "etcds://");
+    let url = server("etcd").replace("etcd://", "etcds://");
     let error = EtcdProvider::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
 }

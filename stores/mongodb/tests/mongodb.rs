@@ -19,14 +19,10 @@ use shedlock_core::{
     SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_mongodb::MongoProvider;
+use shedlock_rig::wait::sleep;
 
 fn bytes(document: &Document) -> Vec<u8> {
     RawDocumentBuf::try_from(document).unwrap().into_bytes()
-}
-
-/// Waits by the real clock.
-async fn wait(duration: Duration) {
-    SystemClock.sleep_until(SystemClock.now() + duration).await;
 }
 
 #[tokio::test]
@@ -120,7 +116,7 @@ async fn a_record_of_shedlocks_excludes_us_until_it_expires() {
     let soon = DateTime::now().timestamp_millis() + 300;
     written.insert("lockUntil", DateTime::from_millis(soon));
     room.put(written).await;
-    wait(Duration::from_millis(350)).await;
+    sleep(Duration::from_millis(350)).await;
     let _ = room.take().await;
     room.close().await;
 }
@@ -262,7 +258,7 @@ async fn an_attempt_that_is_asked_again_too_late_has_not_got_its_slot() {
             .acquired()
             .is_some()
     );
-    wait(Duration::from_millis(350)).await;
+    sleep(Duration::from_millis(350)).await;
     let skip = room.skipped(&request).await;
     assert_eq!(skip.reason, SkipReason::SlotTaken);
     let found = room.document().await.unwrap();

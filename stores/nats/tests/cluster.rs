@@ -7,12 +7,14 @@ mod common;
 use std::time::Duration;
 
 use common::cluster::Cluster;
-use common::{MINUTE, pause, request};
+use common::{MINUTE, request};
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ExtendRequest, Extension, Failover, Lease, LockProvider,
     Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
+use shedlock_rig::Signal;
+use shedlock_rig::wait::sleep;
 
 /// All these cases share one start of three servers.
 #[tokio::test(flavor = "multi_thread")]
@@ -41,10 +43,10 @@ async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
     let provider = NatsProvider::connect(&cluster.url(&others, options)).await;
     let provider = provider.unwrap();
     let lease = taken(&provider, request("held")).await;
-    cluster.servers[leader].signal("STOP");
+    cluster.servers[leader].signal(Signal::STOP);
     let lease = still_held(&provider, &lease).await;
     let next = taken(&provider, request("next")).await;
-    cluster.servers[leader].signal("CONT");
+    cluster.servers[leader].signal(Signal::CONT);
     // Once resumed, the server does not rely on its old state.
     let own = NatsProvider::connect(&cluster.url(&[leader], options))
         .await
@@ -107,7 +109,7 @@ async fn repeated<T>(call: impl AsyncFn() -> Result<T, Error>) -> T {
                 errors.push(error);
             }
         }
-        pause(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
     }
     panic!("no leader: {errors:?}")
 }

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{MINUTE, give_back, request, take};
-use shedlock_conformance::support::{OwnServer, server_if_any};
 use shedlock_core::{Attempt, ExtendRequest, Extension, LockProvider, Unlock, UnlockRequest};
 use shedlock_nats::NatsProvider;
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
 
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
@@ -33,7 +34,7 @@ async fn extended(provider: &NatsProvider, lease: &shedlock_core::Lease) -> Exte
             Err(error) if error.is_retryable() => last = Some(error),
             Err(error) => panic!("{error:?}"),
         }
-        common::pause(std::time::Duration::from_millis(50)).await;
+        shedlock_rig::wait::sleep(std::time::Duration::from_millis(50)).await;
     }
     panic!("no connection: {last:?}")
 }
@@ -43,12 +44,8 @@ async fn a_holder_from_before_a_lost_tail_touches_no_lock_of_others() {
     if !OwnServer::can_start() {
         return;
     }
-    for (store, variable) in [
-        ("nats", "SHEDLOCK_TEST_NATS"),
-        ("nats210", "SHEDLOCK_TEST_NATS210"),
-        ("nats212", "SHEDLOCK_TEST_NATS212"),
-    ] {
-        if server_if_any(variable).is_none() {
+    for store in ["nats", "nats210", "nats212"] {
+        if server_if_any(store).is_none() {
             continue;
         }
         let folder = tempfile::tempdir().unwrap();

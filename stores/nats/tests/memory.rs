@@ -6,12 +6,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{MINUTE, Own, give_back, pause, take};
+use common::{MINUTE, Own, give_back, take};
 use shedlock_conformance::support::Warnings;
 use shedlock_core::{
     ErrorKind, ExtendRequest, Extension, Failover, LockProvider, Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
+use shedlock_rig::wait::sleep;
 
 #[tokio::test]
 async fn a_restart_frees_all_locks_and_a_warning_says_so() {
@@ -39,7 +40,7 @@ async fn a_restart_frees_all_locks_and_a_warning_says_so() {
             Err(error) => assert!(error.is_retryable(), "{error:?}"),
             Ok(()) => panic!("a bucket in memory does not outlive its server"),
         }
-        pause(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     };
     assert!(error.message().contains("migrate"), "{error}");
     provider.migrate().await.unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_nats::{Client, HeaderMap};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use common::{MINUTE, give_back, pause, request, servers, take};
+use common::{MINUTE, give_back, request, servers, take};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
@@ -21,6 +21,7 @@ use shedlock_core::{
     UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
+use shedlock_rig::wait::sleep;
 
 /// A bucket of its own, and a raw client.
 struct Room {
@@ -165,7 +166,7 @@ async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
         };
         assert_eq!(skip.until.map(millis), Some(millis(until)));
         let left = until.duration_since(now()).unwrap_or_default();
-        pause(left + Duration::from_millis(20)).await;
+        sleep(left + Duration::from_millis(20)).await;
         let lease = take(&*room.provider, "job").await;
         give_back(&*room.provider, &lease).await;
         // ShedLock's unlock leaves a marker.
@@ -313,7 +314,7 @@ async fn a_removal_leaves_no_message_of_either_key() {
         let lease = take(&*room.provider, "job").await;
         give_back(&*room.provider, &lease).await;
         assert!(room.stored("=s.job").await.is_some());
-        pause(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
         let prune = PruneRequest::new(LockName::new("job").unwrap(), Duration::from_millis(1));
         let pruned = room.provider.prune(&prune).await.unwrap();
         assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
@@ -324,7 +325,7 @@ async fn a_removal_leaves_no_message_of_either_key() {
         assert!(again.fencing_token() > lease.fencing_token());
         // What ShedLock leaves when it unlocks, a marker of its own, is removed too.
         room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
-        pause(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
         let pruned = room.provider.prune(&prune).await.unwrap();
         assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
         assert_eq!(room.stored("job").await, None);

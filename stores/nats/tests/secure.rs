@@ -11,9 +11,10 @@ use common::certificates::Certificates;
 use common::{Own, give_back, take};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
-use shedlock_conformance::support::{server, warns_of_unverified};
+use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{ErrorKind, LockProvider};
 use shedlock_nats::NatsProvider;
+use shedlock_rig::given::server;
 
 const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";
 
@@ -160,7 +161,7 @@ async fn a_server_is_trusted_by_the_authority_that_the_url_names() {
 #[tokio::test]
 async fn a_server_without_tls_needs_no_authorities_of_the_system() {
     const NAME: &str = "a_server_without_tls_needs_no_authorities_of_the_system";
-    let url = server("SHEDLOCK_TEST_NATS_URL");
+    let url = server("nats");
     if std::env::var_os("SSL_CERT_FILE").is_some_and(|file| file == "/dev/null") {
         NatsProvider::connect(&url).await.unwrap();
         let encrypted = url.replace("nats://", "tls://");

@@ -52,7 +52,7 @@ async fn a_bucket_with_an_age_grants_no_lock_even_if_nothing_was_checked() {
             builder.bucket(&bucket).build().unwrap()
         };
         let first = provider().attempt(&request("job")).await;
-        common::pause(Duration::from_millis(1500)).await;
+        shedlock_rig::wait::sleep(Duration::from_millis(1500)).await;
         let second = provider().attempt(&request("job")).await;
         let both = [&first, &second].map(|it| matches!(it, Ok(Attempt::Acquired(_))));
         assert_ne!(

@@ -8,17 +8,19 @@ use std::error::Error as _;
 use std::pin::pin;
 use std::time::Duration;
 
-use common::{give_back, pause, request, until};
+use common::{give_back, request, until};
 use futures_util::future::{Either, select};
 use shedlock_conformance::proxy::{Fault, Proxy};
-use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_core::{Attempt, Error, LockProvider};
 use shedlock_nats::NatsProvider;
+use shedlock_rig::given::server;
+use shedlock_rig::wait::sleep;
 use tokio::sync::Mutex;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_request_finds_out_that_a_connection_is_half_open() {
-    let server = server("SHEDLOCK_TEST_NATS_URL");
+    let server = server("nats");
     let proxy = Proxy::start(address(&server, 4222).unwrap()).await.unwrap();
     let through = proxy.addr();
     let url = format!(
@@ -63,7 +65,7 @@ async fn one_request_finds_out_that_a_connection_is_half_open() {
 /// Like an executor whose store timeout is shorter than the provider's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
-    let server = server("SHEDLOCK_TEST_NATS_URL");
+    let server = server("nats");
     let proxy = Proxy::start(address(&server, 4222).unwrap()).await.unwrap();
     let through = proxy.addr();
     // A reply may take 5 s, which can be longer than the lease of a keep-alive that drops its calls.
@@ -75,7 +77,7 @@ async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
     let request = request("job");
     let dropped = Duration::from_millis(600);
     {
-        let wait = pin!(pause(dropped));
+        let wait = pin!(sleep(dropped));
         let silent = select(provider.attempt(&request), wait).await;
         assert!(matches!(silent, Either::Right(_)), "it was answered");
     }
@@ -83,14 +85,14 @@ async fn requests_that_are_dropped_find_out_that_a_connection_is_half_open() {
 
     // The client's pings would take half a minute, and the limit for a reply is 5 s.
     for _ in 0..3 {
-        let wait = pin!(pause(dropped));
+        let wait = pin!(sleep(dropped));
         match select(provider.attempt(&request), wait).await {
             Either::Left((Ok(Attempt::Acquired(lease)), _)) => {
                 give_back(&provider, &lease).await;
                 return;
             }
             Either::Left((Ok(other), _)) => panic!("no one else asks for the lock: {other:?}"),
-            Either::Left((Err(_), _)) => pause(dropped).await,
+            Either::Left((Err(_), _)) => sleep(dropped).await,
             Either::Right(_) => {}
         }
     }

@@ -7,7 +7,6 @@ mod common;
 use std::time::Duration;
 
 use common::clustered::Clustered;
-use common::own::wait;
 use common::rights::allow;
 use redis::cluster::ClusterClient;
 use redis::cluster_routing::Slot;
@@ -18,11 +17,12 @@ use shedlock_core::{
     UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_rig::wait::sleep;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 async fn start() -> Clustered {
-    common::server("SHEDLOCK_TEST_REDIS_URL");
+    common::server("redis");
     Clustered::start("redis-server").await.unwrap()
 }
 
@@ -220,7 +220,7 @@ async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &R
         .await
         .unwrap();
     assert_eq!(known, 1, "the replica is late");
-    cluster.servers[0].stop().unwrap();
+    cluster.servers[0].stop();
     let mut errors = 0;
     let again = loop {
         let other = request(&text);
@@ -230,7 +230,7 @@ async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &R
         }
         errors += 1;
         assert!(errors < 100, "no failover");
-        wait(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
     };
     assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
@@ -244,7 +244,7 @@ async fn a_primary_that_dies_alone(cluster: &Clustered, provider: &RedisProvider
         name_in(5_461..10_923, "there"),
     );
     let lease = take(provider, &there).await;
-    cluster.servers[2].stop().unwrap();
+    cluster.servers[2].stop();
     let error = provider.attempt(&request(&there)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
     let error = provider.inspect(lease.name()).await.unwrap_err();

@@ -10,13 +10,13 @@ use kit::cluster::{OnCluster, Room};
 
 fn main() -> ExitCode {
     // The cluster uses that server's program, so this test runs only if the server is available.
-    common::server("SHEDLOCK_TEST_REDIS_URL");
+    common::server("redis");
     let harness = Arc::new(OnCluster::default());
     let code = shedlock_torture::main::<Room>([Arc::clone(&harness) as Arc<_>]);
     // The servers stop even if another reference to the harness remains.
     if let Some(cluster) = harness.cluster.get() {
         for server in &cluster.servers {
-            let _ = server.stop();
+            server.stop();
         }
     }
     code

@@ -7,18 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use kit::{Redis, Room, Way, race};
-use shedlock_conformance::support::program;
 use shedlock_conformance::{Harness, Scope, Tag, wrapped};
 use shedlock_core::{LockName, PrefixProvider};
+use shedlock_rig::host::find_program;
 
 fn main() -> ExitCode {
-    let server = common::server("SHEDLOCK_TEST_REDIS_URL");
+    let server = common::server("redis");
     let variant = |name, way, scope| {
         Arc::new(Redis {
             name,
             server: server.clone(),
             way,
-            program: program("redis-server"),
+            program: find_program("redis-server"),
             scope,
         }) as Arc<dyn Harness>
     };

@@ -11,12 +11,13 @@ use common::own::Own;
 use common::watched::Watched;
 use redis::{Client, cmd};
 use shedlock_conformance::journal;
-use shedlock_conformance::support::{program, unique};
+use shedlock_conformance::support::unique;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, JobsRequest, Journal, JournalEntry, ListRequest, LockName,
     LockProvider, Owner, RunEnd, RunOutcome, RunRecord,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_rig::host::find_program;
 
 /// A provider over an environment of its own.
 async fn provider(server: &str) -> RedisProvider {
@@ -25,8 +26,9 @@ async fn provider(server: &str) -> RedisProvider {
 }
 
 async fn own(settings: &[&str]) -> Own {
-    common::server("SHEDLOCK_TEST_REDIS_URL");
-    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    common::server("redis");
+    let program =
+        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
     Own::start(program, settings).await.unwrap()
 }
 
@@ -72,17 +74,17 @@ async fn nothing_else_is_left(server: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_keeps_a_journal() {
-    keeps_a_journal(&common::server("SHEDLOCK_TEST_REDIS_URL")).await;
+    keeps_a_journal(&common::server("redis")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn valkey_keeps_a_journal() {
-    keeps_a_journal(&common::server("SHEDLOCK_TEST_VALKEY_URL")).await;
+    keeps_a_journal(&common::server("valkey")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_keeps_a_journal_in_one_slot() {
-    common::server("SHEDLOCK_TEST_REDIS_URL");
+    common::server("redis");
     let cluster = Clustered::start("redis-server").await.unwrap();
     // Braces in an environment do not spread its keys over the cluster.
     for environment in ["default", "%7Da", "a%7Bb%7Dc"] {
@@ -156,7 +158,7 @@ async fn its_keys_are_as_documented() {
 
 #[tokio::test]
 async fn a_journal_that_is_newer_or_gone_is_reported() {
-    let server = common::server("SHEDLOCK_TEST_REDIS_URL");
+    let server = common::server("redis");
     let environment = unique("journal");
     let url = format!("{server}?environment={environment}");
     let provider = RedisProvider::connect(&url).await.unwrap();
@@ -227,7 +229,7 @@ async fn an_error_says_where_the_journal_is() {
     let server = own(&[]).await;
     let provider = RedisProvider::connect(&server.url()).await.unwrap();
     let journal = provider.journal().unwrap();
-    server.stop().unwrap();
+    server.stop();
     // The first error may be that of the connection that ended.
     let _ = journal.version().await;
     let error = journal.version().await.unwrap_err();

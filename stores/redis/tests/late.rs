@@ -8,7 +8,6 @@ mod common;
 use std::pin::pin;
 use std::time::Duration;
 
-use common::own::wait;
 use futures_util::future::{Either, select};
 use redis::Client;
 use redis::aio::MultiplexedConnection;
@@ -19,6 +18,7 @@ use shedlock_core::{
     LockProvider, LockState, Moment, Owner, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_rig::wait::sleep;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -37,7 +37,7 @@ struct Line {
 
 impl Line {
     async fn new() -> Self {
-        let server = common::server("SHEDLOCK_TEST_REDIS_URL");
+        let server = common::server("redis");
         let proxy = Proxy::start(address(&server, 6379).unwrap()).await.unwrap();
         let environment = unique("late");
         let open = async |url: &str| {
@@ -148,7 +148,7 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     give_back(&line.direct, &take(&line.direct, &request()).await).await;
     let request = request();
     let arrived = line.lost_attempt(&request).await;
-    wait(TIMEOUT).await;
+    sleep(TIMEOUT).await;
     assert!(!line.direct.withdraw(&request).await.unwrap());
     SystemClock.sleep_until(arrived).await;
     line.is_free().await;
@@ -174,7 +174,7 @@ async fn an_attempt_that_was_unlocked_is_not_granted_again() {
 /// A held lock is still skipped, and no attempt of a provider that has not observed the server's time yet is lost.
 #[tokio::test]
 async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
-    let client = Client::open(common::server("SHEDLOCK_TEST_REDIS_URL")).unwrap();
+    let client = Client::open(common::server("redis")).unwrap();
     let environment = unique("first");
     let open = || RedisProvider::builder(client.clone()).environment(environment.clone());
     let lease = take(&open().build().unwrap(), &request()).await;
@@ -200,7 +200,7 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
     SystemClock.sleep_until(arrived).await;
     let record = line.direct.inspect(&job()).await.unwrap().unwrap();
     assert_eq!(record.locked_until, long.locked_until());
-    wait(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await;
     let other = line.direct.attempt(&request()).await.unwrap();
     assert!(matches!(other, Attempt::Skipped(_)), "{other:?}");
 }
@@ -209,7 +209,7 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
 #[tokio::test]
 async fn the_key_never_ends_earlier_than_it_did() {
     let line = Line::new().await;
-    let client = Client::open(common::server("SHEDLOCK_TEST_REDIS_URL")).unwrap();
+    let client = Client::open(common::server("redis")).unwrap();
     let mut admin = common::connection(&client).await.unwrap();
     let lease = take(&line.through, &request()).await;
     let ends = async |admin: &mut MultiplexedConnection, words: &[&str]| -> i64 {

@@ -7,16 +7,17 @@ mod common;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use common::own::{DURABLE, Own, wait};
+use common::own::{DURABLE, Own};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
-use shedlock_conformance::support::program;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot, SlotEnd,
     SlotState, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_rig::host::find_program;
+use shedlock_rig::wait::sleep;
 use shedlock_store::{Change, Changed, LeaseChange, Store as _};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -32,7 +33,7 @@ struct Room {
 impl Room {
     /// On the common server.
     async fn new() -> Self {
-        Self::at(&common::server("SHEDLOCK_TEST_REDIS_URL")).await
+        Self::at(&common::server("redis")).await
     }
 
     async fn at(server: &str) -> Self {
@@ -75,8 +76,9 @@ impl Room {
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
     // The test needs the common server's program, so it runs only if that server is available.
-    common::server("SHEDLOCK_TEST_REDIS_URL");
-    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    common::server("redis");
+    let program =
+        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
     Own::start(program, settings).await.unwrap()
 }
 
@@ -251,7 +253,7 @@ async fn a_record_of_shedlock_excludes_us_and_ours_excludes_it_until_they_expire
     assert_eq!(skip.owner.as_deref(), Some("java"));
     let left: i64 = room.run(&["PTTL", &lock]).await;
     assert!((0..=2_000).contains(&left), "{left}");
-    wait(Duration::from_millis(left.unsigned_abs() + 20)).await;
+    sleep(Duration::from_millis(left.unsigned_abs() + 20)).await;
 
     let two = Duration::from_secs(2);
     let request = AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), two);
@@ -260,7 +262,7 @@ async fn a_record_of_shedlock_excludes_us_and_ours_excludes_it_until_they_expire
     let taken: Option<String> = room.run(&acquire).await;
     assert_eq!(taken, None);
     let left: i64 = room.run(&["PTTL", &lock]).await;
-    wait(Duration::from_millis(left.unsigned_abs() + 20)).await;
+    sleep(Duration::from_millis(left.unsigned_abs() + 20)).await;
     let taken: Option<String> = room.run(&acquire).await;
     assert_eq!(taken.as_deref(), Some("OK"));
     // Late, and reported as lost.
@@ -479,7 +481,7 @@ async fn a_replica_and_a_full_server_say_what_to_do() {
 async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
     // The build of all stores contains two libraries, so the program must choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let host = common::server("SHEDLOCK_TEST_REDIS_URL").replace("redis://", "");
+    let host = common::server("redis").replace("redis://", "");
     for (plain, encrypted, path) in [
         ("redis", "rediss", ""),
         ("redis-sentinel", "rediss-sentinel", "/mymaster"),

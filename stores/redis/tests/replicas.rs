@@ -15,6 +15,7 @@ use shedlock_core::{
     LockName, LockProvider, LockState, Owner, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
 };
 use shedlock_redis::{Connections, RedisProvider};
+use shedlock_rig::Signal;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -51,7 +52,7 @@ async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
     pair.cut().await.unwrap();
     let first = take(&before, &asked).await;
 
-    pair.primary.stop().unwrap();
+    pair.primary.stop();
     pair.promote().await.unwrap();
     let after = at(&pair.replica, "").await;
     let slot = asked.slot().unwrap();
@@ -87,7 +88,7 @@ async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
         panic!("no other owner has taken it: {extended:?}");
     };
 
-    pair.primary.stop().unwrap();
+    pair.primary.stop();
     pair.promote().await.unwrap();
     let after = at(&pair.replica, "").await;
     let other = after.attempt(&request("job")).await.unwrap();
@@ -128,7 +129,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     let open = Completion::OnSuccess(Retries::default());
     let unlocks = request("unlocks").with_slot(slot).with_completion(open);
     let unlocks = take(&provider, &unlocks).await;
-    pair.replica.signal("STOP").unwrap();
+    pair.replica.signal(Signal::STOP);
 
     // As if it had never been requested, including its slot.
     let asked = request("job").with_slot(slot);
@@ -150,7 +151,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     let unlocked = provider.unlock(&held, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
 
-    pair.replica.signal("CONT").unwrap();
+    pair.replica.signal(Signal::CONT);
     pair.has_caught_up().await.unwrap();
     let unlocked = provider.unlock(&unlocks, &done).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
@@ -165,11 +166,11 @@ async fn a_repeated_attempt_is_confirmed_again() {
     let plain = at(&pair.primary, "").await;
     let asked = request("job");
     let lease = take(&plain, &asked).await;
-    pair.replica.signal("STOP").unwrap();
+    pair.replica.signal(Signal::STOP);
     let again = Arc::new(at(&pair.primary, "wait_replicas=1&wait_timeout=1s").await);
     let error = again.attempt(&asked).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
-    pair.replica.signal("CONT").unwrap();
+    pair.replica.signal(Signal::CONT);
     pair.has_caught_up().await.unwrap();
     let confirmed = take(&again, &asked).await;
     assert_eq!(confirmed.fencing_token(), lease.fencing_token());

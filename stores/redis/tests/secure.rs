@@ -10,12 +10,14 @@ use common::certificates::Certificates;
 use common::own::Own;
 use common::rights::allow;
 use common::watched::{SENTINELS_PASSWORD, Watched};
-use shedlock_conformance::support::{free_port, program, warns_of_unverified};
+use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, ForceUnlockRequest, ForcedUnlock, ListRequest,
     LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_rig::host::find_program;
+use shedlock_rig::port;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -43,9 +45,10 @@ async fn works(provider: &RedisProvider) {
 async fn encrypted(files: &Certificates, asks_clients: &str) -> (Own, String) {
     // The build of all stores contains two libraries, so the program must choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    common::server("SHEDLOCK_TEST_REDIS_URL");
-    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
-    let port = free_port().unwrap().to_string();
+    common::server("redis");
+    let program =
+        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let port = port::free().unwrap().to_string();
     let settings = [
         ["--tls-port", &port],
         ["--tls-cert-file", &files.path("server.pem")],
@@ -137,8 +140,9 @@ async fn a_server_that_asks_for_a_certificate_gets_ours() {
 
 #[tokio::test]
 async fn a_user_with_the_documented_rights_alone_suffices() {
-    common::server("SHEDLOCK_TEST_REDIS_URL");
-    let program = program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    common::server("redis");
+    let program =
+        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
     let server = Own::start(program, &[]).await.unwrap();
     let admin = server.admin().unwrap();
     allow(&admin, "").await;

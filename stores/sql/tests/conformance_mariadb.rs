@@ -10,8 +10,8 @@ use mysql_kit::{Base, INSTANTS, MySql, SHEDLOCKS, race, variants};
 use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
-    let server = common::server("SHEDLOCK_TEST_MARIADB_URL");
-    let ahead = common::server("SHEDLOCK_TEST_MARIADB_TZ_URL");
+    let server = common::server("mariadb");
+    let ahead = common::server("mariadb-tz");
     let names = [
         "mariadb",
         "mariadb-as-shedlock-made-it",

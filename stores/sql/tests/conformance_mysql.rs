@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         "mysql-pool-elsewhere",
         "mysql-shared-zone",
     ];
-    let Some(server) = common::server_if_any("SHEDLOCK_TEST_MYSQL") else {
+    let Some(server) = common::server_if_any("mysql") else {
         return shedlock_conformance::main([]);
     };
     shedlock_torture::main_after::<Base>(

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
     StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_rig::OwnServer;
 use shedlock_sql::{PostgresProvider, TimeMode, TokioPostgresProvider};
 use shedlock_torture::TortureNamespace;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -26,7 +26,7 @@ use sqlx::{AssertSqlSafe, PgPool, Postgres as Server, Row as _, Transaction};
 use tokio::sync::Mutex;
 
 fn main() -> ExitCode {
-    let server = common::server("SHEDLOCK_TEST_POSTGRES_URL");
+    let server = common::server("postgres");
     let variant = |name, ddl, options, scope| Postgres {
         name,
         server: server.clone(),
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         ),
         variant("tokio-postgres", FULL, "by=tokio", CONNECTION),
     ];
-    if let Some(bouncer) = common::server_if_any("SHEDLOCK_TEST_PGBOUNCER") {
+    if let Some(bouncer) = common::server_if_any("pgbouncer") {
         variants.push(Postgres {
             bouncer: Some(bouncer.clone()),
             ..variant("postgres-pgbouncer", FULL, "", CONNECTION)

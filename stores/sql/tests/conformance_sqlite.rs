@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, Runner, Scope,
-    StoreProfile, Tag, Verdict, Work, action, support,
+    StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
@@ -18,7 +18,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
 use tempfile::TempDir;
 
 fn main() -> ExitCode {
-    support::needs_store("sqlite");
+    shedlock_rig::given::needs_store("sqlite");
     let variant = |name, ddl, options, scope| {
         Arc::new(Sqlite {
             name,

@@ -36,7 +36,7 @@ macro_rules! on_all_servers {
         mod mariadb {
             $($(#[tokio::test]
             async fn $test() {
-                let server = crate::common::server("SHEDLOCK_TEST_MARIADB_URL");
+                let server = crate::common::server("mariadb");
                 crate::$module::$test(&server).await;
             })+)+
         }
@@ -45,7 +45,7 @@ macro_rules! on_all_servers {
         mod mariadb_ahead {
             $($(#[tokio::test]
             async fn $test() {
-                let server = crate::common::server("SHEDLOCK_TEST_MARIADB_TZ_URL");
+                let server = crate::common::server("mariadb-tz");
                 crate::$module::$test(&server).await;
             })+)+
         }
@@ -53,7 +53,7 @@ macro_rules! on_all_servers {
         mod mysql {
             $($(#[tokio::test]
             async fn $test() {
-                if let Some(server) = crate::common::server_if_any("SHEDLOCK_TEST_MYSQL") {
+                if let Some(server) = crate::common::server_if_any("mysql") {
                     crate::$module::$test(&server).await;
                 }
             })+)+

@@ -422,11 +422,11 @@ async fn takes_no_lock(options: &str) {
     let attempt = request("job").with_timeout(timeout);
     tokio::select! {
         answer = provider.attempt(&attempt) => panic!("the file is locked: {answer:?}"),
-        () = common::wait(timeout + timeout / 2) => {}
+        () = shedlock_rig::wait::sleep(timeout + timeout / 2) => {}
     }
     run(&mut writer, "ROLLBACK").await;
     // The waiting attempt polls every tenth of a second.
-    common::wait(3 * timeout).await;
+    shedlock_rig::wait::sleep(3 * timeout).await;
     let record = provider.inspect(attempt.name()).await.unwrap().unwrap();
     assert_eq!(record.state, LockState::Free, "{options}: {attempt:?}");
     free(&provider, &take(&provider, "job").await).await;

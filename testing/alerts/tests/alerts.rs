@@ -8,44 +8,33 @@
 mod prometheus;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use shedlock::{Executor, LockName, LockProvider, PauseRequest, Paused};
+use shedlock_rig::Running;
+use shedlock_rig::wait::{PATIENCE, eventually};
 use tempfile::TempDir;
 
-use prometheus::{LONGEST, Prometheus, eventually};
+use prometheus::Prometheus;
 
-/// A running replica. It is killed when it is dropped.
 struct Replica {
-    process: Child,
+    _process: Running,
     address: String,
 }
 
 impl Replica {
     fn start(store: &str, jobs: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_alerts-replica"))
-            .arg(store)
-            .args(jobs)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdout = process.stdout.take().unwrap();
-        let mut address = String::new();
-        BufReader::new(stdout).read_line(&mut address).unwrap();
-        let address = address.trim().to_owned();
-        assert!(!address.is_empty(), "it did not start");
-        Self { process, address }
-    }
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_alerts-replica"));
+        command.arg(store).args(jobs);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let process = Running::start(&mut command).unwrap();
+        let address = process.output.next(PATIENCE).unwrap();
+        Self {
+            _process: process,
+            address: address.expect("it did not start"),
+        }
     }
 }
 
@@ -142,7 +131,7 @@ async fn alerts_are_raised_for_jobs_that_do_not_succeed_and_for_no_others() {
     // Every replica is gone. Only the job that was paused before may stay silent.
     let pause = PauseRequest::new(LockName::new("pausing").unwrap(), "alice");
     let executor = Executor::new(provider);
-    let paused = executor.pause(&pause, LONGEST).await.unwrap();
+    let paused = executor.pause(&pause, PATIENCE).await.unwrap();
     assert!(matches!(paused, Paused::Done { .. }), "{paused:?}");
     let paused = "job_name:shedlock_job_paused:max{job_name=\"pausing\"} == 1";
     eventually("pausing", || {

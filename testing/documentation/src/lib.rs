@@ -11,7 +11,6 @@ mod decision_12 {}
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 /// The root of the repository.
 #[must_use]
@@ -72,28 +71,4 @@ pub fn shedlock() -> &'static Path {
         succeed(cargo().args(["build", "--quiet", "--package", "shedlock-cli"]));
         target().join("debug").join("shedlock")
     })
-}
-
-/// Waits until this is so.
-///
-/// # Panics
-/// If that takes longer than any machine needs.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    const STEP: Duration = Duration::from_millis(50);
-    for _ in 0..6_000 {
-        if is_so() {
-            return;
-        }
-        pause(STEP);
-    }
-    panic!("not within five minutes: {what}");
-}
-
-/// Lets other processes run.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "waits for processes, whose clock no test can move"
-)]
-pub fn pause(duration: Duration) {
-    std::thread::sleep(duration);
 }

@@ -4,10 +4,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use shedlock_documentation::{eventually, pause, root, shedlock, succeed};
+use shedlock_documentation::{root, shedlock, succeed};
+use shedlock_rig::Running;
+use shedlock_rig::wait::{eventually, pause};
 use shedlock_transcripts::{Facts, Mode, Stage, replay_examples};
 use tempfile::TempDir;
 
@@ -30,7 +32,7 @@ const HOST: &str = "hostname \"$0\" && echo 4710 2>/dev/null >/proc/sys/kernel/n
 struct Site {
     folder: TempDir,
     outputs: TempDir,
-    hosts: Vec<Child>,
+    hosts: Vec<Running>,
     /// By how much the page moves the times of this replay, in microseconds.
     moved: i64,
 }
@@ -55,15 +57,6 @@ impl Stage for Site {
 
     fn outputs(&self) -> &Path {
         self.outputs.path()
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        for host in &mut self.hosts {
-            let _ = host.kill();
-            let _ = host.wait();
-        }
     }
 }
 
@@ -137,12 +130,11 @@ impl Site {
             ("web-1", "mails", by_hand),
         ] {
             let mut hanging = self.on(host, &run);
-            self.hosts.push(hanging.spawn().unwrap());
+            self.hosts.push(Running::start(&mut hanging).unwrap());
             eventually(&format!("{name} runs"), || self.path(name).exists());
         }
         // web-2 dies.
-        self.hosts[0].kill().unwrap();
-        self.hosts[0].wait().unwrap();
+        self.hosts.remove(0).kill();
     }
 }
 

@@ -3,15 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::{Command, Stdio};
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
-use rustix::process::{Pid, Signal, kill_process_group};
 use shedlock_documentation::{cargo, in_checkout, root, shedlock, succeed};
+use shedlock_rig::Running;
+use shedlock_rig::wait::{PATIENCE, eventually};
 
 /// The fenced blocks of README: the language, and the text.
 fn blocks() -> Vec<(String, String)> {
@@ -90,37 +88,11 @@ fn packages() -> Vec<(String, PathBuf)> {
     published.into_iter().map(unpack).collect()
 }
 
-/// A process in a group of its own, which is killed at the end.
-struct Terminal(Child);
-
-impl Terminal {
-    fn start(command: &mut Command) -> Self {
-        use std::os::unix::process::CommandExt as _;
-        let command = command.stdin(Stdio::null()).process_group(0);
-        Self(
-            command
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap(),
-        )
-    }
-
-    /// The first line on standard output.
-    fn first_line(&mut self) -> String {
-        let mut line = String::new();
-        let mut output = BufReader::new(self.0.stdout.as_mut().unwrap());
-        output.read_line(&mut line).unwrap();
-        line
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let group = Pid::from_child(&self.0);
-        let _ = kill_process_group(group, Signal::TERM);
-        let _ = self.0.wait();
-    }
+/// A terminal in which this command was typed.
+fn terminal(command: &mut Command) -> Running {
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running::start(command).unwrap()
 }
 
 /// Replaces what differs from run to run: owner and time.
@@ -166,8 +138,9 @@ fn the_first_program_runs_against_the_packaged_crates_as_shown() {
         command
     };
     let [first, second] = <[String; 2]>::try_from(blocks_in("text")).unwrap();
-    let mut terminal = Terminal::start(&mut run());
-    assert_eq!(terminal.first_line(), first);
+    let terminal = terminal(&mut run());
+    let line = terminal.output.next(PATIENCE).unwrap();
+    assert_eq!(line.unwrap() + "\n", first);
     let printed = succeed(&mut run());
     assert_eq!(shape(&printed), shape(&second), "{printed}");
 }
@@ -196,18 +169,14 @@ fn the_command_runs_as_shown_and_the_second_one_is_skipped() {
     };
     // So that the second one does not wait for cargo until the first one has ended.
     shedlock();
-    let mut terminals = [(); 2].map(|()| Terminal::start(&mut paste()));
-    let (sender, receiver) = mpsc::channel();
-    for terminal in &mut terminals {
-        let (sender, mut stderr) = (sender.clone(), terminal.0.stderr.take().unwrap());
-        thread::spawn(move || {
-            let mut said = String::new();
-            let _ = stderr.read_to_string(&mut said);
-            let _ = sender.send(said);
-        });
-    }
+    let mut terminals = [(); 2].map(|()| terminal(&mut paste()));
     // One of them runs its command; the other one is skipped, and ends before.
-    let skipped = receiver.recv().unwrap();
+    let mut skipped = None;
+    eventually("the end of one", || {
+        skipped = terminals.iter_mut().position(|it| it.ended().is_some());
+        skipped.is_some()
+    });
+    let skipped = terminals[skipped.unwrap()].errors.rest();
     assert!(skipped.contains("skipped"), "{skipped}");
     assert!(skipped.contains("held by "), "{skipped}");
     let database = home.path().join(".local/state/shedlock/locks.db");

@@ -1,5 +1,6 @@
 //! The ways in which stores are shared.
 
+use shedlock_rig::given::server_if_any;
 use url::Url;
 
 /// How a store is shared: the store, and the settings of each side.
@@ -75,7 +76,7 @@ impl Fleets {
             Self::PostgresDbTime => Settings {
                 name: "postgres_db_time",
                 store: "postgres",
-                server: "POSTGRES",
+                server: "postgres",
                 told: [
                     "PostgreSQL",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `Asia/Kolkata`",
@@ -88,7 +89,7 @@ impl Fleets {
             Self::PostgresClientTime => Settings {
                 name: "postgres_client_time",
                 store: "postgres",
-                server: "POSTGRES",
+                server: "postgres",
                 told: [
                     "PostgreSQL",
                     "`JdbcTemplate` 7.9.0, `withTimeZone(TimeZone.getTimeZone(\"UTC\"))`, JVM in `Asia/Kolkata`",
@@ -101,7 +102,7 @@ impl Fleets {
             Self::PostgresZone => Settings {
                 name: "postgres_jvm_zone",
                 store: "postgres",
-                server: "POSTGRES",
+                server: "postgres",
                 told: [
                     "PostgreSQL",
                     "`JdbcTemplate` 7.9.0, default settings, JVM in `Asia/Kolkata`",
@@ -114,7 +115,7 @@ impl Fleets {
             Self::PostgresPlain => Settings {
                 name: "postgres_plain_jdbc",
                 store: "postgres",
-                server: "POSTGRES",
+                server: "postgres",
                 told: [
                     "PostgreSQL",
                     "plain JDBC **6.9.2**, JVM in `UTC`",
@@ -127,7 +128,7 @@ impl Fleets {
             Self::MariadbDbTime => Settings {
                 name: "mariadb_db_time",
                 store: "mariadb",
-                server: "MARIADB",
+                server: "mariadb",
                 told: [
                     "MariaDB in UTC",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `Asia/Kolkata`",
@@ -140,7 +141,7 @@ impl Fleets {
             Self::MariadbZone => Settings {
                 name: "mariadb_session_zone",
                 store: "mariadb",
-                server: "MARIADB_TZ",
+                server: "mariadb-tz",
                 told: [
                     "MariaDB at `+05:30`",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `UTC`",
@@ -153,7 +154,7 @@ impl Fleets {
             Self::MariadbClientTime => Settings {
                 name: "mariadb_client_time",
                 store: "mariadb",
-                server: "MARIADB",
+                server: "mariadb",
                 told: [
                     "MariaDB in UTC",
                     "`JdbcTemplate` 7.9.0, `withTimeZone(TimeZone.getTimeZone(\"UTC\"))`, JVM in `UTC`",
@@ -166,7 +167,7 @@ impl Fleets {
             Self::MysqlDbTime => Settings {
                 name: "mysql_db_time",
                 store: "mysql",
-                server: "MYSQL",
+                server: "mysql",
                 told: [
                     "MySQL",
                     "`JdbcTemplate` 7.9.0, `usingDbTime()`, JVM in `Asia/Kolkata`",
@@ -179,7 +180,7 @@ impl Fleets {
             Self::Mongodb => Settings {
                 name: "mongodb",
                 store: "mongodb",
-                server: "MONGODB",
+                server: "mongodb",
                 told: [
                     "an emulator of MongoDB",
                     "`MongoLockProvider` 7.9.0, JVM in `Asia/Kolkata`",
@@ -197,7 +198,7 @@ impl Fleets {
             Self::Redis => Settings {
                 name: "redis",
                 store: "redis",
-                server: "REDIS",
+                server: "redis",
                 told: [
                     "Redis",
                     "Spring's `RedisLockProvider` **7.7.0** over Lettuce, default settings",
@@ -210,7 +211,7 @@ impl Fleets {
             Self::RedisSafe => Settings {
                 name: "redis_safe",
                 store: "redis",
-                server: "REDIS",
+                server: "redis",
                 told: [
                     "Redis",
                     "Spring's `RedisLockProvider` **7.7.0** over Lettuce, `safeUpdate(true)`",
@@ -223,7 +224,7 @@ impl Fleets {
             Self::ValkeyJedis => Settings {
                 name: "valkey_jedis",
                 store: "redis",
-                server: "VALKEY",
+                server: "valkey",
                 told: [
                     "Valkey",
                     "`JedisLockProvider` **5.12.0**",
@@ -236,7 +237,7 @@ impl Fleets {
             Self::Zookeeper => Settings {
                 name: "zookeeper",
                 store: "zookeeper",
-                server: "ZOOKEEPER",
+                server: "zookeeper",
                 told: [
                     "ZooKeeper",
                     "`ZookeeperCuratorLockProvider` **4.42.0**, JVM in `Asia/Kolkata`",
@@ -271,12 +272,8 @@ impl Fleets {
     /// # Panics
     /// If the variable is not set: a test that needs a server must not pass without one.
     pub fn server(self) -> Option<Url> {
-        let variable = format!("SHEDLOCK_TEST_{}", self.settings().server);
-        match std::env::var(format!("{variable}_URL")) {
-            Ok(url) => Some(url.parse().expect("the server's URL can be read")),
-            Err(_) if std::env::var(&variable).is_ok_and(|word| word == "unavailable") => None,
-            Err(_) => panic!("{variable}_URL is not set: run `cargo xtask test`"),
-        }
+        let url = server_if_any(self.settings().server)?;
+        Some(url.parse().expect("the server's URL can be read"))
     }
 
     pub(crate) fn jvm_zone(self) -> &'static str {

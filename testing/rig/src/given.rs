@@ -4,51 +4,60 @@
 
 use std::env;
 
-/// The URL of a throw-away server from this variable (`SHEDLOCK_TEST_…_URL`).
+/// The URL of this server (`redis`, `mariadb-tz`), or what is missing for it.
 ///
-/// If the run is restricted to other stores, this ends the whole test target, because all of its
-/// tests need this server.
-///
-/// # Panics
+/// # Errors
 /// If there is no URL: a test that needs a server must not pass without one.
-#[must_use]
-pub fn server(variable: &str) -> String {
-    let name = variable.trim_end_matches("_URL");
-    server_if_any(name).unwrap_or_else(|| not_tested(name))
+pub fn url(server: &str) -> Result<String, String> {
+    let variable = format!("{}_URL", variable(server));
+    env::var(&variable).map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))
 }
 
-/// The URL of an optional server, which the machine may lack, from this variable
-/// (`SHEDLOCK_TEST_…`, without `_URL`).
-///
-/// # Panics
-/// If the server is neither given nor marked as unavailable.
+/// Whether the machine lacks this server: its tests do not run.
 #[must_use]
-pub fn server_if_any(variable: &str) -> Option<String> {
-    match env::var(format!("{variable}_URL")) {
-        Ok(url) => Some(url),
-        Err(_) if is_unavailable(variable) => None,
-        Err(_) => panic!("{variable}_URL is not set: run `cargo xtask test`"),
-    }
+pub fn is_absent(server: &str) -> bool {
+    env::var(variable(server)).is_ok_and(|word| word == "unavailable")
 }
 
-/// Whether the tests of this store are to run. For a store that needs no server and therefore has no URL.
+/// Whether the tests of this store are to run.
 #[must_use]
 pub fn is_wanted(store: &str) -> bool {
     let wanted = env::var("SHEDLOCK_TEST_STORES");
     wanted.map_or(true, |wanted| wanted.split(',').any(|name| name == store))
 }
 
-/// Ends the test target if the run is restricted to other stores than this one.
+/// The URL of this server. If the machine lacks it or the run is restricted to other stores, this ends the whole test
+/// target, because all of its tests need this server.
+///
+/// # Panics
+/// If there is no URL.
+pub fn server(name: &str) -> String {
+    server_if_any(name).unwrap_or_else(|| not_tested(name))
+}
+
+/// The URL of this server, unless the machine lacks it or the run is restricted to other stores.
+///
+/// # Panics
+/// If there is no URL.
+#[must_use]
+pub fn server_if_any(name: &str) -> Option<String> {
+    match url(name) {
+        Ok(url) => Some(url),
+        Err(_) if is_absent(name) => None,
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// Ends the test target if the run is restricted to other stores than this one. For a store that needs no server and
+/// therefore has no URL.
 pub fn needs_store(name: &str) {
     if !is_wanted(name) {
         not_tested(name);
     }
 }
 
-/// Whether this variable (`SHEDLOCK_TEST_…`) reports that there is none.
-#[must_use]
-pub fn is_unavailable(variable: &str) -> bool {
-    env::var(variable).is_ok_and(|word| word == "unavailable")
+fn variable(server: &str) -> String {
+    format!("SHEDLOCK_TEST_{}", server.replace('-', "_").to_uppercase())
 }
 
 fn not_tested(what: &str) -> ! {

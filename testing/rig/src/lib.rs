@@ -24,4 +24,5 @@ mod servers;
 pub mod wait;
 
 pub use own_server::OwnServer;
-pub use running::{Running, all_gone, wait_all_gone};
+pub use process::Signal;
+pub use running::{Lines, Restartable, Running, all_gone, wait_all_gone};

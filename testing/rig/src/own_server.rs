@@ -10,6 +10,9 @@ use std::sync::{Mutex, PoisonError};
 /// The environment variable with the program that starts servers; `cargo xtask test` sets it.
 const PROGRAM: &str = "SHEDLOCK_TEST_XTASK";
 
+/// As the harnesses of the conformance kit return errors.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// A server that nothing else uses. `xtask servers up` starts it, kills it and starts it again, and outlives this
 /// process by the time that it needs to clear up.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ impl OwnServer {
         let xtask = Running::start(&mut command)?;
         let mut urls = Vec::new();
         let ready =
-            xtask.find_line(|line| {
+            xtask.output.find(|line| {
                 let named = line.strip_prefix("export SHEDLOCK_TEST_");
                 let named = named.and_then(|rest| rest.split_once("_URL='"));
                 urls.extend(named.map(|(name, url)| {
@@ -96,22 +99,22 @@ impl OwnServer {
     ///
     /// # Errors
     /// If the server is not running.
-    pub fn kill(&self) -> anyhow::Result<()> {
-        self.order("kill")
+    pub fn kill(&self) -> Result<(), BoxError> {
+        Ok(self.order("kill")?)
     }
 
     /// Starts the server again, with its data, and waits until it accepts connections.
     ///
     /// # Errors
     /// If the server cannot be started.
-    pub fn start_again(&self) -> anyhow::Result<()> {
-        self.order("start")
+    pub fn start_again(&self) -> Result<(), BoxError> {
+        Ok(self.order("start")?)
     }
 
     fn order(&self, verb: &str) -> anyhow::Result<()> {
         let mut xtask = self.xtask.lock().unwrap_or_else(PoisonError::into_inner);
         xtask.say(&format!("{verb} {}", self.store))?;
-        let answer = xtask.line(PATIENCE)?.context("xtask has ended")?;
+        let answer = xtask.output.next(PATIENCE)?.context("xtask has ended")?;
         if !answer.starts_with("ok") {
             bail!(answer);
         }

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, ChildStdin, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,13 +17,76 @@ pub struct Running {
     child: Child,
     program: String,
     input: Option<ChildStdin>,
-    /// The lines of its standard output, if that is a pipe.
-    lines: Option<Receiver<String>>,
+    /// Its standard output, if that is a pipe.
+    pub output: Lines,
+    /// Its standard error, if that is a pipe.
+    pub errors: Lines,
+}
+
+/// The lines that a process prints. They are read in the background, so that it never waits for a reader. What is not
+/// UTF-8 is replaced.
+#[derive(Debug)]
+pub struct Lines(Receiver<String>);
+
+impl Lines {
+    fn read(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let (sender, receiver) = channel();
+        let read = |pipe| {
+            move || {
+                for line in BufReader::new(pipe).split(b'\n') {
+                    let Ok(line) = line else { return };
+                    let line = line.strip_suffix(b"\r").unwrap_or(&line);
+                    // If no one reads them, the pipe must be emptied nevertheless.
+                    let _ = sender.send(String::from_utf8_lossy(line).into_owned());
+                }
+            }
+        };
+        if let Some(pipe) = pipe {
+            thread::spawn(read(pipe));
+        }
+        Self(receiver)
+    }
+
+    /// The next one, or `None` once there are no more.
+    ///
+    /// # Errors
+    /// If none comes within this time.
+    pub fn next(&self, patience: Duration) -> anyhow::Result<Option<String>> {
+        match self.0.recv_timeout(patience) {
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(RecvTimeoutError::Timeout) => {
+                bail!("a process printed no line within {patience:?}")
+            }
+        }
+    }
+
+    /// What `look` finds in one of the next ones.
+    ///
+    /// # Errors
+    /// If it finds nothing before the last one, or within the time that any machine needs.
+    pub fn find<T>(&self, mut look: impl FnMut(&str) -> Option<T>) -> anyhow::Result<T> {
+        let end = Instant::now() + PATIENCE;
+        let mut seen = String::new();
+        while let Some(line) = self.next(end.saturating_duration_since(Instant::now()))? {
+            if let Some(found) = look(&line) {
+                return Ok(found);
+            }
+            seen += &line;
+            seen.push('\n');
+        }
+        bail!("a process printed something else: {seen}")
+    }
+
+    /// All that are left, once the process has closed its side.
+    #[must_use]
+    pub fn rest(&self) -> String {
+        self.0.iter().map(|line| line + "\n").collect()
+    }
 }
 
 impl Running {
-    /// Starts this command. If its standard output is a pipe, it is read in the background, so that the process never
-    /// waits for a reader.
+    /// Starts this command.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -32,7 +96,8 @@ impl Running {
         let mut child = child.with_context(|| format!("{program} could not be started"))?;
         Ok(Self {
             input: child.stdin.take(),
-            lines: child.stdout.take().map(lines),
+            output: Lines::read(child.stdout.take()),
+            errors: Lines::read(child.stderr.take()),
             program,
             child,
         })
@@ -42,36 +107,6 @@ impl Running {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
-    }
-
-    /// The next line of its standard output, or `None` once there are no more.
-    ///
-    /// # Errors
-    /// If none comes within this time.
-    pub fn line(&self, patience: Duration) -> anyhow::Result<Option<String>> {
-        let lines = self.lines.as_ref();
-        let lines = lines.with_context(|| format!("the output of {} is no pipe", self.program))?;
-        match lines.recv_timeout(patience) {
-            Ok(line) => Ok(Some(line)),
-            Err(RecvTimeoutError::Disconnected) => Ok(None),
-            Err(RecvTimeoutError::Timeout) => {
-                bail!("{} printed no line within {patience:?}", self.program)
-            }
-        }
-    }
-
-    /// What `look` finds in one of the next lines of its standard output.
-    ///
-    /// # Errors
-    /// If it finds nothing before the output ends, or within the time that any machine needs.
-    pub fn find_line<T>(&self, mut look: impl FnMut(&str) -> Option<T>) -> anyhow::Result<T> {
-        let end = Instant::now() + PATIENCE;
-        while let Some(line) = self.line(end.saturating_duration_since(Instant::now()))? {
-            if let Some(found) = look(&line) {
-                return Ok(found);
-            }
-        }
-        bail!("{} ended its output too early", self.program)
     }
 
     /// Writes a line to its standard input.
@@ -126,18 +161,42 @@ impl Drop for Running {
     }
 }
 
-/// The lines, read by a thread. What is not UTF-8 is replaced.
-fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        for line in BufReader::new(output).split(b'\n') {
-            let Ok(line) = line else { return };
-            let line = line.strip_suffix(b"\r").unwrap_or(&line);
-            // If no one reads them, the pipe must be emptied nevertheless.
-            let _ = sender.send(String::from_utf8_lossy(line).into_owned());
+/// A process that a test starts, stops and starts again.
+#[derive(Debug, Default)]
+pub struct Restartable(Mutex<Option<Running>>);
+
+impl Restartable {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(&self, command: &mut Command) -> anyhow::Result<()> {
+        *self.running() = Some(Running::start(command)?);
+        Ok(())
+    }
+
+    /// Whether it has ended, or was never started.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut running = self.running();
+        running.as_mut().is_none_or(|it| it.ended().is_some())
+    }
+
+    /// Stops it like a power failure would, if it runs.
+    pub fn stop(&self) {
+        drop(self.running().take());
+    }
+
+    /// Sends it a signal, if it runs.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(running) = &*self.running() {
+            running.signal(signal);
         }
-    });
-    receiver
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether all of these processes have ended.
@@ -170,11 +229,15 @@ mod tests {
         let number = |line: &str| line.parse::<u32>().ok();
         cat.say("no number").unwrap();
         cat.say("7").unwrap();
-        assert_eq!(cat.find_line(number).unwrap(), 7);
-        assert!(cat.line(Duration::from_millis(5)).is_err(), "none yet");
+        assert_eq!(cat.output.find(number).unwrap(), 7);
+        assert!(cat.errors.find(number).is_err(), "no pipe");
+        assert!(
+            cat.output.next(Duration::from_millis(5)).is_err(),
+            "none yet"
+        );
         assert!(cat.ended().is_none());
         cat.close_input();
-        assert!(cat.find_line(number).is_err(), "no more");
+        assert!(cat.output.find(number).is_err(), "no more");
         assert_eq!(cat.wait(PATIENCE).unwrap().code(), Some(3));
         assert!(cat.say("gone").is_err());
     }
@@ -182,7 +245,7 @@ mod tests {
     #[test]
     fn a_value_that_is_dropped_leaves_no_process() {
         let shell = shell("sleep 60 & echo $!; wait");
-        let child = shell.find_line(|line| line.parse().ok()).unwrap();
+        let child = shell.output.find(|line| line.parse().ok()).unwrap();
         let ids = [shell.id(), child];
         assert!(!all_gone(&ids));
         drop(shell);

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 /// Longer than any loaded machine needs for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The longest pause between two looks.
-const STEP: Duration = Duration::from_millis(50);
+/// The longest pause between two looks of [`until`] and [`found`]: short enough to catch a process in the middle of something.
+const SHORT: Duration = Duration::from_millis(10);
+
+/// The longest pause of [`eventually`]: what it looks at may be costly.
+const LONG: Duration = Duration::from_millis(100);
 
 /// Polls until `done` returns true or `patience` has passed. Returns `false` if it was never done.
 pub fn until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
@@ -14,30 +17,88 @@ pub fn until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
 }
 
 /// Polls until `look` finds something or `patience` has passed.
-pub fn found<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let end = Instant::now() + patience;
-    let mut step = Duration::from_millis(2);
-    loop {
-        let found = look();
-        if found.is_some() || Instant::now() >= end {
-            return found;
-        }
-        pause(step);
-        step = STEP.min(step * 2);
-    }
+pub fn found<T>(patience: Duration, look: impl FnMut() -> Option<T>) -> Option<T> {
+    poll(patience, SHORT, look)
 }
 
 /// Waits until this is so.
 ///
 /// # Panics
 /// If that takes longer than any machine needs.
-pub fn eventually(what: &str, is_so: impl FnMut() -> bool) {
-    assert!(until(PATIENCE, is_so), "not within {PATIENCE:?}: {what}");
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let so = poll(PATIENCE, LONG, || is_so().then_some(()));
+    assert!(so.is_some(), "not within {PATIENCE:?}: {what}");
+}
+
+fn poll<T>(
+    patience: Duration,
+    longest: Duration,
+    mut look: impl FnMut() -> Option<T>,
+) -> Option<T> {
+    let begun = Instant::now();
+    loop {
+        let found = look();
+        let waited = begun.elapsed();
+        if found.is_some() || waited >= patience {
+            return found;
+        }
+        // Late by a twentieth at most.
+        pause((waited / 20).clamp(Duration::from_millis(1), longest));
+    }
 }
 
 /// Lets real processes run.
 pub fn pause(duration: Duration) {
     std::thread::sleep(duration);
+}
+
+/// Lets real processes run, without blocking the runtime.
+pub async fn sleep(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+/// Looks repeated without blocking the runtime, until what must happen has happened.
+#[derive(Debug)]
+pub struct Looks<'a> {
+    what: &'a str,
+    end: Instant,
+}
+
+impl<'a> Looks<'a> {
+    /// For this to happen.
+    #[must_use]
+    pub fn at(what: &'a str) -> Self {
+        let end = Instant::now() + PATIENCE;
+        Self { what, end }
+    }
+
+    /// Waits until the next look.
+    ///
+    /// # Panics
+    /// If it takes longer than any machine needs.
+    pub async fn again(&self) {
+        let Self { what, end } = self;
+        assert!(Instant::now() < *end, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(SHORT).await;
+    }
+}
+
+/// Like [`eventually`], without blocking the runtime.
+///
+/// # Errors
+/// The first error of `is_so`.
+///
+/// # Panics
+/// If that takes longer than any machine needs.
+pub async fn eventually_async<E>(
+    what: &str,
+    mut is_so: impl AsyncFnMut() -> Result<bool, E>,
+) -> Result<(), E> {
+    let looks = Looks::at(what);
+    while !is_so().await? {
+        looks.again().await;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use std::time::Duration;
 use drill::{Draw, Drill, KINDS, Ledger};
 use shedlock::scheduler::{Handle, Scheduler};
 use shedlock::{Clock, Executor, Owner, SystemClock};
+use shedlock_rig::given::{is_wanted, server_if_any};
 use shedlock_scenarios::Database;
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -87,8 +88,7 @@ fn lasts() -> Duration {
 
 /// Creates a separate database.
 fn database(runtime: &Runtime) -> (Database, String, Url) {
-    let server = std::env::var("SHEDLOCK_TEST_POSTGRES_URL")
-        .expect("SHEDLOCK_TEST_POSTGRES_URL is not set: run `cargo xtask test`");
+    let server = server_if_any("postgres").unwrap();
     let owner = Owner::generate();
     let random = owner.as_str().rsplit('/').next().unwrap_or_default();
     let name = format!("fleet_{random}");
@@ -105,16 +105,8 @@ fn database(runtime: &Runtime) -> (Database, String, Url) {
     (database, name, url)
 }
 
-/// False if the run is restricted to other stores (`cargo xtask test --store mariadb`).
-fn is_wanted() -> bool {
-    let stores = std::env::var("SHEDLOCK_TEST_STORES");
-    stores.map_or(true, |stores| {
-        stores.split(',').any(|store| store == "postgres")
-    })
-}
-
 fn told(seed: u64) {
-    if !is_wanted() {
+    if !is_wanted("postgres") {
         return;
     }
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,24 +1,19 @@
 //! Chromium, driven over WebDriver.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use shedlock_rig::process::Process;
+use shedlock_rig::wait::{PATIENCE, eventually};
+use shedlock_rig::{Running as Program, Signal};
 use tempfile::TempDir;
 use thirtyfour::common::capabilities::chromium::ChromiumLikeCapabilities as _;
 use thirtyfour::{By, CapabilitiesHelper as _, DesiredCapabilities, WebDriver, WebElement};
 use tokio::runtime::Runtime;
-
-use crate::common::{eventually, signal};
-
-/// Longer than any machine needs for a request to the driver.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What `cargo xtask` found or installed.
 #[derive(Default)]
@@ -57,7 +52,7 @@ pub(crate) struct Driver {
 }
 
 struct Running {
-    process: Child,
+    process: Program,
     url: String,
     /// Of all browsers.
     folder: TempDir,
@@ -98,37 +93,33 @@ impl Driver {
         let Some(mut running) = self.running().take() else {
             return;
         };
-        signal(running.process.id(), Signal::TERM);
-        running.process.wait().unwrap();
+        running.process.signal(Signal::TERM);
+        running.process.wait(PATIENCE).unwrap();
         // Their profiles identify our browsers.
-        for pid in using(running.folder.path()) {
-            signal(pid, Signal::KILL);
-        }
-        eventually("the end of all browsers", || {
-            using(running.folder.path()).is_empty()
-        });
+        let left = || using(running.folder.path());
+        left()
+            .iter()
+            .for_each(|browser| browser.signal(Signal::KILL));
+        eventually("the end of all browsers", || left().is_empty());
     }
 }
 
 impl Running {
     fn start(programs: &Programs) -> Self {
         let folder = TempDir::new().unwrap();
-        let mut process = Command::new(&programs.chromedriver)
+        let mut command = Command::new(&programs.chromedriver);
+        command
             .arg("--port=0")
             .env("HOME", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver is needed: `cargo xtask test` installs it on Debian");
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| {
-            let line = line.ok()?;
+            .stderr(Stdio::null());
+        let process = Program::start(&mut command);
+        let process = process.expect("`cargo xtask test` installs chromedriver on Debian");
+        let port = process.output.find(|line| {
             let (_, port) = line.split_once("started successfully on port ")?;
             port.trim_end_matches('.').parse::<u16>().ok()
         });
-        // It must not be blocked by a full pipe.
-        std::thread::spawn(move || lines.for_each(drop));
         Self {
             process,
             url: format!(
@@ -141,12 +132,13 @@ impl Running {
 }
 
 /// Processes with this path in their command line.
-fn using(path: &Path) -> Vec<u32> {
+fn using(path: &Path) -> Vec<Process> {
     let path = path.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        String::from_utf8_lossy(&line).contains(path).then_some(pid)
+        let is_using = String::from_utf8_lossy(&line).contains(path);
+        is_using.then(|| Process::find(pid))?
     });
     processes.collect()
 }

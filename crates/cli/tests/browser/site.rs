@@ -1,15 +1,15 @@
 //! A dashboard, as users start it, over a store that has something to show.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use shedlock::{JobChange, JournalEntry, RunEnd, RunOutcome, RunRecord, Slot};
+use shedlock_rig::wait::{PATIENCE, eventually};
+use shedlock_rig::{Running, Signal};
 use tokio::runtime::Runtime;
 
-use crate::common::{Done, Sandbox, calendar, done, eventually, signal};
+use crate::common::{Done, Sandbox, calendar, done};
 use crate::places::Place;
 use crate::proxy;
 
@@ -31,7 +31,7 @@ pub(crate) enum Mount {
 pub(crate) struct Site {
     sandbox: Sandbox,
     store: String,
-    processes: Vec<Child>,
+    processes: Vec<Running>,
     /// The port of the dashboard itself.
     pub(crate) port: u16,
     /// Ends with a slash.
@@ -57,15 +57,13 @@ impl Site {
         };
         let arguments = ["ui", "--listen", "127.0.0.1:0", "--store-name", "main"];
         let mut server = site.command(&[&arguments[..], prefix].concat());
-        let mut server = server.spawn().unwrap();
-        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let server = Running::start(&mut server).unwrap();
+        let url = server.errors.find(|line| {
+            let (_, url) = line.split_once("the dashboard is at ")?;
+            Some(url.to_owned())
+        });
         site.processes.push(server);
-        let line = lines.next().unwrap().unwrap();
-        // The server must not be blocked by a full pipe.
-        std::thread::spawn(move || lines.for_each(drop));
-        let (_, url) = line
-            .split_once("the dashboard is at ")
-            .unwrap_or_else(|| panic!("{line}"));
+        let url = url.unwrap();
         let port = url.split([':', '/']).find_map(|part| part.parse().ok());
         site.port = port.unwrap();
         site.url = match mount {
@@ -73,7 +71,7 @@ impl Site {
                 let port = proxy::start(site.port);
                 format!("http://127.0.0.1:{port}{}/", proxy::PREFIX)
             }
-            _ => url.to_owned(),
+            _ => url,
         };
         site
     }
@@ -122,7 +120,7 @@ impl Site {
     pub(crate) fn hold(&mut self, name: &str) {
         let run = ["run", "--name", name, "--lock-at-most-for", "30m", "--"];
         let mut command = self.command(&[&run[..], &["sleep", "600"]].concat());
-        self.processes.push(command.spawn().unwrap());
+        self.processes.push(Running::start(&mut command).unwrap());
         eventually("the lock", || {
             let list = self.json(&["list"]);
             let locks = list["locks"].as_array().unwrap();
@@ -202,12 +200,12 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        for process in &mut self.processes {
-            signal(process.id(), Signal::TERM);
+        for process in &self.processes {
+            process.signal(Signal::TERM);
         }
         for process in &mut self.processes {
             // It was asked to end.
-            let _ = process.wait();
+            let _ = process.wait(PATIENCE);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A clock that is wrong, on each store that returns its own time: the command runs under libfaketime.
 
 use shedlock::__stores::STORES;
-use shedlock_conformance::support::{server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::given::server_if_any;
 
 use super::common::{Sandbox, done};
 use super::{Report, report};
@@ -27,8 +28,8 @@ fn ahead(url: &str, by: &str) -> Report {
 
 #[test]
 fn no_wrong_clock_is_missed() {
-    for name in ["POSTGRES", "MARIADB", "MYSQL", "REDIS", "VALKEY", "MONGODB"] {
-        let Some(server) = server_if_any(&format!("SHEDLOCK_TEST_{name}")) else {
+    for name in ["postgres", "mariadb", "mysql", "redis", "valkey", "mongodb"] {
+        let Some(server) = server_if_any(name) else {
             continue;
         };
         let scheme = server.split(':').next().unwrap();

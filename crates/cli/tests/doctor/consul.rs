@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
-use shedlock_conformance::support::{OwnServer, server_if_any};
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
 
 use super::common::eventually;
 use super::{cannot_run, doctor};
@@ -45,7 +46,7 @@ fn token(server: &str, name: &str, rules: &str) -> String {
 
 #[test]
 fn no_permission_that_a_token_lacks_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_CONSUL").is_none() || !OwnServer::can_start() {
+    if server_if_any("consul").is_none() || !OwnServer::can_start() {
         return;
     }
     let rules = format!(

@@ -1,13 +1,14 @@
 //! etcd: its alarms.
 
 use shedlock::etcd::etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
-use shedlock_conformance::support::{OwnServer, server_if_any};
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
 
 use super::{cannot_run, doctor};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_alarm_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_ETCD").is_none() || !OwnServer::can_start() {
+    if server_if_any("etcd").is_none() || !OwnServer::can_start() {
         return;
     }
     let server = OwnServer::start("etcd", &["--quota-backend-bytes", "1048576"]).unwrap();

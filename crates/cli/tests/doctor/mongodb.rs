@@ -2,7 +2,9 @@
 
 use shedlock::mongodb::mongodb::Client;
 use shedlock::mongodb::mongodb::bson::{Document, doc};
-use shedlock_conformance::support::{OwnServer, server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
 
 use super::common::{Sandbox, done};
 use super::{cannot_run, doctor};
@@ -10,7 +12,7 @@ use super::{cannot_run, doctor};
 /// Users exist before the server asks for them, so it is started twice over the same data.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_lack_of_a_privilege_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_MONGODB").is_none() || !OwnServer::can_start() {
+    if server_if_any("mongodb").is_none() || !OwnServer::can_start() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -38,7 +40,7 @@ async fn no_lack_of_a_privilege_is_missed() {
 
 #[tokio::test]
 async fn a_document_that_no_one_can_acquire_is_not_missed() {
-    let Some(server) = server_if_any("SHEDLOCK_TEST_MONGODB") else {
+    let Some(server) = server_if_any("mongodb") else {
         return;
     };
     let client = Client::with_uri_str(&server).await.unwrap();
@@ -63,7 +65,7 @@ async fn a_document_that_no_one_can_acquire_is_not_missed() {
 
 #[tokio::test]
 async fn a_collation_of_the_collection_is_not_missed() {
-    let Some(server) = server_if_any("SHEDLOCK_TEST_MONGODB") else {
+    let Some(server) = server_if_any("mongodb") else {
         return;
     };
     let client = Client::with_uri_str(&server).await.unwrap();

@@ -1,6 +1,9 @@
 //! MariaDB and MySQL.
 
-use shedlock_conformance::support::{OwnServer, free_port, server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
+use shedlock_rig::port;
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
 use super::common::{Sandbox, done, eventually};
@@ -43,9 +46,7 @@ impl Room {
 
 /// The servers that this machine has.
 pub(super) fn servers() -> impl Iterator<Item = String> {
-    ["SHEDLOCK_TEST_MARIADB", "SHEDLOCK_TEST_MYSQL"]
-        .into_iter()
-        .filter_map(server_if_any)
+    ["mariadb", "mysql"].into_iter().filter_map(server_if_any)
 }
 
 #[tokio::test]
@@ -132,7 +133,7 @@ async fn no_fault_in_a_right_or_the_table_is_missed() {
 /// Settings of the whole server.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_fault_in_a_setting_of_the_server_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_MARIADB").is_none() || !OwnServer::can_start() {
+    if server_if_any("mariadb").is_none() || !OwnServer::can_start() {
         return;
     }
     let server = OwnServer::start("mariadb", &["--log-bin", "--sync-binlog=1"]).unwrap();
@@ -184,7 +185,7 @@ async fn no_fault_in_a_setting_of_the_server_is_missed() {
 /// A primary whose replica commits do not wait for, and the replica itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_replica_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_MARIADB").is_none() || !OwnServer::can_start() {
+    if server_if_any("mariadb").is_none() || !OwnServer::can_start() {
         return;
     }
     let binlog = ["--log-bin", "--sync-binlog=1", "--server-id=1"];
@@ -236,7 +237,7 @@ async fn no_replica_is_missed() {
 /// MySQL shows a source to users who have the privilege, even before the replication starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_writable_replica_of_mysql_is_not_missed() {
-    if server_if_any("SHEDLOCK_TEST_MYSQL").is_none() || !OwnServer::can_start() {
+    if server_if_any("mysql").is_none() || !OwnServer::can_start() {
         return;
     }
     let server = OwnServer::start("mysql", &[]).unwrap();
@@ -253,14 +254,14 @@ async fn a_writable_replica_of_mysql_is_not_missed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn several_clocks_are_not_missed() {
     let library = "/usr/lib/galera/libgalera_smm.so";
-    if server_if_any("SHEDLOCK_TEST_MARIADB").is_none()
+    if server_if_any("mariadb").is_none()
         || !OwnServer::can_start()
         || !std::path::Path::new(library).exists()
     {
         return;
     }
     let provider = format!("--wsrep-provider={library}");
-    let [port, other] = [free_port().unwrap(), free_port().unwrap()];
+    let [port, other] = [port::free().unwrap(), port::free().unwrap()];
     let options = format!(
         "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};\
          ist.recv_addr=127.0.0.1:{other};gcache.size=8M"

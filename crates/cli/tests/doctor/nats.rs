@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use shedlock::nats::async_nats;
-use shedlock_conformance::support::{server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::given::server_if_any;
 
 use super::common::{Sandbox, done};
 use super::doctor;
@@ -33,7 +34,7 @@ async fn bucket(server: &str, settings: &Value) -> String {
 
 #[tokio::test]
 async fn no_fault_in_a_setting_of_the_bucket_is_missed() {
-    let Some(server) = server_if_any("SHEDLOCK_TEST_NATS") else {
+    let Some(server) = server_if_any("nats") else {
         return;
     };
     let url = bucket(&server, &json!({})).await;
@@ -69,7 +70,7 @@ async fn no_fault_in_a_setting_of_the_bucket_is_missed() {
 
 #[tokio::test]
 async fn a_bucket_that_accepts_one_message_at_a_time_is_not_missed() {
-    let Some(server) = server_if_any("SHEDLOCK_TEST_NATS212") else {
+    let Some(server) = server_if_any("nats212") else {
         return;
     };
     let url = format!("{}&sync_always=true", bucket(&server, &json!({})).await);

@@ -2,7 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use shedlock_conformance::support::{OwnServer, program, server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
+use shedlock_rig::host::find_program;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::common::{Sandbox, done, eventually};
@@ -36,7 +39,7 @@ impl Room {
 
     /// None if the run is restricted to other stores.
     pub(super) async fn new() -> Option<Self> {
-        Some(Self::in_server(&server_if_any("SHEDLOCK_TEST_POSTGRES")?).await)
+        Some(Self::in_server(&server_if_any("postgres")?).await)
     }
 
     /// Runs these statements as the administrator. `{user}` is the user, and also the schema.
@@ -151,7 +154,7 @@ async fn no_fault_in_a_setting_a_right_or_the_table_is_missed() {
 /// Settings of the whole server.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_fault_in_a_setting_of_the_server_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_POSTGRES").is_none() || !OwnServer::can_start() {
+    if server_if_any("postgres").is_none() || !OwnServer::can_start() {
         return;
     }
     let server = OwnServer::start("postgres", &["-c", "fsync=off"]).unwrap();
@@ -162,7 +165,7 @@ async fn no_fault_in_a_setting_of_the_server_is_missed() {
 /// A server that follows another one, and one that another one follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_standby_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_POSTGRES").is_none() || !OwnServer::can_start() {
+    if server_if_any("postgres").is_none() || !OwnServer::can_start() {
         return;
     }
     let settings = ["-c", "wal_level=replica", "-c", "max_wal_senders=4"];
@@ -174,7 +177,7 @@ async fn no_standby_is_missed() {
     let (user, address) = rest.split('/').next().unwrap().split_once('@').unwrap();
     let (host, port) = address.split_once(':').unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let receiver = program("pg_receivewal").or_else(|| {
+    let receiver = find_program("pg_receivewal").or_else(|| {
         let mut versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
         let folder = versions.next()?.ok()?.path();
         Some(folder.join("bin/pg_receivewal"))

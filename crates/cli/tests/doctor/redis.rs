@@ -3,7 +3,9 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-use shedlock_conformance::support::{OwnServer, free_port, server_if_any};
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server_if_any;
+use shedlock_rig::port;
 
 use super::common::{Sandbox, done};
 use super::{cannot_run, doctor};
@@ -23,7 +25,7 @@ fn send(url: &str, command: &str) -> String {
 
 #[test]
 fn no_fault_in_a_setting_or_a_key_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_REDIS").is_none() || !OwnServer::can_start() {
+    if server_if_any("redis").is_none() || !OwnServer::can_start() {
         return;
     }
     let durable = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -109,7 +111,7 @@ fn no_fault_in_a_setting_or_a_key_is_missed() {
 /// Users with all that locks and their journal need, except for some commands or keys.
 #[test]
 fn no_lack_of_a_permission_is_missed() {
-    if server_if_any("SHEDLOCK_TEST_REDIS").is_none() || !OwnServer::can_start() {
+    if server_if_any("redis").is_none() || !OwnServer::can_start() {
         return;
     }
     let durable = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -191,7 +193,7 @@ fn no_lack_of_a_permission_is_missed() {
 /// Three nodes, and a URL of one of them alone.
 #[test]
 fn a_cluster_is_healthy_and_a_url_that_does_not_name_it_is_an_error() {
-    if server_if_any("SHEDLOCK_TEST_REDIS").is_none() || !OwnServer::can_start() {
+    if server_if_any("redis").is_none() || !OwnServer::can_start() {
         return;
     }
     let (nodes, buses): (Vec<_>, Vec<_>) = (0..3).map(|_| node()).unzip();
@@ -226,7 +228,7 @@ fn port_of(url: &str) -> &str {
 
 /// A node of a cluster, and the port on which it meets others: the usual one may be too high.
 fn node() -> (OwnServer, String) {
-    let bus = free_port().unwrap().to_string();
+    let bus = port::free().unwrap().to_string();
     let mut settings = vec!["--appendonly", "yes", "--appendfsync", "always"];
     settings.extend(["--cluster-enabled", "yes", "--cluster-port", &bus]);
     (OwnServer::start("redis", &settings).unwrap(), bus)

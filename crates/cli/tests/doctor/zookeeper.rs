@@ -1,7 +1,8 @@
 //! ZooKeeper.
 
 use shedlock::zookeeper::zookeeper_client::{Acl, Client, Permission};
-use shedlock_conformance::support::{server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::given::server_if_any;
 
 use super::common::{Sandbox, done};
 use super::{cannot_run, doctor};
@@ -9,7 +10,7 @@ use super::{cannot_run, doctor};
 /// Each node has an ACL of its own: nothing is inherited.
 #[tokio::test]
 async fn no_permission_that_a_node_lacks_is_missed() {
-    let Some(server) = server_if_any("SHEDLOCK_TEST_ZOOKEEPER") else {
+    let Some(server) = server_if_any("zookeeper") else {
         return;
     };
     let address = server.strip_prefix("zookeeper://").unwrap();

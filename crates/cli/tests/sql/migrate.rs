@@ -1,7 +1,8 @@
 //! What `migrate --print` prints, in the hands of an administrator.
 
 use serde_json::Value;
-use shedlock_conformance::support::{server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::given::server_if_any;
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, PgConnection, SqliteConnection};
 
 use super::common::{Sandbox, done};
@@ -44,8 +45,8 @@ impl Database {
     /// One of each kind that the run is not restricted from.
     async fn each() -> Vec<Self> {
         let mut all = vec![Self::of_sqlite().await];
-        for server in ["POSTGRES", "MARIADB", "MYSQL"] {
-            if let Some(server) = server_if_any(&format!("SHEDLOCK_TEST_{server}")) {
+        for server in ["postgres", "mariadb", "mysql"] {
+            if let Some(server) = server_if_any(server) {
                 all.push(Self::on(&server).await);
             }
         }
@@ -218,7 +219,7 @@ async fn a_schema_that_does_not_exist_is_named_by_every_form_of_the_command() {
 /// The operator reads the plan, and an administrator executes it.
 #[tokio::test]
 async fn a_user_without_rights_can_plan() {
-    let Some(server) = server_if_any("SHEDLOCK_TEST_POSTGRES") else {
+    let Some(server) = server_if_any("postgres") else {
         return;
     };
     let mut database = Database::on(&server).await;

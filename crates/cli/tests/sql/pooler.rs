@@ -2,7 +2,8 @@
 
 use std::process::Child;
 
-use shedlock_conformance::support::{server_if_any, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::given::server_if_any;
 
 use super::common::{Done, Sandbox, done};
 
@@ -13,7 +14,7 @@ fn ran(sandbox: &Sandbox, store: &str, arguments: &[&str]) -> Done {
 /// Each process numbers its prepared statements from 1, and PgBouncer hands the same session to one after the other.
 #[test]
 fn commands_behind_pgbouncer_need_no_option() {
-    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+    let Some(bouncer) = server_if_any("pgbouncer") else {
         // xtask, which looked for it, has reported this.
         return;
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use shedlock::__stores::{STORES, StoreEntry};
 use shedlock_conformance::support::unique;
+use shedlock_rig::given;
 
 /// The other servers of a store, as `cargo xtask` names them.
 const BESIDE: [(&str, &[&str]); 3] = [
@@ -26,11 +27,6 @@ pub(crate) struct Place {
 /// A server that does not run fails its tests, unless the code that starts the servers declares it
 /// absent.
 pub(crate) fn all() -> Vec<Place> {
-    let wanted = std::env::var("SHEDLOCK_TEST_STORES").ok();
-    let is_wanted = |name: &str| match &wanted {
-        Some(wanted) => wanted.split(',').any(|word| word == name),
-        None => true,
-    };
     let mut places = Vec::new();
     for store in STORES.iter().filter(|store| store.name != "memory") {
         let place = |name, has_server| Place {
@@ -38,7 +34,7 @@ pub(crate) fn all() -> Vec<Place> {
             store,
             has_server,
         };
-        if store.servers.is_empty() && is_wanted(store.name) {
+        if store.servers.is_empty() && given::is_wanted(store.name) {
             places.push(place(store.name, false));
         }
         let beside = BESIDE.iter().filter(|(name, _)| *name == store.name);
@@ -51,12 +47,8 @@ pub(crate) fn all() -> Vec<Place> {
 }
 
 impl Place {
-    fn variable(&self) -> String {
-        format!("SHEDLOCK_TEST_{}", self.name.to_uppercase())
-    }
-
     fn is_absent(&self) -> bool {
-        std::env::var(self.variable()).as_deref() == Ok("unavailable")
+        given::is_absent(self.name)
     }
 
     /// The word for the store in messages.
@@ -66,9 +58,7 @@ impl Place {
 
     /// The URL of the server, or what is missing for it.
     pub(crate) fn server(&self) -> Result<String, String> {
-        let variable = format!("{}_URL", self.variable());
-        std::env::var(&variable)
-            .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))
+        given::url(self.name)
     }
 
     /// The URL of locks that no other test uses. A file is in this folder.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use shedlock_rig::given;
+
 /// A store of one kind.
 pub(crate) struct Store {
     name: &'static str,
@@ -11,8 +13,6 @@ pub(crate) struct Store {
 enum Place {
     File,
     Server {
-        /// The variable that contains its URL.
-        variable: &'static str,
         /// The option of the URL that selects a separate namespace.
         room: &'static str,
     },
@@ -25,12 +25,11 @@ impl Store {
 
     /// A URL with a separate namespace, or what is missing for one.
     pub(crate) fn url(&self, folder: &Path) -> Result<String, String> {
-        let (variable, room) = match self.place {
+        let room = match self.place {
             Place::File => return Ok(format!("sqlite:{}", folder.join("locks.db").display())),
-            Place::Server { variable, room } => (variable, room),
+            Place::Server { room } => room,
         };
-        let url = std::env::var(variable)
-            .map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))?;
+        let url = given::url(self.name)?;
         let sign = if url.contains('?') { '&' } else { '?' };
         let name = format!("shedlock_torture_{}", std::process::id());
         Ok(format!("{url}{sign}{room}={name}"))
@@ -43,24 +42,22 @@ impl Store {
 /// absent by the code that starts the servers. To run only some of them (`cargo xtask test --store
 /// sqlite`), SHEDLOCK_TEST_STORES names them.
 pub(crate) fn all() -> Vec<Store> {
-    let server = |name, variable, room| Store {
+    let server = |name, room| Store {
         name,
-        place: Place::Server { variable, room },
+        place: Place::Server { room },
     };
     let mut stores = vec![
         Store {
             name: "sqlite",
             place: Place::File,
         },
-        server("postgres", "SHEDLOCK_TEST_POSTGRES_URL", "table"),
-        server("mariadb", "SHEDLOCK_TEST_MARIADB_URL", "table"),
-        server("redis", "SHEDLOCK_TEST_REDIS_URL", "environment"),
+        server("postgres", "table"),
+        server("mariadb", "table"),
+        server("redis", "environment"),
     ];
-    if std::env::var("SHEDLOCK_TEST_MYSQL").as_deref() != Ok("unavailable") {
-        stores.push(server("mysql", "SHEDLOCK_TEST_MYSQL_URL", "table"));
+    if !given::is_absent("mysql") {
+        stores.push(server("mysql", "table"));
     }
-    if let Ok(wanted) = std::env::var("SHEDLOCK_TEST_STORES") {
-        stores.retain(|store| wanted.split(',').any(|name| name == store.name));
-    }
+    stores.retain(|store| given::is_wanted(store.name));
     stores
 }

@@ -2,12 +2,12 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use shedlock_rig::given;
 use url::Url;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) name: &'static str,
-    variable: &'static str,
     port: u16,
     /// Whether this server was deselected or could not be started.
     pub(crate) is_left_out: bool,
@@ -16,8 +16,7 @@ pub(crate) struct Place {
 impl Place {
     /// Returns the server's URL, or a message that explains what is missing.
     pub(crate) fn url(&self) -> Result<String, String> {
-        std::env::var(self.variable)
-            .map_err(|_| format!("{} is not set: run `cargo xtask test`", self.variable))
+        given::url(self.name)
     }
 
     /// Returns the URL for a provider, with a lock table that only this process uses.
@@ -51,21 +50,14 @@ pub(crate) fn behind(url: &str, addr: SocketAddr) -> String {
 
 /// Returns all servers.
 pub(crate) fn all() -> [Place; 3] {
-    let wanted = std::env::var("SHEDLOCK_TEST_STORES");
-    let place = |name, variable: &'static str, port| {
-        let is_unwanted = |wanted: &String| !wanted.split(',').any(|store| store == name);
-        let is_there = std::env::var(variable.trim_end_matches("_URL"));
-        Place {
-            name,
-            variable,
-            port,
-            is_left_out: wanted.as_ref().is_ok_and(is_unwanted)
-                || is_there.as_deref() == Ok("unavailable"),
-        }
+    let place = |name, port| Place {
+        name,
+        port,
+        is_left_out: !given::is_wanted(name) || given::is_absent(name),
     };
     [
-        place("postgres", "SHEDLOCK_TEST_POSTGRES_URL", 5432),
-        place("mariadb", "SHEDLOCK_TEST_MARIADB_URL", 3306),
-        place("mysql", "SHEDLOCK_TEST_MYSQL_URL", 3306),
+        place("postgres", 5432),
+        place("mariadb", 3306),
+        place("mysql", 3306),
     ]
 }

@@ -9,13 +9,15 @@ use std::time::Duration;
 use reqwest::Client;
 use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{OwnServer, address, server, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, Namespace, OptionalAction, Provider, RoundTrips, Stop, StoreProfile,
     Tag, Verdict, action, wrapped,
 };
 use shedlock_consul::ConsulProvider;
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server;
 use shedlock_torture::TortureNamespace;
 
 /// The tolerated skew here: less than the default, because cases wait for it.
@@ -24,7 +26,7 @@ const SKEW: Duration = Duration::from_millis(100);
 fn main() -> ExitCode {
     // With the feature `tls`, clients use the crypto library that the program has chosen.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let server = server("SHEDLOCK_TEST_CONSUL_URL");
+    let server = server("consul");
     let race = race(server.clone());
     let straight = Arc::new(Consul { server }) as Arc<dyn Harness>;
     let prefixed = wrapped(Arc::clone(&straight), "consul-prefixed", |provider| {

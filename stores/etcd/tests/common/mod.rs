@@ -10,8 +10,6 @@ pub(crate) mod certificates;
 pub(crate) mod own;
 pub(crate) mod room;
 
-use std::time::Duration;
-
 /// Returns the address of the first server of a URL, in the client's form.
 pub(crate) fn endpoint(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -19,13 +17,4 @@ pub(crate) fn endpoint(url: &str) -> String {
         .next()
         .unwrap_or(rest)
         .to_owned()
-}
-
-/// Waits by the real clock.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real server's time cannot be moved"
-)]
-pub(crate) async fn wait(duration: Duration) {
-    tokio::time::sleep(duration).await;
 }

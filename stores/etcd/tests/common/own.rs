@@ -1,16 +1,14 @@
 //! Servers that a test starts itself.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use shedlock_conformance::BoxError;
-use shedlock_conformance::support::free_port;
+use shedlock_rig::wait::Looks;
+use shedlock_rig::{Restartable, Signal, port};
 
 use super::certificates::Certificates;
-use super::wait;
 
 /// A server that elects a leader this quickly grants leases of one second.
 pub(crate) const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];
@@ -30,7 +28,7 @@ pub(crate) struct Own {
 struct Member {
     port: u16,
     peer: u16,
-    running: Mutex<Option<Child>>,
+    process: Restartable,
 }
 
 impl Own {
@@ -71,9 +69,9 @@ impl Own {
         let mut members = Vec::new();
         for _ in 0..size {
             members.push(Member {
-                port: free_port()?,
-                peer: free_port()?,
-                running: Mutex::new(None),
+                port: port::free()?,
+                peer: port::free()?,
+                process: Restartable::default(),
             });
         }
         Ok(Self {
@@ -118,11 +116,16 @@ impl Own {
             .enumerate()
             .map(|(i, member)| format!("m{i}=http://127.0.0.1:{}", member.peer))
             .collect();
-        let Member { port, peer, .. } = &self.members[member];
+        let Member {
+            port,
+            peer,
+            process,
+        } = &self.members[member];
         let client = format!("{}://127.0.0.1:{port}", self.scheme);
         let peer = format!("http://127.0.0.1:{peer}");
         let log = std::fs::File::create(self.folder.path().join(format!("m{member}.log")))?;
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(["--name", &format!("m{member}"), "--data-dir"])
             .arg(self.folder.path().join(format!("m{member}")))
             .args(["--listen-client-urls", &client])
@@ -132,52 +135,34 @@ impl Own {
             .args(["--initial-cluster", &cluster.join(",")])
             .args(&self.settings)
             .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
-        *self.running(member) = Some(child);
-        Ok(())
+            .stderr(log);
+        Ok(process.start(&mut command)?)
     }
 
     /// Waits until a server replies on behalf of the cluster.
     pub(crate) async fn serves(&self, member: usize) -> Result<(), BoxError> {
-        for _ in 0..400 {
-            let server = format!("{}://{}", self.scheme, self.endpoint(member));
-            if let Ok(mut client) = Client::connect([server], self.options.clone()).await
+        let server = format!("{}://{}", self.scheme, self.endpoint(member));
+        let looks = Looks::at("a server of its own serves");
+        loop {
+            if let Ok(mut client) = Client::connect([&server], self.options.clone()).await
                 && client.get("nothing", None).await.is_ok()
             {
                 return Ok(());
             }
-            wait(Duration::from_millis(50)).await;
+            looks.again().await;
         }
-        Err("a server of its own does not serve".into())
     }
 
     /// Stops a server as a power failure would.
-    pub(crate) fn stop(&self, member: usize) -> Result<(), BoxError> {
-        if let Some(mut child) = self.running(member).take() {
-            child.kill()?;
-            child.wait()?;
-        }
-        Ok(())
+    pub(crate) fn stop(&self, member: usize) {
+        self.members[member].process.stop();
     }
 
-    pub(crate) fn stop_all(&self) -> Result<(), BoxError> {
-        (0..self.members.len()).try_for_each(|member| self.stop(member))
+    pub(crate) fn stop_all(&self) {
+        (0..self.members.len()).for_each(|member| self.stop(member));
     }
 
-    /// Returns the process id of a running server.
-    pub(crate) fn process(&self, member: usize) -> Option<u32> {
-        self.running(member).as_ref().map(Child::id)
-    }
-
-    fn running(&self, member: usize) -> MutexGuard<'_, Option<Child>> {
-        let running = &self.members[member].running;
-        running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = self.stop_all();
+    pub(crate) fn signal(&self, member: usize, signal: Signal) {
+        self.members[member].process.signal(signal);
     }
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use etcd_client::{Client, Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp};
-use shedlock_conformance::support::{server, unique};
+use shedlock_conformance::support::unique;
 use shedlock_core::{Attempt, AttemptRequest, Lease, LockName, LockProvider, Owner, Skip};
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::given::server;
 
 use super::endpoint;
 
@@ -22,7 +23,7 @@ pub(crate) struct Room {
 impl Room {
     /// Creates a room on the shared server.
     pub(crate) async fn new() -> Self {
-        Self::at(&server("SHEDLOCK_TEST_ETCD_URL")).await
+        Self::at(&server("etcd")).await
     }
 
     pub(crate) async fn at(server: &str) -> Self {

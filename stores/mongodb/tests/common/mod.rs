@@ -11,7 +11,7 @@ pub(crate) const DATABASE: &str = "shedlock_test";
 
 /// The URL of the throwaway server.
 pub(crate) fn server() -> String {
-    shedlock_conformance::support::server("SHEDLOCK_TEST_MONGODB_URL")
+    shedlock_rig::given::server("mongodb")
 }
 
 /// The URL of our database with these options.

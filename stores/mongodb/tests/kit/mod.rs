@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::{Client, Collection};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{OwnServer, address, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
     Stop, StoreProfile, Tag, Verdict, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_mongodb::{Builder, MongoProvider, TimeMode};
+use shedlock_rig::OwnServer;
 use shedlock_torture::TortureNamespace;
 
 use crate::common::{DATABASE, client};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use async_nats::Client;
 use serde_json::{Value, json};
-use shedlock_conformance::support::{free_port, unique};
+use shedlock_conformance::support::unique;
+use shedlock_rig::port;
 
 use super::{Own, until};
 
@@ -15,7 +16,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts the servers, and waits until they can keep buckets.
     pub(crate) async fn start() -> Self {
-        let routes = [(); 3].map(|()| free_port().unwrap());
+        let routes = [(); 3].map(|()| port::free().unwrap());
         let all = routes
             .map(|port| format!("\"nats://127.0.0.1:{port}\""))
             .join(", ");

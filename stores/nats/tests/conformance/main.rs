@@ -9,32 +9,30 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_nats::{Client, HeaderMap};
 use serde_json::{Value, json};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use shedlock_conformance::support::{OwnServer, address, needs_store, server_if_any, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
     Stop, StoreProfile, Tag, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
 use shedlock_nats::NatsProvider;
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::{needs_store, server_if_any};
 use shedlock_torture::TortureNamespace;
 
 /// The tolerated skew here: less than the default, because cases wait for it.
 const SKEW: Duration = Duration::from_millis(100);
 
-/// The names of the stores, with the prefix of their servers' variables.
-const SERVERS: [(&str, &str); 3] = [
-    ("nats", "SHEDLOCK_TEST_NATS"),
-    ("nats210", "SHEDLOCK_TEST_NATS210"),
-    ("nats212", "SHEDLOCK_TEST_NATS212"),
-];
+/// The names of the servers.
+const SERVERS: [&str; 3] = ["nats", "nats210", "nats212"];
 
 fn main() -> ExitCode {
     let found: Vec<_> = SERVERS
         .into_iter()
-        .filter_map(|(name, variable)| {
+        .filter_map(|name| {
             Some(Arc::new(Nats {
                 name,
-                server: server_if_any(variable)?,
+                server: server_if_any(name)?,
                 version: OnceLock::new(),
             }))
         })

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use shedlock_conformance::BoxError;
-use shedlock_conformance::support::{free_port, program};
+use shedlock_rig::host::find_program;
+use shedlock_rig::port;
 
 use super::own::Own;
 use super::{connection, info, until};
@@ -21,11 +22,11 @@ const BOUNDS: [u32; 4] = [0, 5_461, 10_923, 16_384];
 impl Clustered {
     /// Starts servers of this program, for example `redis-server`.
     pub(crate) async fn start(name: &str) -> Result<Self, BoxError> {
-        let program = program(name).ok_or("no server's program: run `cargo xtask test`")?;
+        let program = find_program(name).ok_or("no server's program: run `cargo xtask test`")?;
         let mut servers = Vec::new();
         let mut buses = Vec::new();
         for _ in 0..4 {
-            let bus = free_port()?.to_string();
+            let bus = port::free()?.to_string();
             servers.push(server(program.clone(), &bus).await?);
             buses.push(bus);
         }

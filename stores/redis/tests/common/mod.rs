@@ -19,20 +19,15 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisResult, cmd};
 use shedlock_conformance::BoxError;
-pub(crate) use shedlock_conformance::support::{server, server_if_any};
+pub(crate) use shedlock_rig::given::{server, server_if_any};
+use shedlock_rig::wait::eventually_async;
 
 /// Waits until a condition becomes true.
 pub(crate) async fn until(
     what: &str,
-    is_so: impl AsyncFn() -> Result<bool, BoxError>,
+    is_so: impl AsyncFnMut() -> Result<bool, BoxError>,
 ) -> Result<(), BoxError> {
-    for _ in 0..300 {
-        if is_so().await? {
-            return Ok(());
-        }
-        own::wait(Duration::from_millis(50)).await;
-    }
-    Err(format!("waited in vain: {what}").into())
+    eventually_async(what, is_so).await
 }
 
 /// A connection with a longer timeout than the client's default of half a second.

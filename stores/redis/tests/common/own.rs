@@ -1,13 +1,12 @@
 //! A server for one test.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use redis::{Client, IntoConnectionInfo as _, RedisConnectionInfo, cmd};
 use shedlock_conformance::BoxError;
-use shedlock_conformance::support::free_port;
+use shedlock_rig::wait::Looks;
+use shedlock_rig::{Restartable, Signal, port};
 
 /// Settings of a server whose confirmed writes are on disk.
 pub(crate) const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -20,7 +19,7 @@ pub(crate) struct Own {
     password: Option<String>,
     folder: tempfile::TempDir,
     port: u16,
-    running: Mutex<Option<Child>>,
+    process: Restartable,
 }
 
 impl Own {
@@ -32,8 +31,8 @@ impl Own {
             settings: settings.iter().map(ToString::to_string).collect(),
             password: password.and(words.next()).map(ToString::to_string),
             folder: tempfile::tempdir()?,
-            port: free_port()?,
-            running: Mutex::new(None),
+            port: port::free()?,
+            process: Restartable::default(),
         };
         own.begin().await?;
         Ok(own)
@@ -53,8 +52,8 @@ impl Own {
             settings: vec![path.to_owned(), "--sentinel".to_owned()],
             password: password.map(str::to_owned),
             folder,
-            port: free_port()?,
-            running: Mutex::new(None),
+            port: port::free()?,
+            process: Restartable::default(),
         };
         own.begin().await?;
         Ok(own)
@@ -98,9 +97,10 @@ impl Own {
         if !is_sentinel {
             command.args(["--save", ""]).args(&self.settings);
         }
-        *self.lock() = Some(command.spawn()?);
+        self.process.start(&mut command)?;
         let client = self.admin()?;
-        for _ in 0..200 {
+        let looks = Looks::at("a server of its own serves");
+        loop {
             if let Ok(mut connection) = client.get_multiplexed_async_connection().await {
                 let answer: Result<String, _> = cmd("PING").query_async(&mut connection).await;
                 // A server that demands a password is ready.
@@ -108,48 +108,16 @@ impl Own {
                     return Ok(());
                 }
             }
-            wait(Duration::from_millis(50)).await;
+            looks.again().await;
         }
-        Err("a server of its own does not serve".into())
     }
 
     /// Stops the server like a power failure would.
-    pub(crate) fn stop(&self) -> Result<(), BoxError> {
-        if let Some(mut child) = self.lock().take() {
-            child.kill()?;
-            child.wait()?;
-        }
-        Ok(())
+    pub(crate) fn stop(&self) {
+        self.process.stop();
     }
 
-    /// Sends a signal by its name, for example `STOP`.
-    pub(crate) fn signal(&self, name: &str) -> Result<(), BoxError> {
-        let id = self.lock().as_ref().ok_or("it does not run")?.id();
-        let sent = Command::new("kill")
-            .arg(format!("-{name}"))
-            .arg(id.to_string())
-            .status()?;
-        sent.success()
-            .then_some(())
-            .ok_or_else(|| "not sent".into())
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = self.stop();
-    }
-}
-
-/// Waits by the real clock, because a real server's time must pass.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real server's time cannot be moved"
-)]
-pub(crate) async fn wait(duration: Duration) {
-    tokio::time::sleep(duration).await;
 }

@@ -239,7 +239,10 @@ impl Namespace for Room {
     fn close(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async {
             match &self.own {
-                Some(own) => own.stop(),
+                Some(own) => {
+                    own.stop();
+                    Ok(())
+                }
                 None => self.wipe().await,
             }
         })
@@ -322,7 +325,10 @@ impl Namespace for Room {
 
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
-        action(async { own.stop() })
+        action(async {
+            own.stop();
+            Ok(())
+        })
     }
 
     fn start_store(&self) -> OptionalAction<'_, ()> {

@@ -12,7 +12,8 @@ pub(crate) mod silence;
 use std::time::Duration;
 
 pub(crate) use jdbc::shedlock;
-pub(crate) use shedlock_conformance::support::{Warnings, address, server, server_if_any, unique};
+pub(crate) use shedlock_conformance::support::{Warnings, address, unique};
+pub(crate) use shedlock_rig::given::{server, server_if_any};
 
 /// The same URL with another database.
 pub(crate) fn with_database(url: &str, database: &str) -> String {
@@ -26,15 +27,6 @@ pub(crate) fn with_option(url: &str, key: &str, value: &str) -> String {
     let mut url = url::Url::parse(url).expect("the server's URL can be read");
     url.query_pairs_mut().append_pair(key, value);
     url.into()
-}
-
-/// Waits by the real clock. Only for cases in which a real store's time must pass.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real store's time cannot be moved"
-)]
-pub(crate) async fn wait(duration: Duration) {
-    tokio::time::sleep(duration).await;
 }
 
 /// The future's output, or `None` after this long by the real clock: a limit for calls that must

@@ -193,7 +193,7 @@ pub(crate) async fn an_extension_that_had_to_wait_revives_nothing(server: &str) 
         .unwrap();
     let longer = ExtendRequest::new(second);
     let (answer, ()) = futures_util::join!(provider.extend(&lease, &longer), async {
-        crate::common::wait(second + second / 2).await;
+        shedlock_rig::wait::sleep(second + second / 2).await;
         transaction.rollback().await.unwrap();
     });
     assert!(matches!(answer.unwrap(), Extension::Lost));

@@ -138,7 +138,7 @@ pub(crate) async fn columns_that_update_themselves_are_kept_still(server: &str) 
     let provider = room.provider().await;
     let lease = take(&provider, "job").await;
     let taken = record(&provider, "job").await.locked_at;
-    crate::common::wait(Duration::from_millis(20)).await;
+    shedlock_rig::wait::sleep(Duration::from_millis(20)).await;
     let longer = shedlock_core::ExtendRequest::new(crate::room::HOUR);
     provider.extend(&lease, &longer).await.unwrap();
     assert_eq!(record(&provider, "job").await.locked_at, taken);

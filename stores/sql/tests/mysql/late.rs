@@ -9,8 +9,9 @@ use shedlock_core::{
 use shedlock_sql::MySqlProvider;
 use sqlx::{AssertSqlSafe, Executor as _, MySql, Transaction};
 
-use crate::common::{address, wait, with_option};
+use crate::common::{address, with_option};
 use crate::room::{Room, SHEDLOCKS, free, record, request, take};
+use shedlock_rig::wait::sleep;
 
 /// The timeout of the attempts in these tests.
 const TIMEOUT: Duration = Duration::from_millis(800);
@@ -33,7 +34,7 @@ impl Room {
             if self.number(&count).await == statements {
                 return;
             }
-            wait(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(50)).await;
         }
         panic!("{statements} statements should wait");
     }
@@ -81,14 +82,14 @@ async fn takes_no_lock(server: &str, table: Option<&str>, option: (&str, &str)) 
         let transaction = room.keep(text).await;
         let attempt = request("job").with_timeout(TIMEOUT);
         abandon(&room, &provider, &attempt).await;
-        wait(TIMEOUT).await;
+        sleep(TIMEOUT).await;
         if commits {
             transaction.commit().await.unwrap();
         } else {
             transaction.rollback().await.unwrap();
         }
         room.waiting(UPDATE, 0).await;
-        wait(Duration::from_millis(200)).await;
+        sleep(Duration::from_millis(200)).await;
         let found = record(&provider, "job").await;
         assert_eq!(found.state, LockState::Free, "{text}: {attempt:?}");
         free(&provider, &take(&provider, "job").await).await;

@@ -138,6 +138,6 @@ pub(crate) async fn whole_seconds_leave_nothing_behind_an_unlock(server: &str) {
     let asked = request("kept").with_lock_at_least_for(at_least);
     let lease = provider.attempt(&asked).await.unwrap().acquired().unwrap();
     free(&provider, &lease).await;
-    crate::common::wait(at_least.saturating_sub(Duration::from_millis(150))).await;
+    shedlock_rig::wait::sleep(at_least.saturating_sub(Duration::from_millis(150))).await;
     skip(&provider, "kept").await;
 }

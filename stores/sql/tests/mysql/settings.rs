@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, Completion, ErrorKind, ExtendRequest, Extension,
     LockProvider as _, Owner, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
+use shedlock_rig::OwnServer;
 use shedlock_sql::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
 
-use crate::common::{wait, with_option};
+use crate::common::with_option;
 use crate::room::{HOUR, Room, request, run, skip, take};
+use shedlock_rig::wait::sleep;
 
 /// With statement-based logging, a replica runs the statements again when it reaches them, possibly
 /// long after the end of a lease that was extended in time.
@@ -52,7 +53,7 @@ async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
         let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
         let unlocked = provider.unlock(&lease, &done).await.unwrap();
         assert_eq!(unlocked, Unlock::Unlocked);
-        wait(short + Duration::from_secs(1)).await;
+        sleep(short + Duration::from_secs(1)).await;
         run(&of_replica, "START SLAVE SQL_THREAD").await;
         catch_up(&of_primary, &of_replica).await;
 
@@ -120,7 +121,7 @@ async fn a_server_that_answers_before_its_disk_does_is_not_called_durable() {
 
 #[tokio::test]
 async fn a_url_sets_how_far_apart_the_clocks_of_servers_may_be() {
-    let room = Room::migrated(&crate::common::server("SHEDLOCK_TEST_MARIADB_URL")).await;
+    let room = Room::migrated(&crate::common::server("mariadb")).await;
     assert_eq!(
         room.provider().await.capabilities().server_skew,
         Duration::ZERO
@@ -204,7 +205,7 @@ async fn two_nodes_of_galera_grant_no_lock_twice() {
 /// Each member may become the one that judges.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_group_replication_is_seen_as_one() {
-    if !OwnServer::can_start() || crate::common::server_if_any("SHEDLOCK_TEST_MYSQL").is_none() {
+    if !OwnServer::can_start() || crate::common::server_if_any("mysql").is_none() {
         return;
     }
     let member = [
@@ -213,7 +214,7 @@ async fn a_member_of_group_replication_is_seen_as_one() {
         "--loose-group-replication-start-on-boot=OFF",
     ];
     let member = OwnServer::start("mysql", &member).unwrap();
-    let alone = Room::migrated(&crate::common::server("SHEDLOCK_TEST_MYSQL_URL")).await;
+    let alone = Room::migrated(&crate::common::server("mysql")).await;
     let seen = "group_replication_group_name is set";
     let provider = Room::migrated(member.url()).await.provider().await;
     assert!(format!("{provider:?}").contains(seen), "{provider:?}");
@@ -255,7 +256,7 @@ async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
         if last == answer {
             return;
         }
-        wait(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
     panic!("{question} should be {answer} and is {last}");
 }
@@ -290,7 +291,7 @@ async fn a_server_that_was_set_to_read_only_keeps_no_connection_of_ours() {
         if left == 0 {
             break;
         }
-        wait(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
         left = room.number(sessions).await;
     }
     assert_eq!(left, 0);

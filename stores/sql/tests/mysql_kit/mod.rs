@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_conformance::support::OwnServer;
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
     StoreProfile, Tag, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_rig::OwnServer;
 use shedlock_sql::{MySqlProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::common::{server_if_any, unique, with_database, with_option};
 use crate::room::{Room, free, migrate, name, request, skip, take};
-use shedlock_conformance::support::OwnServer;
 use shedlock_core::{Error, ErrorKind, ListRequest, LockProvider, SkipReason};
+use shedlock_rig::OwnServer;
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool, Row as _};
@@ -262,7 +262,7 @@ async fn refusals(url: impl Fn() -> String, kind: ErrorKind) -> [(String, String
 /// PgBouncer has the same code for a wrong URL as for a server that is down.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_user_or_database_behind_pgbouncer_is_named_in_the_error() {
-    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+    let Some(bouncer) = server_if_any("pgbouncer") else {
         return;
     };
     let missing = || with_database(&bouncer, &unique("missing"));
@@ -303,7 +303,7 @@ async fn a_pgbouncer_that_has_too_many_clients_can_be_tried_again() {
 /// Each session of the pool gets a different server connection, and none keeps a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_with_special_characters_pass_through_pgbouncer() {
-    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+    let Some(bouncer) = server_if_any("pgbouncer") else {
         // xtask, which looked for it, has reported this.
         return;
     };

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::common::with_option;
 use crate::room::{name, request, take};
-use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
     Attempt, Clock as _, Completion, ExtendRequest, Extension, Lease, LockProvider, LockRecord,
     Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
+use shedlock_rig::OwnServer;
 use shedlock_sql::PostgresProvider;
 use sqlx::{PgPool, Row as _};
 

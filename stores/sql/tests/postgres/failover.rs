@@ -8,10 +8,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{address, wait, within};
+use crate::common::{address, within};
 use crate::room::{free, name, request, take};
-use shedlock_conformance::support::OwnServer;
 use shedlock_core::{ErrorKind, ExtendRequest, Extension, LockProvider as _};
+use shedlock_rig::OwnServer;
+use shedlock_rig::wait::sleep;
 use shedlock_sql::PostgresProvider;
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -112,7 +113,7 @@ impl Server {
         let is_here = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
         let caught_up = async {
             while !self.fetch::<bool>(&is_here).await {
-                wait(Duration::from_millis(20)).await;
+                sleep(Duration::from_millis(20)).await;
             }
         };
         within(Duration::from_secs(30), caught_up).await.unwrap();

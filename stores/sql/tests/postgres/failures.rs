@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::common::{self, Warnings, server, unique, wait, with_option};
+use crate::common::{self, Warnings, server, unique, with_option};
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, take};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, LockProvider as _, LockState, Owner,
     PruneRequest, Pruned,
 };
+use shedlock_rig::wait::sleep;
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 use sqlx::postgres::PgPoolOptions;
 
@@ -144,7 +145,7 @@ async fn an_unreachable_server_is_reported_without_secrets() {
     assert_eq!(kind(unknown).await, ErrorKind::InvalidInput);
     let option = "postgres://me:secret@127.0.0.1:1/db?sslmode=perhaps";
     assert_eq!(kind(option).await, ErrorKind::InvalidInput);
-    let other = common::with_database(&server("SHEDLOCK_TEST_POSTGRES_URL"), "no_such_db");
+    let other = common::with_database(&server("postgres"), "no_such_db");
     let error = PostgresProvider::connect(&other).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
     let provider = room_with_secret().await;
@@ -153,7 +154,7 @@ async fn an_unreachable_server_is_reported_without_secrets() {
 
 #[tokio::test]
 async fn a_connection_that_is_rejected_or_refused_says_what_to_check() {
-    let server = server("SHEDLOCK_TEST_POSTGRES_URL");
+    let server = server("postgres");
     let mut stranger = url::Url::parse(&server).unwrap();
     stranger.set_username("stranger").unwrap();
     for (url, says) in [
@@ -189,7 +190,7 @@ async fn a_connection_that_is_rejected_or_refused_says_what_to_check() {
 
 async fn room_with_secret() -> PostgresProvider {
     // The server trusts all clients on loopback. The password is there to check that we hide it.
-    let mut url = url::Url::parse(&server("SHEDLOCK_TEST_POSTGRES_URL")).unwrap();
+    let mut url = url::Url::parse(&server("postgres")).unwrap();
     url.set_password(Some("hunter2")).unwrap();
     PostgresProvider::connect(url.as_str()).await.unwrap()
 }
@@ -267,7 +268,7 @@ async fn an_abandoned_attempt_blocks_no_one() {
     let abandoned = request("job");
     tokio::select! {
         answer = provider.attempt(&abandoned) => panic!("the record is locked: {answer:?}"),
-        () = wait(Duration::from_millis(200)) => {}
+        () = sleep(Duration::from_millis(200)) => {}
     }
     // The only connection is free again, although its statement still waits on the server.
     free(&provider, &take(&provider, "other").await).await;

@@ -24,18 +24,14 @@ async fn the_journal_over_each_driver_and_pool() {
     let provider = TokioPostgresProvider::connect(&own(&room)).await.unwrap();
     journal::check(provider.journal().unwrap()).await;
     let room = Room::migrated().await;
-    let url = with_option(
-        &server("SHEDLOCK_TEST_POSTGRES_URL"),
-        "schema",
-        &room.schema,
-    );
+    let url = with_option(&server("postgres"), "schema", &room.schema);
     let provider = over_deadpool(&url).unwrap();
     journal::check(provider.journal().unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_journal_behind_pgbouncer() {
-    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+    let Some(bouncer) = server_if_any("pgbouncer") else {
         // xtask, which looked for it, has reported this.
         return;
     };

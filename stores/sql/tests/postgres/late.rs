@@ -9,8 +9,9 @@ use shedlock_core::{
 use shedlock_sql::PostgresProvider;
 use sqlx::{Postgres, Transaction};
 
-use crate::common::{address, wait, with_option};
+use crate::common::{address, with_option};
 use crate::room::{Room, free, name, request, take};
+use shedlock_rig::wait::sleep;
 
 /// The timeout of the attempts in these tests.
 const TIMEOUT: Duration = Duration::from_millis(800);
@@ -57,7 +58,7 @@ impl Room {
             if self.number(&count).await == sessions {
                 return;
             }
-            wait(Duration::from_millis(10)).await;
+            sleep(Duration::from_millis(10)).await;
         }
         panic!("{sessions} sessions should wait");
     }
@@ -92,7 +93,7 @@ async fn abandoned(room: &Room, options: &str, way: InTheWay) -> AttemptRequest 
         answer = provider.attempt(&attempt) => panic!("the record is locked: {answer:?}"),
         () = room.waiting(1) => {}
     }
-    wait(TIMEOUT).await;
+    sleep(TIMEOUT).await;
     match way {
         InTheWay::Writes => transaction.commit().await.unwrap(),
         _ => transaction.rollback().await.unwrap(),
@@ -176,10 +177,10 @@ async fn outlasts(room: &Room) {
     let attempt = request("job").with_timeout(TIMEOUT);
     tokio::select! {
         answer = provider.attempt(&attempt) => panic!("the commit should stall: {answer:?}"),
-        () = wait(TIMEOUT + Duration::from_millis(100)) => {}
+        () = sleep(TIMEOUT + Duration::from_millis(100)) => {}
     }
     let withdrawn = provider.withdraw(&attempt).await.unwrap();
-    wait(Duration::from_secs(2)).await;
+    sleep(Duration::from_secs(2)).await;
     assert_eq!(room.state().await, Some(LockState::Free), "{withdrawn}");
     assert!(withdrawn);
     assert!(!provider.withdraw(&attempt).await.unwrap());

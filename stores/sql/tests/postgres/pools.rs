@@ -73,7 +73,7 @@ impl ClientSource for Bb8 {
 }
 
 fn postgres() -> String {
-    server("SHEDLOCK_TEST_POSTGRES_URL")
+    server("postgres")
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) async fn empty() -> Self {
-        let server = server("SHEDLOCK_TEST_POSTGRES_URL");
+        let server = server("postgres");
         let schema = unique("room");
         let options: PgConnectOptions = server.parse().unwrap();
         let admin = PgPoolOptions::new()
@@ -77,7 +77,7 @@ impl Room {
 
     /// The user's own pool with these settings for each session.
     pub(crate) async fn pool(&self, size: u32, settings: &[(&str, &str)]) -> PgPool {
-        let options: PgConnectOptions = server("SHEDLOCK_TEST_POSTGRES_URL").parse().unwrap();
+        let options: PgConnectOptions = server("postgres").parse().unwrap();
         PgPoolOptions::new()
             .max_connections(size)
             .connect_with(options.options(settings.iter().copied()))

@@ -37,10 +37,9 @@ async fn what_is_printed_is_what_each_client_library_needs() {
         let journal = provider.journal().unwrap();
         assert_eq!(journal.plan_migration().await.unwrap(), schema.journal);
     }
-    let (client, connection) =
-        tokio_postgres::connect(&server("SHEDLOCK_TEST_POSTGRES_URL"), NoTls)
-            .await
-            .unwrap();
+    let (client, connection) = tokio_postgres::connect(&server("postgres"), NoTls)
+        .await
+        .unwrap();
     let _connection = tokio::spawn(connection);
     let all = script(&schema.create) + &script(&schema.journal);
     client.batch_execute(&all).await.unwrap();

@@ -33,7 +33,7 @@ async fn no_call_hangs_on_connections_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_hangs_on_a_pool() {
     let room = Room::migrated().await;
-    let server = crate::common::server("SHEDLOCK_TEST_POSTGRES_URL");
+    let server = crate::common::server("postgres");
     let (proxy, url) = through(&server).await;
     let options: PgConnectOptions = url.parse().unwrap();
     let pool = PgPoolOptions::new().max_connections(2);
@@ -48,7 +48,7 @@ async fn no_call_hangs_on_a_pool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_hangs_on_pgbouncer() {
-    let Some(bouncer) = server_if_any("SHEDLOCK_TEST_PGBOUNCER") else {
+    let Some(bouncer) = server_if_any("pgbouncer") else {
         return;
     };
     let room = Room::migrated().await;

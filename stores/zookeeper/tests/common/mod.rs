@@ -40,12 +40,3 @@ pub(crate) async fn delete_all(client: &Client, path: &str) -> Result<(), Error>
         answer => answer,
     }
 }
-
-/// Waits by the real clock: a real server's time must pass.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real server's time cannot be moved"
-)]
-pub(crate) async fn wait(duration: Duration) {
-    tokio::time::sleep(duration).await;
-}

@@ -1,15 +1,13 @@
 //! Servers that a test starts itself, with settings that the shared servers do not have.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use shedlock_conformance::BoxError;
-use shedlock_conformance::support::{free_port, program};
+use shedlock_rig::host::find_program;
+use shedlock_rig::wait::eventually_async;
+use shedlock_rig::{Restartable, port};
 use zookeeper_client::Client;
-
-use super::wait;
 
 /// The paths of Debian's packages, including the libraries for logging and encryption.
 const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:\
@@ -20,7 +18,7 @@ pub(crate) struct Own {
     java: PathBuf,
     folder: tempfile::TempDir,
     port: u16,
-    running: Mutex<Option<Child>>,
+    process: Restartable,
 }
 
 impl Own {
@@ -36,7 +34,7 @@ impl Own {
     pub(crate) async fn ensemble() -> Result<Vec<Self>, BoxError> {
         let mut lines = String::new();
         for id in 1..=3 {
-            let (peers, elections) = (free_port()?, free_port()?);
+            let (peers, elections) = (port::free()?, port::free()?);
             lines += &format!("server.{id}=127.0.0.1:{peers}:{elections}\n");
         }
         let lines = format!("{lines}initLimit=10\nsyncLimit=4\n");
@@ -59,8 +57,8 @@ impl Own {
         let own = Self {
             java,
             folder: tempfile::tempdir()?,
-            port: free_port()?,
-            running: Mutex::new(None),
+            port: port::free()?,
+            process: Restartable::default(),
         };
         let configuration = format!(
             "clientPort={}\nclientPortAddress=127.0.0.1\ndataDir={}/data\ntickTime=500\n\
@@ -83,57 +81,42 @@ impl Own {
     /// Starts the server, without waiting until it serves.
     pub(crate) fn begin(&self) -> Result<(), BoxError> {
         let log = std::fs::File::create(self.folder.path().join("log"))?;
-        let child = Command::new(&self.java)
+        let mut command = Command::new(&self.java);
+        command
             .args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
             .args(["-cp", CLASS_PATH])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.configuration())
             .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
-        *self.lock() = Some(child);
-        Ok(())
+            .stderr(log);
+        Ok(self.process.start(&mut command)?)
     }
 
     pub(crate) async fn serves(&self) -> Result<(), BoxError> {
-        for _ in 0..600 {
-            let connector = Client::connector().with_fail_eagerly();
-            if connector.connect(&self.address()).await.is_ok() {
-                return Ok(());
+        eventually_async("a server of its own serves", async || {
+            if self.process.has_ended() {
+                let log = std::fs::read_to_string(self.folder.path().join("log"))?;
+                let log: String = log.chars().take(2_000).collect();
+                return Err(format!("a server of its own has ended: {log}").into());
             }
-            wait(Duration::from_millis(50)).await;
-        }
-        let log = std::fs::read_to_string(self.folder.path().join("log"))?;
-        let log: String = log.chars().take(2_000).collect();
-        Err(format!("a server of its own does not serve: {log}").into())
+            let connector = Client::connector().with_fail_eagerly();
+            Ok(connector.connect(&self.address()).await.is_ok())
+        })
+        .await
     }
 
     /// Stops the server as a power failure would.
-    pub(crate) fn stop(&self) -> Result<(), BoxError> {
-        if let Some(mut child) = self.lock().take() {
-            child.kill()?;
-            child.wait()?;
-        }
-        Ok(())
+    pub(crate) fn stop(&self) {
+        self.process.stop();
     }
 
     fn configuration(&self) -> PathBuf {
         self.folder.path().join("zoo.cfg")
     }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Child>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = self.stop();
-    }
 }
 
 fn java() -> Option<PathBuf> {
     let is_there = CLASS_PATH.split(':').all(|jar| Path::new(jar).is_file());
-    program("java").filter(|_| is_there)
+    find_program("java").filter(|_| is_there)
 }

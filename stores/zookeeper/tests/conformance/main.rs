@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime};
 use common::{OPEN, client, delete_all, host};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::Matcher;
-use shedlock_conformance::support::{OwnServer, address, server, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
     StoreProfile, Tag, Verdict, action, wrapped,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_rig::OwnServer;
+use shedlock_rig::given::server;
 use shedlock_torture::TortureNamespace;
 use shedlock_zookeeper::{Builder, ZooKeeperProvider};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,7 +29,7 @@ use zookeeper_client::{Client, Error};
 const SKEW: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    let server = server("SHEDLOCK_TEST_ZOOKEEPER_URL");
+    let server = server("zookeeper");
     let variant = |name, way| {
         let server = server.clone();
         Arc::new(ZooKeeper { name, server, way }) as Arc<dyn Harness>

@@ -1,7 +1,8 @@
 //! Users, ACLs and chroots.
 
-use shedlock_conformance::support::{server, unique};
+use shedlock_conformance::support::unique;
 use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
+use shedlock_rig::given::server;
 use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Acl, Acls, CreateMode, Permission};
 
@@ -68,7 +69,7 @@ async fn what_is_above_the_locks_may_be_closed_where_it_is_there() {
 
 #[tokio::test]
 async fn a_missing_chroot_is_reported_and_created_by_migrate() {
-    let server = server("SHEDLOCK_TEST_ZOOKEEPER_URL");
+    let server = server("zookeeper");
     let chroot = unique("chroot");
     let url = format!("{server}/{chroot}/env");
     let provider = ZooKeeperProvider::connect(&url).await.unwrap();

@@ -79,7 +79,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
             "a lock that ShedLock gave back" => {
                 assert!(room.java_takes("job", MINUTE).await);
                 room.java_unlocks("job").await;
-                crate::common::wait(TOLERATED).await;
+                shedlock_rig::wait::sleep(TOLERATED).await;
             }
             "a deleted node" => {
                 room.admin.delete(&room.lock("job"), None).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_withdrawal_keeps_what_the_nodes_of_a_free_lock_say() {
         if is_shedlocks {
             assert!(room.java_takes("job", MINUTE).await);
             room.java_unlocks("job").await;
-            crate::common::wait(TOLERATED).await;
+            shedlock_rig::wait::sleep(TOLERATED).await;
         }
         let before = room.provider.inspect(&name("job")).await.unwrap().unwrap();
         assert!(!room.provider.withdraw(&request("job")).await.unwrap());

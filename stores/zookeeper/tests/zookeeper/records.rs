@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_conformance::support::OwnServer;
 use shedlock_core::{
     Attempt, ErrorKind, Extension, KeepReason, ListRequest, LockProvider, LockState, PruneRequest,
     Pruned, SkipReason, Slot, SlotEnd, Unlock, UnlockRequest,
 };
+use shedlock_rig::OwnServer;
 use shedlock_zookeeper::ZooKeeperProvider;
 
 use crate::common::delete_all;
@@ -75,7 +75,7 @@ async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
     assert_eq!(skip.reason, SkipReason::Held);
     assert_eq!(skip.until.map(millis), Some(millis(until)));
     // Its end, plus the tolerated skew.
-    crate::common::wait(Duration::from_secs(4)).await;
+    shedlock_rig::wait::sleep(Duration::from_secs(4)).await;
     let lease = room.take("job").await;
     assert!(lease.fencing_token().is_some());
 }
@@ -89,7 +89,7 @@ async fn what_we_write_excludes_shedlock_and_is_free_for_it_afterwards() {
     assert!(room.java_takes("job", MINUTE).await);
     assert_eq!(room.skip("job").await.reason, SkipReason::Held);
     room.java_unlocks("job").await;
-    crate::common::wait(TOLERATED).await;
+    shedlock_rig::wait::sleep(TOLERATED).await;
     let after = room.take("job").await;
     assert!(after.fencing_token() > lease.fencing_token());
 }
@@ -126,7 +126,7 @@ async fn token_and_slots_outlive_what_shedlock_writes() {
     assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);
     assert!(room.java_takes("job", MINUTE).await);
     room.java_unlocks("job").await;
-    crate::common::wait(TOLERATED).await;
+    shedlock_rig::wait::sleep(TOLERATED).await;
     let found = room.provider.inspect(&name("job")).await.unwrap().unwrap();
     assert_eq!(found.fencing_token, lease.fencing_token());
     assert_eq!(found.owner, None);
@@ -212,7 +212,7 @@ async fn use_and_prune(room: &Room, lock: &str) {
 }
 
 async fn prune(room: &Room, lock: &str) {
-    crate::common::wait(TOLERATED).await;
+    shedlock_rig::wait::sleep(TOLERATED).await;
     let request = PruneRequest::new(name(lock), Duration::from_millis(1));
     let pruned = room.provider.prune(&request).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{lock}: {pruned:?}");

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use shedlock_conformance::support::{address, server, unique};
+use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Error as LockError, ExtendRequest, Extension, Lease, LockName,
     LockProvider, Owner, Skip, Unlock, UnlockRequest,
 };
+use shedlock_rig::given::server;
 use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Client, Error, Stat};
 
@@ -133,7 +134,7 @@ impl Room {
 
 /// Returns the URL of the shared server. Ends the test target if ZooKeeper was not selected.
 pub(crate) fn common_server() -> String {
-    server("SHEDLOCK_TEST_ZOOKEEPER_URL")
+    server("zookeeper")
 }
 
 /// Returns the address of the shared server.

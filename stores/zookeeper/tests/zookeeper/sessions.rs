@@ -8,8 +8,8 @@ use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Client, SessionState};
 
 use crate::common::own::Own;
-use crate::common::wait;
 use crate::room::{Room, extend, request, take};
+use shedlock_rig::wait::sleep;
 
 /// Repeats the extension until the store replies.
 async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
@@ -19,7 +19,7 @@ async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) ->
             Ok(extension) => return extension,
             Err(error) => assert!(error.is_retryable(), "{error}"),
         }
-        wait(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
     panic!("the store does not answer");
 }
@@ -115,7 +115,7 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     given_back_is_free_everywhere(&servers).await;
     // Stops each server once, including the leader and the servers of both sessions.
     for server in &servers {
-        server.stop().unwrap();
+        server.stop();
         for (provider, lease) in [(&own, &mut first), (&theirs, &mut second)] {
             match extended(provider, lease).await {
                 Extension::Extended(longer) => *lease = longer,
@@ -134,7 +134,7 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     assert!(later.fencing_token() > token, "a new leader goes on");
     // Without a quorum no one gets the lock, and an attempt is an error, not a skip.
     for server in &servers[..2] {
-        server.stop().unwrap();
+        server.stop();
     }
     let error = own.attempt(&request("own")).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use shedlock_conformance::support::{free_port, warns_of_unverified};
+use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
+use shedlock_rig::port;
 use shedlock_zookeeper::ZooKeeperProvider;
 
 use crate::common::own::Own;
@@ -51,7 +52,7 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
     // Java expects both in one file.
     let parts = ["server.key", "server.pem"].map(|it| std::fs::read_to_string(at(it)).unwrap());
     std::fs::write(at("both.pem"), parts.concat()).unwrap();
-    let port = free_port().unwrap();
+    let port = port::free().unwrap();
     let settings = format!(
         "secureClientPort={port}\nsecureClientPortAddress=127.0.0.1\n\
          serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\

@@ -2,20 +2,17 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
+use shedlock_rig::wait::{PATIENCE, eventually};
+use shedlock_rig::{Running, port};
 
-/// Longer than any machine needs for a step.
-pub(crate) const LONGEST: Duration = Duration::from_secs(300);
-
-/// A running Prometheus. It is killed when it is dropped.
+/// A running Prometheus.
 pub(crate) struct Prometheus {
-    process: Child,
+    process: Running,
     port: u16,
     log: PathBuf,
 }
@@ -40,10 +37,9 @@ impl Prometheus {
         fs::write(&file, config).unwrap();
         let log = folder.join("prometheus.log");
         loop {
-            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-            let port = free.local_addr().unwrap().port();
-            drop(free);
-            let process = Command::new("prometheus")
+            let port = port::free().unwrap();
+            let mut command = Command::new("prometheus");
+            command
                 .arg(format!("--config.file={}", file.display()))
                 .arg(format!("--web.listen-address=127.0.0.1:{port}"))
                 .arg(format!(
@@ -53,9 +49,10 @@ impl Prometheus {
                 .current_dir(folder)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
-                .stderr(fs::File::create(&log).unwrap())
-                .spawn()
-                .expect("Prometheus is needed: on Debian `apt-get install -y prometheus`");
+                .stderr(fs::File::create(&log).unwrap());
+            let process = Running::start(&mut command);
+            let process =
+                process.expect("Prometheus is needed: on Debian `apt-get install -y prometheus`");
             let mut prometheus = Self {
                 process,
                 port,
@@ -63,7 +60,7 @@ impl Prometheus {
             };
             let mut has_ended = false;
             eventually("Prometheus", || {
-                has_ended = prometheus.process.try_wait().unwrap().is_some();
+                has_ended = prometheus.process.ended().is_some();
                 has_ended
                     || prometheus
                         .get("/-/ready")
@@ -105,7 +102,7 @@ impl Prometheus {
 
     fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
-        stream.set_read_timeout(Some(LONGEST)).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         // An answer of HTTP/1.0 is not in chunks.
         let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
@@ -119,13 +116,6 @@ impl Prometheus {
     }
 }
 
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// The rules, with alerts that are raised after a second.
 fn impatient(rules: &str) -> String {
     let lines = rules.lines().map(|line| match line.split_once("for: ") {
@@ -133,27 +123,4 @@ fn impatient(rules: &str) -> String {
         _ => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Waits until the condition holds.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let give_up = now() + LONGEST;
-    while !is_so() {
-        assert!(now() < give_up, "timed out waiting for {what}");
-        pause();
-    }
-}
-
-/// Lets real processes run.
-#[expect(clippy::disallowed_methods, reason = "waits for other processes")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(200));
-}
-
-fn now() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(
-        now.tv_sec.try_into().unwrap(),
-        now.tv_nsec.try_into().unwrap(),
-    )
 }

@@ -1,18 +1,17 @@
 //! The process of a contender, from outside.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use shedlock_bench_contender::{Answer, Order, Ready};
+use shedlock_rig::Running;
+use shedlock_rig::wait::PATIENCE;
 
 /// A contender's process. It ends when this value is dropped.
 pub(crate) struct Process {
-    child: Child,
-    orders: Option<ChildStdin>,
-    answers: Lines<BufReader<ChildStdout>>,
+    running: Running,
     versions: String,
 }
 
@@ -25,16 +24,9 @@ pub(crate) struct Ran {
 impl Process {
     /// Starts it, and waits until it is ready.
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("{:?} could not be started", command.get_program()))?;
-        let answers = child.stdout.take().context("a contender has no output")?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Self {
-            orders: child.stdin.take(),
-            child,
-            answers: BufReader::new(answers).lines(),
+            running: Running::start(&mut command)?,
             versions: String::new(),
         };
         process.versions = process.answer::<Ready>()?.versions;
@@ -49,23 +41,21 @@ impl Process {
     /// Makes it run a round.
     pub(crate) fn round(&mut self, order: &Order) -> anyhow::Result<Ran> {
         let before = self.cpu()?;
-        let orders = self.orders.as_mut();
-        let orders = orders.context("a contender has no input")?;
-        writeln!(orders, "{}", serde_json::to_string(order)?)?;
+        self.running.say(&serde_json::to_string(order)?)?;
         let answer = self.answer()?;
         let cpu = self.cpu()?.saturating_sub(before);
         Ok(Ran { answer, cpu })
     }
 
     fn answer<T: serde::de::DeserializeOwned>(&mut self) -> anyhow::Result<T> {
-        let line = self.answers.next();
-        let line = line.context("a contender has ended: see its message above")??;
+        let line = self.running.output.next(PATIENCE)?;
+        let line = line.context("a contender has ended: see its message above")?;
         serde_json::from_str(&line).with_context(|| format!("a contender printed {line:?}"))
     }
 
     /// CPU time of all its threads so far, in system ticks of usually 10 ms.
     fn cpu(&self) -> anyhow::Result<Duration> {
-        let path = format!("/proc/{}/stat", self.child.id());
+        let path = format!("/proc/{}/stat", self.running.id());
         let stat = fs::read_to_string(&path).with_context(|| format!("{path} cannot be read"))?;
         let ticks = ticks(&stat).with_context(|| format!("{path} is not as expected"))?;
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -86,9 +76,9 @@ fn ticks(stat: &str) -> Option<u64> {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.orders = None;
-        if let Err(error) = self.child.wait() {
-            eprintln!("bench: a contender cannot be waited for: {error}");
+        self.running.close_input();
+        if let Err(error) = self.running.wait(PATIENCE) {
+            eprintln!("bench: {error}");
         }
     }
 }

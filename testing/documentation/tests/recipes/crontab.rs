@@ -1,10 +1,11 @@
 //! The crontabs, run by cron and by the shell that cron starts.
 
 use std::fs;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use shedlock_documentation::{eventually, succeed};
+use shedlock_documentation::succeed;
+use shedlock_rig::Running;
+use shedlock_rig::wait::eventually;
 
 use super::{Site, recipe};
 
@@ -46,7 +47,7 @@ fn a_line_runs_its_command_once_for_each_slot() {
 }
 
 /// Cron, with private folders for what it reads and writes.
-struct Cron(Child);
+struct Cron(Running);
 
 impl Cron {
     fn start(site: &Site, crontab: &str) -> Self {
@@ -57,29 +58,19 @@ impl Cron {
         let script = "mkdir -p /var/spool/cron/crontabs /etc/cron.d && touch /etc/crontab \
              && mount --bind \"$0\" /var/spool/cron/crontabs && mount -t tmpfs none /etc/cron.d \
              && mount --bind /dev/null /etc/crontab && mount -t tmpfs none /run && exec cron -f";
-        let cron = Command::new("unshare")
-            .args(["--mount", "sh", "-c", script])
+        let mut cron = Command::new("unshare");
+        cron.args(["--mount", "sh", "-c", script])
             .arg(&folder)
             .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn();
-        Self(cron.unwrap())
+            .stderr(Stdio::piped());
+        Self(Running::start(&mut cron).unwrap())
     }
 
     fn runs(&mut self) {
-        if let Some(status) = self.0.try_wait().unwrap() {
-            let mut said = String::new();
-            let mut stderr = self.0.stderr.take().unwrap();
-            stderr.read_to_string(&mut said).unwrap();
+        if let Some(status) = self.0.ended() {
+            let said = self.0.errors.rest();
             panic!("cron ended with {status}: {said}; on Debian: apt-get install cron");
         }
-    }
-}
-
-impl Drop for Cron {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

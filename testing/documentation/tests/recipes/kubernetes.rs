@@ -1,7 +1,7 @@
 //! The manifests, decoded as the types of the Kubernetes API, and their commands run.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -10,7 +10,9 @@ use k8s_openapi::api::core::v1::{PodSpec, Secret};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use shedlock_documentation::{eventually, pause, succeed};
+use shedlock_documentation::succeed;
+use shedlock_rig::wait::{PATIENCE, eventually, pause};
+use shedlock_rig::{Running, Signal};
 
 use super::{Site, recipe};
 
@@ -120,16 +122,6 @@ fn the_cron_job_runs_its_command_once_for_each_slot() {
     assert!((1..=2).contains(&site.reports()), "{}", site.reports());
 }
 
-/// A pod, killed at the end.
-struct Pod(Child);
-
-impl Drop for Pod {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn one_pod_of_the_deployment_is_active_and_the_other_one_takes_over() {
     let site = Site::new();
@@ -139,15 +131,14 @@ fn one_pod_of_the_deployment_is_active_and_the_other_one_takes_over() {
     );
     fs::write(site.path("report"), report).unwrap();
     let [_, pod] = pods();
-    let run = || Pod(start(&site, &pod).stdin(Stdio::null()).spawn().unwrap());
+    let run = || Running::start(start(&site, &pod).stdin(Stdio::null())).unwrap();
     let mut first = run();
     eventually("the first pod is active", || site.reports() == 1);
     let _second = run();
     // As Kubernetes does: SIGTERM, and the lock is released within the grace period.
-    let id = first.0.id().to_string();
     pause(Duration::from_millis(500));
     assert_eq!(site.reports(), 1, "the second pod waits");
-    succeed(Command::new("kill").args(["-TERM", &id]));
+    first.signal(Signal::TERM);
     eventually("the second pod is active", || site.reports() == 2);
-    first.0.wait().unwrap();
+    first.wait(PATIENCE).unwrap();
 }

@@ -1,6 +1,6 @@
 //! When a lock ends.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
@@ -8,7 +8,7 @@ use shedlock::{
     AttemptRequest, ErrorKind, Executor, Lease, LockConfig, LockName, Owner, extend_current,
 };
 use shedlock_interop::{Fleet, Run};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use shedlock_rig::Running;
 
 use crate::holding::is_kept_out;
 use crate::wait::{now, until, wait};
@@ -52,18 +52,11 @@ async fn is_not_before(fleet: &Fleet, ours: &Lease, instant: SystemTime) -> anyh
 pub(crate) async fn rust_expires(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "rust-expires";
     let asked = now();
-    let mut other = tokio::process::Command::new(std::env::current_exe()?)
-        .env(crate::HOLD, &fleet.url)
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let lines = other.stdout.take().context("no pipe from our process")?;
-    BufReader::new(lines)
-        .lines()
-        .next_line()
-        .await?
-        .context("our process does not hold it")?;
-    other.kill().await?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(crate::HOLD, &fleet.url).stdout(Stdio::piped());
+    let other = Running::start(&mut command)?;
+    other.output.find(|line| (line == "held").then_some(()))?;
+    drop(other);
     until(|| fleet.java.lock(name, LONG)).await?;
     Ok(now() >= asked + SHORT)
 }

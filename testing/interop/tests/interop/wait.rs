@@ -1,31 +1,22 @@
 //! Waits for events that depend on a real store's time.
 
 use std::future::Future;
-use std::time::Duration;
 
-use anyhow::bail;
+use shedlock_rig::wait::Looks;
+pub(crate) use shedlock_rig::wait::sleep as wait;
 
-/// Waits by the real clock.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a real store's time cannot be moved"
-)]
-pub(crate) async fn wait(duration: Duration) {
-    tokio::time::sleep(duration).await;
-}
-
-/// Polls until there is a result; an error after a minute.
+/// Polls until there is a result.
 pub(crate) async fn until<T, F>(mut ask: impl FnMut() -> F) -> anyhow::Result<T>
 where
     F: Future<Output = anyhow::Result<Option<T>>>,
 {
-    for _ in 0..600 {
+    let looks = Looks::at("an answer of the store");
+    loop {
         if let Some(answer) = ask().await? {
             return Ok(answer);
         }
-        wait(Duration::from_millis(100)).await;
+        looks.again().await;
     }
-    bail!("nothing happened within a minute")
 }
 
 /// The real clock.

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::common::{MailServer, Mails, Replica, Scene, Store, pause, say};
+use shedlock_rig::wait::pause;
+
+use crate::common::{MailServer, Mails, Replica, Scene, Store, say};
 
 /// The number of parallel outboxes, each with two replicas: after a kill, one of them waits for the
 /// dead replica's lease to expire.

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shedlock::{Clock as _, SystemClock};
-
-use super::{PATIENCE, pause};
+use shedlock_rig::wait::{PATIENCE, found};
 
 /// A file to which all processes append whole lines, so that the order of its lines is the order of
 /// the events.
@@ -78,18 +77,8 @@ impl History {
     /// # Panics
     /// If it finds nothing within [`PATIENCE`].
     pub(crate) fn wait_for<T>(&self, what: &str, mut look: impl FnMut(&[Line]) -> Option<T>) -> T {
-        let begun = SystemClock.now();
-        loop {
-            if let Some(found) = look(&self.read().lines) {
-                return found;
-            }
-            let waited = SystemClock.now().saturating_since(begun);
-            assert!(
-                waited < PATIENCE,
-                "did not happen within {waited:?}: {what}"
-            );
-            pause(Duration::from_millis(5));
-        }
+        let found = found(PATIENCE, || look(&self.read().lines));
+        found.unwrap_or_else(|| panic!("did not happen within {PATIENCE:?}: {what}"))
     }
 
     /// Returns the last lines, to find out what went wrong.

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use mailin_embedded::response::OK;
 use mailin_embedded::{Handler, Response, Server, SslConfig};
+use shedlock_rig::wait::{PATIENCE, pause};
 
-use super::{History, PATIENCE, pause, say};
+use super::{History, say};
 
 /// More than one chunk of mails, plus those whose senders are dead.
 const SESSIONS: u32 = 24;

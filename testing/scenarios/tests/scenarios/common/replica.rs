@@ -1,9 +1,10 @@
 //! A process of the service.
 
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
-use rustix::process::{Pid, Signal, kill_process};
+use shedlock_rig::wait::PATIENCE;
+use shedlock_rig::{Running, Signal};
 
 use super::History;
 
@@ -16,7 +17,7 @@ const LOG: &str =
 #[derive(Debug)]
 pub(crate) struct Replica {
     name: String,
-    child: Child,
+    process: Running,
     history: Arc<History>,
 }
 
@@ -28,19 +29,18 @@ impl Replica {
         name: &str,
         args: &[S],
     ) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_replica"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_replica"));
+        command
             .args(["--name", name])
             .args(args.iter().map(AsRef::as_ref))
             .env("DATABASE_URL", database)
             .env("RUST_LOG", LOG)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(history.pipe())
-            .spawn()
-            .expect("the replica can be started");
+            .stderr(history.pipe());
         Self {
             name: name.to_owned(),
-            child,
+            process: Running::start(&mut command).unwrap(),
             history: history.clone(),
         }
     }
@@ -51,30 +51,25 @@ impl Replica {
 
     /// The process id, as it appears in the owners of its locks.
     pub(crate) fn pid(&self) -> String {
-        format!("/{}/", self.child.id())
+        format!("/{}/", self.process.id())
     }
 
     /// Kills it with SIGKILL, and logs that once it is dead: none of its lines come after that
     /// entry.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
         self.history.note(&self.name, "is killed");
     }
 
     /// Tells it to stop with SIGTERM.
     pub(crate) fn terminate(&self) {
         self.history.note(&self.name, "receives SIGTERM");
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::TERM).unwrap();
+        self.process.signal(Signal::TERM);
     }
 
     /// Waits until it has ended by itself.
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        let name = self.name.clone();
-        self.history
-            .clone()
-            .wait_for(&format!("{name} ends"), |_| self.child.try_wait().unwrap())
+        self.process.wait(PATIENCE).unwrap()
     }
 
     /// Tells it to stop, and waits until it has ended successfully.
@@ -82,12 +77,5 @@ impl Replica {
         self.terminate();
         let status = self.ended();
         assert!(status.success(), "{} ended with {status}", self.name);
-    }
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,5 +1,6 @@
 //! The stores on which the scenarios run.
 
+use shedlock_rig::given::{is_wanted, server_if_any};
 use url::Url;
 
 /// A kind of server.
@@ -13,9 +14,7 @@ impl Store {
     /// Returns all stores, unless the run is restricted (`cargo xtask test --store postgres`).
     pub(crate) fn wanted() -> Vec<Self> {
         let mut stores = vec![Self::Postgres, Self::Mariadb];
-        if let Ok(wanted) = std::env::var("SHEDLOCK_TEST_STORES") {
-            stores.retain(|store| wanted.split(',').any(|name| name == store.name()));
-        }
+        stores.retain(|store| is_wanted(store.name()));
         stores
     }
 
@@ -31,12 +30,7 @@ impl Store {
     /// # Panics
     /// If there is none: a test that needs a server must not pass without one.
     pub(crate) fn server(self) -> Url {
-        let variable = match self {
-            Self::Postgres => "SHEDLOCK_TEST_POSTGRES_URL",
-            Self::Mariadb => "SHEDLOCK_TEST_MARIADB_URL",
-        };
-        let url = std::env::var(variable)
-            .unwrap_or_else(|_| panic!("{variable} is not set: run `cargo xtask test`"));
+        let url = server_if_any(self.name()).expect("unavailable stores are not wanted");
         url.parse().expect("the server's URL can be read")
     }
 
