@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use shedlock::{Executor, LockName, LockProvider, PauseRequest, Paused};
-use shedlock_rig::Running;
 use shedlock_rig::wait::{PATIENCE, eventually};
+use shedlock_rig::{Running, given};
 use tempfile::TempDir;
 
 use prometheus::Prometheus;
@@ -75,6 +75,7 @@ fn overdue(job: &str) -> String {
 
 #[tokio::test]
 async fn alerts_are_raised_for_jobs_that_do_not_succeed_and_for_no_others() {
+    given::needs("Prometheus");
     let folder = TempDir::new().unwrap();
     let store = format!("sqlite:{}", folder.path().join("locks.db").display());
     let provider = store_with_journal(&store).await;

@@ -14,6 +14,7 @@ use shedlock::{
     Executor, JobMetrics, JobRegistration, JobsRequest, Journal as _, JournalWriter, LockConfig,
     MemoryJournal, MemoryProvider,
 };
+use shedlock_rig::given;
 use tempfile::TempDir;
 
 /// The folder of the rules.
@@ -24,6 +25,7 @@ fn read(file: &str) -> String {
 }
 
 fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
+    given::needs("Prometheus");
     let mut child = Command::new("promtool")
         .args(arguments)
         .current_dir(FOLDER)

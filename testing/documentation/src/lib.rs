@@ -8,6 +8,7 @@ mod readme {}
 #[doc = include_str!("../../../docs/decisions/0012-scheduled.md")]
 mod decision_12 {}
 
+use shedlock_rig::given;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -19,9 +20,10 @@ pub fn root() -> &'static Path {
     folder.ancestors().nth(2).unwrap_or(folder)
 }
 
-/// Cargo in the checkout.
+/// Cargo in the checkout. A plain `cargo test` builds nothing a second time: it leaves out what needs this.
 #[must_use]
 pub fn cargo() -> Command {
+    given::needs("the command as users build it");
     in_checkout(env!("CARGO"))
 }
 

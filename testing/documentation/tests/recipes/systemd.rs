@@ -20,6 +20,7 @@ fn value(unit: &str, key: &str) -> String {
 }
 
 fn analyze(arguments: &[&str]) -> String {
+    given::needs("systemd");
     let mut command = Command::new("systemd-analyze");
     let output = command.args(arguments).output().unwrap_or_else(|error| {
         panic!("systemd-analyze: {error}; on Debian: apt-get install systemd")

@@ -1,5 +1,5 @@
 //! Throw-away servers of the real databases: found or installed, started, broken and stopped. What differs between
-//! them is in [`crate::servers`].
+//! them is in `crate::servers`.
 //!
 //! [`Servers::start`] finds or installs what is requested, and starts it on free loopback ports
 //! with temporary data. When it is dropped, it stops and removes everything, whatever happens.
