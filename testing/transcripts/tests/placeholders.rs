@@ -68,7 +68,7 @@ fn numbers_of_the_clock() {
         &[&seconds.to_string()],
         &[&early.to_string(), &late.to_string(), "", "x"],
     );
-    // Read anew: on a busy machine the checks before this one took longer than a second.
+    // The clock is read again: on a busy machine, the checks above took longer than a second.
     let late = jiff::Timestamp::now().as_second() + 60;
     check("{unix+1m}", &[&late.to_string()], &[&seconds.to_string()]);
     let token = |by: i64| (micros + by * 1_000_000).to_string();
