@@ -44,6 +44,11 @@ impl Store {
         &ALL
     }
 
+    /// These, or all of them if none is named.
+    pub(crate) fn or_all(named: &[Self]) -> &[Self] {
+        if named.is_empty() { Self::all() } else { named }
+    }
+
     /// The word for it on the command line and in `SHEDLOCK_TEST_STORES`.
     pub(crate) fn name(self) -> &'static str {
         self.0
@@ -178,19 +183,13 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 /// `export NAME='value'` line per variable and then the line `# ready`, so that a shell can read all of it. After that,
 /// each line of standard input is an order ([`Servers::obey`]). When it closes, everything is stopped and removed.
 fn up(args: &Up) -> anyhow::Result<()> {
-    let named = !args.stores.is_empty();
-    let stores = if named {
-        &args.stores[..]
-    } else {
-        Store::all()
-    };
     let profile = Profile {
         extra_args: args.extra_arg.clone(),
         no_install: args.no_install,
-        extracts_may_miss: !named,
+        extracts_may_miss: args.stores.is_empty(),
         ..Profile::default()
     };
-    let mut servers = start(stores, !args.bare, &profile)?;
+    let mut servers = start(Store::or_all(&args.stores), !args.bare, &profile)?;
     for seen in servers.seen() {
         match seen.version {
             Ok(version) => eprintln!("xtask: {} {version}", seen.kind.name()),

@@ -86,11 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     check_c_compiler()?;
     let named = !args.stores.is_empty();
-    let stores = if named {
-        &args.stores[..]
-    } else {
-        Store::all()
-    };
+    let stores = Store::or_all(&args.stores);
     let profile = Profile {
         no_install: args.no_install,
         extracts_may_miss: !named,

@@ -9,7 +9,7 @@ use std::env;
 /// # Errors
 /// If there is no URL: a test that needs a server must not pass without one.
 pub fn url(server: &str) -> Result<String, String> {
-    let variable = format!("{}_URL", variable(server));
+    let variable = url_variable(server);
     env::var(&variable).map_err(|_| format!("{variable} is not set: run `cargo xtask test`"))
 }
 
@@ -56,8 +56,14 @@ pub fn needs_store(name: &str) {
     }
 }
 
-fn variable(server: &str) -> String {
+/// The variable that is `unavailable` if the machine lacks this server.
+pub(crate) fn variable(server: &str) -> String {
     format!("SHEDLOCK_TEST_{}", server.replace('-', "_").to_uppercase())
+}
+
+/// The variable with the URL of this server.
+pub(crate) fn url_variable(server: &str) -> String {
+    format!("{}_URL", variable(server))
 }
 
 fn not_tested(what: &str) -> ! {

@@ -6,6 +6,7 @@ use super::run_dir::Ending;
 use super::source::{Extract, Go, Pip};
 use super::words::Words;
 use crate::debian;
+use crate::given;
 use crate::host::{self, Account};
 use anyhow::Context as _;
 use rustix::process::Signal;
@@ -146,14 +147,13 @@ impl Kind {
     /// The variable that contains `unavailable` if there is none.
     #[must_use]
     pub fn variable(self) -> String {
-        let name = self.0.word.replace('-', "_").to_uppercase();
-        format!("SHEDLOCK_TEST_{name}")
+        given::variable(self.0.word)
     }
 
     /// The variable that contains its URL.
     #[must_use]
     pub fn url_variable(self) -> String {
-        format!("{}_URL", self.variable())
+        given::url_variable(self.0.word)
     }
 
     /// The package and test target in which the conformance kit runs on it.
