@@ -187,6 +187,45 @@ async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path
     assert!(words.ends_with(says), "{words}");
 }
 
+/// The locks of POSIX that this process has on the file.
+#[cfg(target_os = "linux")]
+fn locks_on(path: &Path) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let (process, file) = (std::process::id(), fs::metadata(path).unwrap().ino());
+    let listed = fs::read_to_string("/proc/locks").unwrap();
+    let ours = listed.lines().filter(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words.contains(&&*process.to_string())
+            && words.iter().any(|word| word.ends_with(&format!(":{file}")))
+    });
+    ours.count()
+}
+
+/// Closing any descriptor of a file releases the process's locks on it. Without them, another process that closes the
+/// file removes the write-ahead log, and with it what this process writes from then on.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn connecting_again_leaves_the_locks_of_open_connections() {
+    let (_folder, path) = folder();
+    let first = connect(&path, "").await.unwrap();
+    let _lease = take(&first, "a").await;
+    assert_eq!(locks_on(&path), 1);
+    let second = connect(&path, "").await.unwrap();
+    assert_eq!(locks_on(&path), 1);
+    assert!(is_held(&second, "a").await);
+    // An application's own connection is a neighbour too.
+    let (_folder, path) = folder();
+    let mut application = open(&path).await;
+    run(
+        &mut application,
+        "PRAGMA journal_mode = WAL; CREATE TABLE payments (id)",
+    )
+    .await;
+    assert_eq!(locks_on(&path), 1);
+    connect(&path, "").await.unwrap();
+    assert_eq!(locks_on(&path), 1);
+}
+
 #[tokio::test]
 async fn what_cannot_hold_locks_is_refused_with_its_path() {
     let (folder, path) = folder();

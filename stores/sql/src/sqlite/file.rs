@@ -1,7 +1,7 @@
 //! The file: created if it is missing, refused if it is unsuitable.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::{FULL, Place, filesystem, primary_code};
 
-/// The start of every database of SQLite.
-const HEADER: &[u8; 16] = b"SQLite format 3\0";
+/// The primary code for a file with other contents.
+const NOT_A_DATABASE: i32 = 26;
 
 /// Creates the file and its directory if they are missing, and checks that they are suitable. Returns true if it created
 /// the file.
@@ -73,19 +73,8 @@ fn make(place: &Place) -> Result<Made> {
     if path.is_dir() {
         return Err(refused(path, "it is a directory; name a file in it"));
     }
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = match options.clone().create_new(place.create).open(path) {
-        // It exists, or another process has just created it.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let opened = options.create(place.create).open(path);
-            opened.map(|file| (file, false))
-        }
-        created => created.map(|file| (file, place.create)),
-    };
-    let (mut file, is_created) = opened.map_err(|error| match error.kind() {
+    let is_created = place.create && create(path).map_err(cannot(path, "opened for writing"))?;
+    let found = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if !place.create => missing(path),
         _ => cannot(path, "opened for writing")(error),
     })?;
@@ -93,24 +82,60 @@ fn make(place: &Place) -> Result<Made> {
     #[cfg(unix)]
     {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
+        let checked = accessat(
+            CWD,
+            path,
+            Access::READ_OK | Access::WRITE_OK,
+            AtFlags::EACCESS,
+        );
+        checked.map_err(|error| cannot(path, "opened for writing")(error.into()))?;
         let access = Access::WRITE_OK | Access::EXEC_OK;
         let checked = accessat(CWD, directory, access, AtFlags::EACCESS);
         checked.map_err(|error| unwritable(directory, error.into()))?;
-    }
-    let found = file.metadata().map_err(cannot(path, "inspected"))?;
-    let mut start = [0_u8; HEADER.len()];
-    // A file that a crash has left has zeros, and SQLite repairs it.
-    let read = file.read(&mut start).map_err(cannot(path, "read"))?;
-    if start[..read].iter().any(|byte| *byte != 0) && start != *HEADER {
-        return Err(refused(
-            path,
-            "it is not a SQLite database; name another file in the store's URL",
-        ));
     }
     Ok(Made {
         is_created,
         is_empty: found.len() == 0,
     })
+}
+
+/// Creates the file for its owner alone, and returns whether it was missing.
+///
+/// It is never closed, and one that exists is never opened: closing any descriptor of a file releases all locks of
+/// POSIX that the process has on it, so also those of every other connection of SQLite in this process. Another
+/// process then takes itself for the last one, and removes the write-ahead log with what has been written since.
+fn create(path: &Path) -> io::Result<bool> {
+    if path.exists() {
+        return Ok(false);
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let (file, is_new) = match options.clone().create_new(true).open(path) {
+        // It is a link to a missing file, or has just been created by another process.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            (options.create(true).open(path)?, false)
+        }
+        created => (created?, true),
+    };
+    std::mem::forget(file);
+    Ok(is_new)
+}
+
+/// An error of the first call, if it says that the file has other contents.
+pub(super) fn explained(error: Error, path: &Path) -> Error {
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        if let Some(sqlx::Error::Database(found)) = cause.downcast_ref()
+            && primary_code(&**found) == NOT_A_DATABASE
+        {
+            let why = "it is not a SQLite database; name another file in the store's URL";
+            return refused(path, why);
+        }
+        source = cause.source();
+    }
+    error
 }
 
 /// Puts a new file into WAL mode, which is stored in the file. SQLite does not wait for other

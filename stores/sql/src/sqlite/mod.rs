@@ -132,11 +132,12 @@ impl SqlStore<Sqlite> {
         let (path, create) = (place.path.clone(), place.create);
         let is_created = file::prepare(place, &connect, &store.options.clock).await?;
         let call = store.call();
+        let explained = |error| file::explained(error, &path);
         // As on a server: the first call about a lock reports that the table is missing.
-        if !create && call.columns().await?.is_empty() {
+        if !create && call.columns().await.map_err(explained)?.is_empty() {
             return Ok(store.provider());
         }
-        if create && call.create_if_missing().await? {
+        if create && call.create_if_missing().await.map_err(explained)? {
             let new = if is_created { "the new file " } else { "" };
             let change = format!("created table {} in {new}{path:?}", store.options.table);
             let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);
