@@ -187,7 +187,7 @@ async fn a_file_that_may_not_be_written_is_refused_without_advising_another_path
     assert!(words.ends_with(says), "{words}");
 }
 
-/// The locks of POSIX that this process has on the file.
+/// The number of POSIX locks that this process has on the file.
 #[cfg(target_os = "linux")]
 fn locks_on(path: &Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;
@@ -202,7 +202,7 @@ fn locks_on(path: &Path) -> usize {
 }
 
 /// Closing any descriptor of a file releases the process's locks on it. Without them, another process that closes the
-/// file removes the write-ahead log, and with it what this process writes from then on.
+/// file removes the write-ahead log that this process still writes to.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn connecting_again_leaves_the_locks_of_open_connections() {

@@ -1,7 +1,9 @@
 //! The file: created if it is missing, refused if it is unsuitable.
 
+use std::error::Error as StdError;
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::{FULL, Place, filesystem, primary_code};
 
-/// The primary code for a file with other contents.
+/// The primary code for a file that is not a database.
 const NOT_A_DATABASE: i32 = 26;
 
 /// Creates the file and its directory if they are missing, and checks that they are suitable. Returns true if it created
@@ -73,24 +75,19 @@ fn make(place: &Place) -> Result<Made> {
     if path.is_dir() {
         return Err(refused(path, "it is a directory; name a file in it"));
     }
-    let is_created = place.create && create(path).map_err(cannot(path, "opened for writing"))?;
+    let unopenable = |error| unopenable(path, error);
+    let is_created = place.create && create(path).map_err(unopenable)?;
     let found = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if !place.create => missing(path),
-        _ => cannot(path, "opened for writing")(error),
+        _ => unopenable(error),
     })?;
-    // The journal is next to the file, so the directory must accept new files.
     #[cfg(unix)]
     {
         use rustix::fs::{Access, AtFlags, CWD, accessat};
-        let checked = accessat(
-            CWD,
-            path,
-            Access::READ_OK | Access::WRITE_OK,
-            AtFlags::EACCESS,
-        );
-        checked.map_err(|error| cannot(path, "opened for writing")(error.into()))?;
-        let access = Access::WRITE_OK | Access::EXEC_OK;
-        let checked = accessat(CWD, directory, access, AtFlags::EACCESS);
+        let may = |path: &Path, access| accessat(CWD, path, access, AtFlags::EACCESS);
+        may(path, Access::READ_OK | Access::WRITE_OK).map_err(|error| unopenable(error.into()))?;
+        // The journal is next to the file, so the directory must accept new files.
+        let checked = may(directory, Access::WRITE_OK | Access::EXEC_OK);
         checked.map_err(|error| unwritable(directory, error.into()))?;
     }
     Ok(Made {
@@ -101,9 +98,9 @@ fn make(place: &Place) -> Result<Made> {
 
 /// Creates the file for its owner alone, and returns whether it was missing.
 ///
-/// It is never closed, and one that exists is never opened: closing any descriptor of a file releases all locks of
-/// POSIX that the process has on it, so also those of every other connection of SQLite in this process. Another
-/// process then takes itself for the last one, and removes the write-ahead log with what has been written since.
+/// The new file is never closed, and an existing one is never opened: closing any descriptor of a file releases all POSIX
+/// locks that the process has on it, and so those of every other SQLite connection in this process. Another process
+/// that closes the file then believes that nothing else uses it, and removes the write-ahead log that is in use.
 fn create(path: &Path) -> io::Result<bool> {
     if path.exists() {
         return Ok(false);
@@ -123,17 +120,18 @@ fn create(path: &Path) -> io::Result<bool> {
     Ok(is_new)
 }
 
-/// An error of the first call, if it says that the file has other contents.
+/// The error of the first call, or a refusal of the file if SQLite reports that it is not a database.
 pub(super) fn explained(error: Error, path: &Path) -> Error {
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        if let Some(sqlx::Error::Database(found)) = cause.downcast_ref()
-            && primary_code(&**found) == NOT_A_DATABASE
-        {
-            let why = "it is not a SQLite database; name another file in the store's URL";
-            return refused(path, why);
-        }
-        source = cause.source();
+    let is_other = |cause: &(dyn StdError + 'static)| match cause.downcast_ref() {
+        Some(sqlx::Error::Database(found)) => primary_code(&**found) == NOT_A_DATABASE,
+        _ => false,
+    };
+    let mut causes = iter::successors(error.source(), |cause: &&(dyn StdError + 'static)| {
+        (*cause).source()
+    });
+    if causes.any(is_other) {
+        let why = "it is not a SQLite database; name another file in the store's URL";
+        return refused(path, why);
     }
     error
 }
@@ -178,18 +176,19 @@ fn not_a_database(error: sqlx::Error) -> Error {
 const SAME_FILE: &str =
     "do not just use another file: its locks would not be shared with the users of this one";
 
-fn cannot(path: &Path, done: &str) -> impl FnOnce(io::Error) -> Error {
-    move |error| {
-        let advice = if is_about_path(&error) {
-            "check that files can be created in its directory".to_owned()
-        } else {
-            format!(
-                "run as a user who may write to the file and its directory, or grant this user \
-                 that right, but {SAME_FILE}"
-            )
-        };
-        configuration(format!("file {path:?} cannot be {done}; {advice}")).with_source(error)
-    }
+fn unopenable(path: &Path, error: io::Error) -> Error {
+    let advice = if is_about_path(&error) {
+        "check that files can be created in its directory".to_owned()
+    } else {
+        format!(
+            "run as a user who may write to the file and its directory, or grant this user that \
+             right, but {SAME_FILE}"
+        )
+    };
+    configuration(format!(
+        "file {path:?} cannot be opened for writing; {advice}"
+    ))
+    .with_source(error)
 }
 
 fn uncreatable(directory: &Path, error: io::Error) -> Error {
