@@ -145,13 +145,11 @@ fn recording_keeps_what_still_matches_and_never_changes_a_code() {
 
 #[test]
 fn recording_tells_values_by_their_form() {
-    let now = jiff::Timestamp::now();
-    let token = now.as_microsecond();
     let owner = "web-1/4711/b01aab2164782358";
-    let then = jiff::Timestamp::from_microsecond(token + 600_000_000).unwrap();
+    let time = "%Y-%m-%dT%H:%M:%SZ";
     let printed = format!(
-        "NAME  OWNER                        AGE  TOKEN\na     {owner}  0s   {token}\n\
-         held by {owner} until {then:.0}, read {now:.0}, by op@web-1 in /home/of/scene/x; 2020-01-01T00:00:00Z\n"
+        "NAME  OWNER                        AGE  TOKEN\na     {owner}  0s   @(0 %s%6f)\n\
+         held by {owner} until @(600 {time}), read @(0 {time}), by op@web-1 in /home/of/scene/x; 2020-01-01T00:00:00Z\n"
     );
     let stage = Fixed::new(&[&printed]);
     let block = "$ true 10m\n$ print\n";

@@ -10,7 +10,8 @@ use std::process::Command;
 use shedlock_transcripts::{Facts, Mode, Stage, replay, replay_examples};
 use tempfile::TempDir;
 
-/// What the steps print, one after the other.
+/// What the steps print, one after the other. `@(-60 %s)` is the time of printing, 60 seconds earlier,
+/// in this form: a time that is made before the scene begins is not of the scene.
 pub(crate) struct Fixed {
     screens: Vec<String>,
     next: Cell<usize>,
@@ -48,7 +49,7 @@ impl Stage for &Fixed {
         match line {
             "print" => {
                 self.next.set(self.next.get() + 1);
-                command.args(["-c", "printf %s \"$1\"", "sh", screen.unwrap()]);
+                command.args(["-c", "printf %s \"$1\"", "sh", &timed(screen.unwrap())]);
             }
             _ => {
                 command.args(["-c", line]);
@@ -65,6 +66,18 @@ impl Stage for &Fixed {
     fn outputs(&self) -> &Path {
         self.folder.path()
     }
+}
+
+/// The screen with its times.
+fn timed(screen: &str) -> String {
+    let Some((before, rest)) = screen.split_once("@(") else {
+        return screen.to_owned();
+    };
+    let (time, after) = rest.split_once(')').unwrap();
+    let (seconds, form) = time.split_once(' ').unwrap();
+    let seconds = jiff::SignedDuration::from_secs(seconds.parse().unwrap());
+    let time = jiff::Timestamp::now() + seconds;
+    format!("{before}{}{}", time.strftime(form), timed(after))
 }
 
 /// Replays this page on the stage.
