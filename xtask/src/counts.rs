@@ -6,6 +6,9 @@ const LINES_KEPT: usize = 400;
 /// How many lines are kept of a program that was aborted.
 const LAST: usize = 15;
 
+/// How many of the longest targets are listed.
+const LISTED: usize = 15;
+
 /// Tests as their harness counts them.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -16,6 +19,10 @@ pub(crate) struct Counts {
     pub(crate) left_out: u64,
     failures: Vec<String>,
     in_failures: bool,
+    /// The target whose tests are running, in the words of cargo or of our runner.
+    target: String,
+    /// The targets that have ended, and their seconds.
+    times: Vec<(f64, String)>,
 }
 
 impl Counts {
@@ -29,6 +36,9 @@ impl Counts {
         if self.in_failures && self.failures.len() < LINES_KEPT {
             self.failures.push(line.to_owned());
         }
+        if let Some(title) = running(line) {
+            title.clone_into(&mut self.target);
+        }
         if let Some((count, _)) = line.split_once(" cases left out on variants ") {
             self.left_out += count.parse().unwrap_or(0);
         }
@@ -36,6 +46,11 @@ impl Counts {
             return;
         };
         self.in_failures = false;
+        let seconds = result.rsplit_once("finished in ");
+        let seconds = seconds.and_then(|(_, rest)| rest.strip_suffix('s')?.parse().ok());
+        if let Some(seconds) = seconds {
+            self.times.push((seconds, self.target.clone()));
+        }
         let count = |word: &str| {
             let before = result
                 .split(word)
@@ -64,6 +79,20 @@ impl Counts {
         }
     }
 
+    /// A table of the longest targets.
+    pub(crate) fn longest(&self) -> String {
+        let mut times = self.times.clone();
+        times.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let all: f64 = times.iter().map(|(seconds, _)| seconds).sum();
+        let title = format!(
+            "{all:7.1} s  {} targets, of which the longest are\n",
+            times.len()
+        );
+        let lines = times.iter().take(LISTED);
+        let lines = lines.map(|(seconds, target)| format!("{seconds:7.1} s  {target}\n"));
+        [title].into_iter().chain(lines).collect()
+    }
+
     /// The output of the failed tests, line by line. Empty if none has failed.
     pub(crate) fn failures(&self) -> String {
         self.failures
@@ -71,6 +100,20 @@ impl Counts {
             .map(|line| format!("{line}\n"))
             .collect()
     }
+}
+
+/// The target whose tests the next lines are about, if this line says so.
+fn running(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let named = line.strip_prefix("Running ");
+    let named = named.and_then(|rest| rest.split_once("/deps/"));
+    let named = named.map(|(_, file)| file.trim_end_matches(')'));
+    let named = named.or_else(|| line.strip_prefix("Doc-tests "));
+    named.or_else(|| {
+        line.strip_prefix("--- ")?
+            .split_once(": ")
+            .map(|(title, _)| title)
+    })
 }
 
 #[cfg(test)]
@@ -90,6 +133,24 @@ mod tests {
             ..
         } = counts;
         assert_eq!((passed, failed, ignored), (8, 2, 1));
+    }
+
+    #[test]
+    fn the_longest_targets_come_first() {
+        let mut counts = Counts::default();
+        for line in [
+            "     Running unittests src/lib.rs (/t/debug/deps/shedlock_sql-0f)",
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; finished in 0.20s",
+            "   Doc-tests shedlock_core",
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; finished in 7.00s",
+            "--- shedlock-nats conformance: exit status: 0, 3.1 s",
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; finished in 3.00s",
+        ] {
+            counts.add(line);
+        }
+        let told = "   10.2 s  3 targets, of which the longest are\n    7.0 s  shedlock_core\n    \
+                    3.0 s  shedlock-nats conformance\n    0.2 s  shedlock_sql-0f\n";
+        assert_eq!(counts.longest(), told);
     }
 
     #[test]

@@ -1,37 +1,35 @@
-//! The test executables of the workspace, built once and run in parallel, together with the tests in the documentation.
-//!
-//! Most of them wait for servers and leases more than they compute. So two run at a time, but never two of one package:
-//! resources that these share, such as a server, belong to one executable at a time. The output of each is kept, and
-//! printed whole once it has ended.
+//! The tests of the workspace. `cargo test` runs those with the standard harness, and the examples in the documentation.
+//! Targets with their own `main`, which mostly wait for servers and leases, run beside it. The output of each run is
+//! kept, and printed whole once it has ended.
 
 use crate::counts::Counts;
 use crate::steps::{self, Outcome};
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use shedlock_rig::engine::{Ending, RunDir};
 use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How many run at once. With more, those that kill processes and cut connections starve.
+/// How many run at once. With more, tests that kill processes and cut connections starve.
 const AT_ONCE: usize = 2;
 
-/// How many tests of an executable run at once, unless it chooses itself. This may exceed the number of processors,
-/// because most tests wait.
+/// How many tests of a target run at once, unless it chooses itself. This may exceed the number of processors, because
+/// most tests wait.
 const THREADS: &str = "4";
 
-/// Packages with the most work, which start first.
+/// Packages whose targets take longest, which start first.
 const FIRST: [&str; 4] = [
+    "shedlock-nats",
     "shedlock-sql",
     "shedlock-scenarios",
-    "shedlock-nats",
     "shedlock-cli",
 ];
 
-/// Executables that depend on real time, or on how much capacity the machine has left, and run alone.
+/// Targets that depend on real time, or on how much capacity the machine has left, and run alone.
 const ALONE: [(&str, &str); 2] = [
     // Slots are 50 ms apart, and count as late after a second.
     ("shedlock-scenarios", "fleet"),
@@ -42,17 +40,12 @@ const ALONE: [(&str, &str); 2] = [
 /// The arguments of cargo for all tests.
 const ALL: [&str; 4] = ["test", "--workspace", "--all-features", "--no-fail-fast"];
 
-/// How many of the slowest are listed at the end.
-const LISTED: usize = 10;
-
 /// An executable that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Executable {
     pub(crate) package: String,
     version: String,
     pub(crate) target: String,
-    /// The name that cargo would print when it runs it.
-    source: PathBuf,
     manifest: PathBuf,
     path: PathBuf,
 }
@@ -60,9 +53,10 @@ pub(crate) struct Executable {
 /// What is run at once, and whose output is printed whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Task {
-    Executable(Executable),
-    /// The tests in the documentation, which cargo runs.
-    Documentation,
+    /// What cargo runs with these arguments.
+    Cargo(Vec<String>),
+    /// A target with its own `main`.
+    Own(Executable),
 }
 
 /// One of cargo's messages. Only messages about executables are used.
@@ -83,34 +77,35 @@ struct BuildProfile {
 #[derive(Deserialize)]
 struct Target {
     name: String,
-    src_path: PathBuf,
+    kind: Vec<String>,
 }
 
 impl Executable {
     /// The executable that a line of cargo's output is about, if any.
     pub(crate) fn of_message(line: &str) -> Option<Self> {
+        Self::with_kind(line).map(|(executable, _)| executable)
+    }
+
+    /// The same, and whether it is of the folder `tests`.
+    fn with_kind(line: &str) -> Option<(Self, bool)> {
         let message: Message = serde_json::from_str(line).ok()?;
         if !message.profile?.test {
             return None;
         }
         let (package, version) = package_of(&message.package_id?)?;
         let target = message.target?;
-        Some(Self {
+        let executable = Self {
             package,
             version,
             target: target.name,
-            source: target.src_path,
             manifest: message.manifest_path?,
             path: message.executable?,
-        })
+        };
+        Some((executable, target.kind.iter().any(|kind| kind == "test")))
     }
 
     fn folder(&self) -> &Path {
         self.manifest.parent().unwrap_or(&self.manifest)
-    }
-
-    fn is_alone(&self) -> bool {
-        ALONE.contains(&(&*self.package, &*self.target))
     }
 
     fn rank(&self) -> usize {
@@ -118,58 +113,28 @@ impl Executable {
         first.unwrap_or(FIRST.len())
     }
 
-    fn title(&self) -> String {
-        let source = self.source.strip_prefix(self.folder());
-        let source = source.unwrap_or(&self.source);
-        format!("{} {}", self.package, source.display())
+    /// Whether this target of the folder `tests` has its own `main`. No message of cargo contains it.
+    fn has_own_main(&self) -> anyhow::Result<bool> {
+        let manifest = fs::read_to_string(&self.manifest);
+        let manifest = manifest.with_context(|| format!("no {}", self.manifest.display()))?;
+        let name = format!("name = \"{}\"", self.target);
+        let has = |section: &str, line: &str| section.lines().any(|it| it.trim() == line);
+        let sections = manifest.split("\n[").filter(|it| it.starts_with("[test]]"));
+        let mut own = sections.filter(|section| has(section, "harness = false"));
+        Ok(own.any(|section| has(section, &name)))
     }
 
     /// The command as cargo would run it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         steps::without_ours(&mut command);
-        if env::var_os("RUST_TEST_THREADS").is_none() {
-            command.env("RUST_TEST_THREADS", THREADS);
-        }
         command
             .current_dir(self.folder())
             .env("CARGO_MANIFEST_DIR", self.folder())
             .env("CARGO_MANIFEST_PATH", &self.manifest)
             .env("CARGO_PKG_NAME", &self.package)
             .env("CARGO_PKG_VERSION", &self.version);
-        command
-    }
-}
-
-impl Task {
-    fn is_alone(&self) -> bool {
-        matches!(self, Self::Executable(executable) if executable.is_alone())
-    }
-
-    /// Whether both need resources that one task at a time may use.
-    fn excludes(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Executable(one), Self::Executable(other)) => one.package == other.package,
-            _ => false,
-        }
-    }
-
-    fn title(&self) -> String {
-        match self {
-            Self::Executable(executable) => executable.title(),
-            Self::Documentation => "documentation".to_owned(),
-        }
-    }
-
-    fn command(&self) -> Command {
-        match self {
-            Self::Executable(executable) => executable.command(),
-            Self::Documentation => {
-                let mut command = steps::cargo();
-                command.args(ALL).arg("--doc");
-                command
-            }
-        }
+        with_threads(command)
     }
 }
 
@@ -184,6 +149,61 @@ fn package_of(id: &str) -> Option<(String, String)> {
     Some((name.to_owned(), version.to_owned()))
 }
 
+impl Task {
+    fn is_alone(&self) -> bool {
+        matches!(self, Self::Own(it) if ALONE.contains(&(&*it.package, &*it.target)))
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Self::Cargo(arguments) => format!("cargo test {}", arguments[0]),
+            Self::Own(it) => format!("{} {}", it.package, it.target),
+        }
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Self::Cargo(arguments) => {
+                let mut command = steps::cargo();
+                command.args(ALL).args(arguments);
+                with_threads(command)
+            }
+            Self::Own(it) => it.command(),
+        }
+    }
+}
+
+fn with_threads(mut command: Command) -> Command {
+    if env::var_os("RUST_TEST_THREADS").is_none() {
+        command.env("RUST_TEST_THREADS", THREADS);
+    }
+    command
+}
+
+/// What is to be run of what was built. `--test` selects targets of all packages by their names.
+fn tasks(built: Vec<(Executable, bool)>) -> anyhow::Result<Vec<Task>> {
+    let mut plain = vec!["--lib".to_owned(), "--bins".to_owned()];
+    let mut own = Vec::new();
+    for (executable, is_of_tests) in built {
+        if !is_of_tests {
+            continue;
+        }
+        if executable.has_own_main()? {
+            own.push(executable);
+        } else {
+            plain.extend(["--test".to_owned(), executable.target]);
+        }
+    }
+    let twice = own.iter().find(|own| plain.contains(&own.target));
+    ensure!(twice.is_none(), "with and without its own main: {twice:?}");
+    own.sort_by_key(Executable::rank);
+    let cargo = [plain, vec!["--doc".to_owned()]].map(Task::Cargo);
+    Ok(cargo
+        .into_iter()
+        .chain(own.into_iter().map(Task::Own))
+        .collect())
+}
+
 /// Builds everything and runs it. `environment` is passed to the tests.
 pub(crate) fn run(
     run: &RunDir,
@@ -195,14 +215,13 @@ pub(crate) fn run(
         .args(ALL)
         .args(["--no-run", "--message-format=json-render-diagnostics"]);
     environment(&mut build);
-    let mut executables = Vec::new();
-    let built = steps::read(run, &mut build, |line| {
-        executables.extend(Executable::of_message(line));
+    let mut built = Vec::new();
+    let outcome = steps::read(run, &mut build, |line| {
+        built.extend(Executable::with_kind(line));
     })?;
-    if built != Outcome::Passed {
-        return Ok(built);
+    if outcome != Outcome::Passed {
+        return Ok(outcome);
     }
-    executables.sort_by_key(Executable::rank);
     let complete = |name: &str, command: &mut Command| {
         let mut child = run.spawn(name, Ending::Terminate, command)?;
         let status = child.wait().context("a test could not be waited for")?;
@@ -214,9 +233,7 @@ pub(crate) fn run(
         environment,
         complete: &complete,
     };
-    let mut tasks: Vec<_> = executables.into_iter().map(Task::Executable).collect();
-    tasks.push(Task::Documentation);
-    let failed = Lanes::new(tasks).run(&start, counts)?;
+    let failed = run_all(tasks(built)?, &start, counts)?;
     Ok(if failed.is_empty() {
         Outcome::Passed
     } else {
@@ -224,7 +241,48 @@ pub(crate) fn run(
     })
 }
 
-/// How an executable is run.
+/// Runs them all, those that run alone at the end. Returns the titles of those that failed.
+fn run_all(
+    tasks: Vec<Task>,
+    start: &Start<'_>,
+    counts: &mut Counts,
+) -> anyhow::Result<Vec<String>> {
+    let (alone, together): (Vec<_>, Vec<_>) = tasks.into_iter().partition(Task::is_alone);
+    let ended = Mutex::new((counts, Vec::new()));
+    for (tasks, at_once) in [(together, AT_ONCE), (alone, 1)] {
+        let waiting = Mutex::new(tasks.into_iter());
+        let lane = |number: usize| -> anyhow::Result<()> {
+            let name = format!("tests-{number}");
+            loop {
+                // Not locked while a task runs.
+                let task = locked(&waiting).next();
+                let Some(task) = task else { return Ok(()) };
+                let (passed, printed) = start.run(&name, &task)?;
+                let (counts, failed) = &mut *locked(&ended);
+                print!("{printed}");
+                counts.add_all(&printed, &task.title(), passed);
+                failed.extend((!passed).then(|| task.title()));
+            }
+        };
+        std::thread::scope(|scope| {
+            let lanes: Vec<_> = (0..at_once)
+                .map(|number| scope.spawn(move || lane(number)))
+                .collect();
+            lanes.into_iter().try_for_each(|lane| {
+                let ended = lane.join();
+                ended.map_err(|_| anyhow::anyhow!("a thread that runs tests panicked"))?
+            })
+        })?;
+    }
+    let (_, failed) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(failed)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a task is run.
 struct Start<'a> {
     /// The folder for their output.
     folder: &'a Path,
@@ -234,8 +292,8 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Runs one. Also returns its output on both streams.
-    fn run(&self, name: &str, task: &Task) -> anyhow::Result<(Ended, String)> {
+    /// Runs one. Returns whether it passed, and its output on both streams.
+    fn run(&self, name: &str, task: &Task) -> anyhow::Result<(bool, String)> {
         let title = task.title();
         // If it hangs, this line shows which one.
         println!("    begins: {title}");
@@ -249,130 +307,14 @@ impl Start<'_> {
             .stderr(log);
         let begun = Instant::now();
         let status = (self.complete)(name, &mut command)?;
+        let seconds = begun.elapsed().as_secs_f64();
         let printed = fs::read(&path).with_context(|| format!("no {}", path.display()))?;
-        let mut printed = String::from_utf8_lossy(&printed).into_owned();
+        let printed = String::from_utf8_lossy(&printed);
+        let mut printed = format!("\n--- {title}: {status}, {seconds:.1} s\n{printed}");
         if !status.success() {
             printed += &format!("{title} ended with {status}\n");
         }
-        let ended = Ended {
-            title,
-            seconds: begun.elapsed().as_secs_f64(),
-            passed: status.success(),
-        };
-        Ok((ended, printed))
-    }
-}
-
-/// The tasks that are still to run, and those that are running.
-#[derive(Default)]
-struct Queue {
-    waiting: Vec<Task>,
-    running: Vec<Task>,
-}
-
-impl Queue {
-    /// The next task that may run next to the current ones. It counts as running from then on.
-    fn next(&mut self) -> Option<Task> {
-        if self.running.iter().any(Task::is_alone) {
-            return None;
-        }
-        let is_free = |one: &Task| {
-            if one.is_alone() {
-                return self.running.is_empty() && self.waiting.iter().all(Task::is_alone);
-            }
-            !self.running.iter().any(|it| it.excludes(one))
-        };
-        let index = self.waiting.iter().position(is_free)?;
-        let next = self.waiting.remove(index);
-        self.running.push(next.clone());
-        Some(next)
-    }
-}
-
-struct Lanes {
-    queue: Mutex<Queue>,
-    has_ended: Condvar,
-}
-
-/// A task that has run.
-struct Ended {
-    title: String,
-    seconds: f64,
-    passed: bool,
-}
-
-impl Lanes {
-    fn new(waiting: Vec<Task>) -> Self {
-        Self {
-            queue: Mutex::new(Queue {
-                waiting,
-                running: Vec::new(),
-            }),
-            has_ended: Condvar::new(),
-        }
-    }
-
-    /// Runs them all. Returns those that failed.
-    fn run(&self, start: &Start<'_>, counts: &mut Counts) -> anyhow::Result<Vec<String>> {
-        let ended = Mutex::new((Vec::new(), counts));
-        let lane = |number: usize| -> anyhow::Result<()> {
-            let name = format!("tests-{number}");
-            while let Some(task) = self.take() {
-                let one = start.run(&name, &task);
-                self.give_back(&task);
-                let (one, printed) = one?;
-                let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
-                let verdict = if one.passed { "ok" } else { "FAILED" };
-                println!("\n--- {}: {verdict}, {:.1} s", one.title, one.seconds);
-                print!("{printed}");
-                ended.1.add_all(&printed, &one.title, one.passed);
-                ended.0.push(one);
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let lanes: Vec<_> = (0..AT_ONCE)
-                .map(|number| scope.spawn(move || lane(number)))
-                .collect();
-            lanes.into_iter().try_for_each(|lane| {
-                let ended = lane.join();
-                ended.map_err(|_| anyhow::anyhow!("a thread that runs tests panicked"))?
-            })
-        })?;
-        let (mut ended, _) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        ended.sort_by(|a: &Ended, b| b.seconds.total_cmp(&a.seconds));
-        println!("\nThe longest of {} tasks:", ended.len());
-        for one in ended.iter().take(LISTED) {
-            println!("{:7.1} s  {}", one.seconds, one.title);
-        }
-        let failed = ended.into_iter().filter(|one| !one.passed);
-        Ok(failed.map(|one| one.title).collect())
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The next one, as soon as it may run. `None` once nothing is left to start.
-    fn take(&self) -> Option<Task> {
-        let mut queue = self.queue();
-        loop {
-            if let Some(next) = queue.next() {
-                return Some(next);
-            }
-            if queue.waiting.is_empty() {
-                return None;
-            }
-            queue = self
-                .has_ended
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn give_back(&self, task: &Task) {
-        self.queue().running.retain(|one| one != task);
-        self.has_ended.notify_all();
+        Ok((status.success(), printed))
     }
 }
 

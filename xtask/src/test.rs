@@ -123,7 +123,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (true, false) => "at hand",
     };
     // Last, because readers of a long log look at its end.
-    println!("\n{}{}", counts.failures(), steps.summary());
+    println!("\n{}", counts.longest());
+    println!("{}{}", counts.failures(), steps.summary());
     print!("{}", tested(stores, &servers, how));
     println!("{}", tested_in_browser(&browser, how));
     println!("total: {:.0} s", begun.elapsed().as_secs_f64());

@@ -12,6 +12,7 @@ use chrono_tz::Tz;
 use example_tokio_cron_scheduler::add_job;
 use libtest_mimic::{Arguments, Trial};
 use shedlock::{Event, Executor, Listener, LockConfig, Slot, current_lock};
+use shedlock_rig::given;
 use tokio_cron_scheduler::JobScheduler;
 
 /// Every other second, because the scheduler checks its clock only twice a second and a busy machine adds
@@ -89,11 +90,8 @@ async fn each_slot_runs_once(url: &str) {
 }
 
 fn main() -> ExitCode {
-    let wanted = std::env::var("SHEDLOCK_TEST_STORES");
-    let unwanted = wanted.is_ok_and(|wanted| !wanted.split(',').any(|store| store == "postgres"));
-    let trial = Trial::test("postgres", || {
-        let url = std::env::var("SHEDLOCK_TEST_POSTGRES_URL")
-            .map_err(|_| "SHEDLOCK_TEST_POSTGRES_URL is not set: run `cargo xtask test`")?;
+    let url = given::server("postgres");
+    let trial = Trial::test("postgres", move || {
         let separator = if url.contains('?') { '&' } else { '?' };
         let table = format!("tokio_cron_scheduler_{}", std::process::id());
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -105,8 +103,7 @@ fn main() -> ExitCode {
         )));
         Ok(())
     });
-    let trials = vec![trial.with_ignored_flag(unwanted)];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
 }
 
 #[expect(

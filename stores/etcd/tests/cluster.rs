@@ -16,8 +16,7 @@ use shedlock_core::{
 };
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::Signal;
-use shedlock_rig::given::server;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 use shedlock_rig::wait::sleep;
 
 const LEASE: Duration = Duration::from_secs(5);
@@ -26,9 +25,7 @@ const LEASE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn cluster() -> Own {
-    // The test uses the shared server's program, so it runs only if that server does.
-    server("etcd");
-    let program = find_program("etcd").expect("etcd is installed: `cargo xtask test`");
+    let program = program("etcd", "etcd");
     Own::start(program, 3, &QUICK).await.unwrap()
 }
 

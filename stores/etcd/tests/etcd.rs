@@ -19,15 +19,12 @@ use shedlock_core::{
     SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
-use shedlock_rig::given::server;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::{program, server};
 use shedlock_rig::wait::sleep;
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
-    // The test uses the shared server's program, so it runs only if that server does.
-    server("etcd");
-    let program = find_program("etcd").expect("etcd is installed: `cargo xtask test`");
+    let program = program("etcd", "etcd");
     let settings = [&QUICK[..], settings].concat();
     Own::start(program, 1, &settings).await.unwrap()
 }

@@ -16,15 +16,12 @@ use shedlock_core::{
     ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
-use shedlock_rig::given::server;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::{program, server};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn installed() -> PathBuf {
-    // The test uses the shared server's program, so it runs only if that server does.
-    server("etcd");
-    find_program("etcd").expect("etcd is installed: `cargo xtask test`")
+    program("etcd", "etcd")
 }
 
 fn request() -> AttemptRequest {

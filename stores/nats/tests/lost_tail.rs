@@ -12,7 +12,7 @@ use common::{MINUTE, give_back, request, take};
 use shedlock_core::{Attempt, ExtendRequest, Extension, LockProvider, Unlock, UnlockRequest};
 use shedlock_nats::NatsProvider;
 use shedlock_rig::OwnServer;
-use shedlock_rig::given::server_if_any;
+use shedlock_rig::given::{needs_store, server_if_any};
 
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
@@ -41,9 +41,7 @@ async fn extended(provider: &NatsProvider, lease: &shedlock_core::Lease) -> Exte
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_from_before_a_lost_tail_touches_no_lock_of_others() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("nats");
     for store in ["nats", "nats210", "nats212"] {
         if server_if_any(store).is_none() {
             continue;

@@ -22,8 +22,7 @@ use shedlock_rig::wait::sleep;
 const MINUTE: Duration = Duration::from_secs(60);
 
 async fn start() -> Clustered {
-    common::server("redis");
-    Clustered::start("redis-server").await.unwrap()
+    Clustered::start().await.unwrap()
 }
 
 fn name(text: &str) -> LockName {

@@ -17,7 +17,7 @@ use shedlock_core::{
     LockProvider, Owner, RunEnd, RunOutcome, RunRecord,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 
 /// A provider over an environment of its own.
 async fn provider(server: &str) -> RedisProvider {
@@ -26,9 +26,7 @@ async fn provider(server: &str) -> RedisProvider {
 }
 
 async fn own(settings: &[&str]) -> Own {
-    common::server("redis");
-    let program =
-        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let program = program("redis-server", "redis");
     Own::start(program, settings).await.unwrap()
 }
 
@@ -84,8 +82,7 @@ async fn valkey_keeps_a_journal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_keeps_a_journal_in_one_slot() {
-    common::server("redis");
-    let cluster = Clustered::start("redis-server").await.unwrap();
+    let cluster = Clustered::start().await.unwrap();
     // Braces in an environment do not spread its keys over the cluster.
     for environment in ["default", "%7Da", "a%7Bb%7Dc"] {
         let url = format!("{}?environment={environment}", cluster.url());

@@ -16,7 +16,7 @@ use shedlock_core::{
     SlotState, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 use shedlock_rig::wait::sleep;
 use shedlock_store::{Change, Changed, LeaseChange, Store as _};
 
@@ -75,10 +75,7 @@ impl Room {
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
-    // The test needs the common server's program, so it runs only if that server is available.
-    common::server("redis");
-    let program =
-        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let program = program("redis-server", "redis");
     Own::start(program, settings).await.unwrap()
 }
 

@@ -16,7 +16,7 @@ use shedlock_core::{
     LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 use shedlock_rig::port;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -45,9 +45,7 @@ async fn works(provider: &RedisProvider) {
 async fn encrypted(files: &Certificates, asks_clients: &str) -> (Own, String) {
     // The build of all stores contains two libraries, so the program must choose.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    common::server("redis");
-    let program =
-        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let program = program("redis-server", "redis");
     let port = port::free().unwrap().to_string();
     let settings = [
         ["--tls-port", &port],
@@ -140,9 +138,7 @@ async fn a_server_that_asks_for_a_certificate_gets_ours() {
 
 #[tokio::test]
 async fn a_user_with_the_documented_rights_alone_suffices() {
-    common::server("redis");
-    let program =
-        find_program("redis-server").expect("redis-server is installed: `cargo xtask test`");
+    let program = program("redis-server", "redis");
     let server = Own::start(program, &[]).await.unwrap();
     let admin = server.admin().unwrap();
     allow(&admin, "").await;

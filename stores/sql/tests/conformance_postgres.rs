@@ -151,7 +151,7 @@ impl Harness for Postgres {
 
     /// One variant stands for all: the effect of a crash depends only on the server.
     fn namespace_on_own_store(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
-        if self.name != "postgres" || !OwnServer::can_start() {
+        if self.name != "postgres" {
             return None;
         }
         action(async {

@@ -25,12 +25,6 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Whether a server can be started: the environment names the program that starts servers.
-    #[must_use]
-    pub fn can_start() -> bool {
-        env::var_os(PROGRAM).is_some()
-    }
-
     /// Starts a server of this store (the name as for `cargo xtask test --store`) with these
     /// additional command-line arguments, and waits until it accepts connections.
     ///
@@ -50,7 +44,8 @@ impl OwnServer {
     }
 
     fn start_as(store: &str, options: &[&str], arguments: &[&str]) -> anyhow::Result<Self> {
-        let program = env::var_os(PROGRAM).with_context(|| format!("{PROGRAM} is not set"))?;
+        let program = env::var_os(PROGRAM)
+            .with_context(|| format!("{PROGRAM} is not set: run `cargo xtask test`"))?;
         let mut command = Command::new(program);
         command
             .args(["servers", "up", "--no-install", "--store", store])

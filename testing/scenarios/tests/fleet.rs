@@ -13,14 +13,17 @@
 #[path = "../../../crates/scheduler/tests/fleet/drill.rs"]
 mod drill;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use libtest_mimic::{Arguments, Trial};
+
 use drill::{Draw, Drill, KINDS, Ledger};
 use shedlock::scheduler::{Handle, Scheduler};
 use shedlock::{Clock, Executor, Owner, SystemClock};
-use shedlock_rig::given::{is_wanted, server_if_any};
+use shedlock_rig::given;
 use shedlock_scenarios::Database;
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -88,7 +91,7 @@ fn lasts() -> Duration {
 
 /// Creates a separate database.
 fn database(runtime: &Runtime) -> (Database, String, Url) {
-    let server = server_if_any("postgres").unwrap();
+    let server = given::server("postgres");
     let owner = Owner::generate();
     let random = owner.as_str().rsplit('/').next().unwrap_or_default();
     let name = format!("fleet_{random}");
@@ -106,9 +109,6 @@ fn database(runtime: &Runtime) -> (Database, String, Url) {
 }
 
 fn told(seed: u64) {
-    if !is_wanted("postgres") {
-        return;
-    }
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let wait = |for_units: Duration| {
         let clock = SystemClock;
@@ -180,12 +180,18 @@ fn told(seed: u64) {
     }
 }
 
-/// All seeds at once, however many tests run in parallel: they mostly wait.
-#[test]
-fn restarts_on_postgres_lose_and_double_nothing() {
-    std::thread::scope(|scope| {
-        for seed in 1..=3 {
-            scope.spawn(move || told(seed));
-        }
-    });
+fn main() -> ExitCode {
+    given::needs_store("postgres");
+    let trial = |seed| {
+        let name = format!("restarts_on_postgres_lose_and_double_nothing_{seed}");
+        Trial::test(name, move || {
+            told(seed);
+            Ok(())
+        })
+    };
+    let trials: Vec<_> = (1..=3).map(trial).collect();
+    let mut arguments = Arguments::from_args();
+    // They mostly wait, so run all of them at once.
+    arguments.test_threads.get_or_insert(trials.len());
+    libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -63,16 +63,23 @@ impl Mode {
     }
 }
 
-/// Replays a page, each of its scenes on a stage of its own.
+/// Replays a page, each of its scenes on a stage of its own. In a build that lacks something, the first text of each
+/// pair in `absent` is replaced by the second before the page is read, and nothing can be recorded.
 ///
 /// # Errors
 /// What differs, as a page with the expected and the actual lines.
 pub fn replay<S: Stage>(
     path: &Path,
     mode: Mode,
+    absent: &[(&str, &str)],
     mut stage: impl FnMut(&Settings) -> Result<S, String>,
 ) -> Result<(), String> {
+    if mode == Mode::Record && !absent.is_empty() {
+        return Err("only a build with all features records: add --all-features".to_owned());
+    }
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let without = |text: String, (present, absent): &(&str, &str)| text.replace(present, absent);
+    let text = absent.iter().fold(text, without);
     let page = Page::read(&text).map_err(|error| format!("{}:{error}", path.display()))?;
     let mut played = Played::new(path, mode);
     for scene in &page.scenes {

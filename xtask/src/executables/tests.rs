@@ -2,15 +2,13 @@
 
 use super::*;
 
-fn executable(package: &str, target: &str) -> Executable {
-    let folder = Path::new("/w").join(package);
+fn executable(folder: &Path, package: &str, target: &str) -> Executable {
     Executable {
         package: package.to_owned(),
         version: "0.1.0".to_owned(),
         target: target.to_owned(),
-        source: folder.join(format!("tests/{target}.rs")),
         manifest: folder.join("Cargo.toml"),
-        path: Path::new("/t").join(target),
+        path: folder.join(target),
     }
 }
 
@@ -25,9 +23,8 @@ fn only_what_cargo_built_for_tests_is_run() {
         )
     };
     let found = Executable::of_message(&message(true, "\"/t/lost\"")).unwrap();
-    assert_eq!(found.title(), "shedlock-core tests/lost.rs");
     assert_eq!(found.folder(), Path::new("/w/core"));
-    assert_eq!(found.version, "0.1.0");
+    assert_eq!((&*found.version, &*found.target), ("0.1.0", "lost"));
     assert_eq!(Executable::of_message(&message(false, "\"/t/lost\"")), None);
     assert_eq!(Executable::of_message(&message(true, "null")), None);
     let others = r#"{"reason":"build-finished","success":true}"#;
@@ -44,38 +41,25 @@ fn a_package_is_named_by_its_id_or_by_its_folder() {
 }
 
 #[test]
-fn two_of_one_package_never_run_at_once() {
-    let all = [("sql", "a"), ("sql", "b"), ("core", "c")];
-    let all = all.map(|(package, target)| Task::Executable(executable(package, target)));
-    let mut queue = Queue {
-        waiting: all.to_vec(),
-        running: Vec::new(),
+fn cargo_runs_the_targets_without_a_main_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = "[package]\nname = \"sql\"\n\n[[test]]\nname = \"kit\"\nharness = false\n\n[[test]]\nname = \"late\"\n";
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    let of = |target: &str| executable(folder.path(), "sql", target);
+    let built = || ["lib", "kit", "late", "quick"].map(|name| (of(name), name != "lib"));
+    let [plain, documentation, own] = &tasks(built().into()).unwrap()[..] else {
+        panic!("cargo, documentation, and one target with its own main");
     };
-    let [first, second, other] = all;
-    assert_eq!(queue.next(), Some(first));
-    assert_eq!(queue.next(), Some(other));
-    assert_eq!(queue.next(), None);
-    queue.running.remove(0);
-    assert_eq!(queue.next(), Some(second));
-}
-
-#[test]
-fn what_goes_by_the_real_time_runs_alone_and_last() {
-    let alone = ALONE.map(|(package, target)| Task::Executable(executable(package, target)));
-    let mut queue = Queue {
-        waiting: alone.to_vec(),
-        running: Vec::new(),
-    };
-    let other = Task::Executable(executable("core", "c"));
-    queue.waiting.extend([other.clone(), Task::Documentation]);
-    assert_eq!(queue.next(), Some(other));
-    assert_eq!(queue.next(), Some(Task::Documentation));
-    assert_eq!(queue.next(), None);
-    for one in alone {
-        queue.running.clear();
-        assert_eq!(queue.next(), Some(one));
-        assert_eq!(queue.next(), None);
-    }
+    let arguments = ["--lib", "--bins", "--test", "late", "--test", "quick"];
+    assert_eq!(*plain, Task::Cargo(arguments.map(str::to_owned).into()));
+    assert_eq!(*documentation, Task::Cargo(vec!["--doc".to_owned()]));
+    assert_eq!(*own, Task::Own(of("kit")));
+    // Another package's target, which `--test kit` would run as well.
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("Cargo.toml"), "[package]\n").unwrap();
+    let mut built = built().to_vec();
+    built.push((executable(other.path(), "nats", "kit"), true));
+    assert!(tasks(built).is_err());
 }
 
 #[test]
@@ -93,11 +77,7 @@ fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
         let mut install = Command::new("install");
         install.args(["-m", "755"]).args([&source, &path]);
         assert!(install.status().unwrap().success());
-        Task::Executable(Executable {
-            path,
-            manifest: folder.path().join("Cargo.toml"),
-            ..executable(name, "it")
-        })
+        Task::Own(executable(folder.path(), name, name))
     };
     let passes = "echo 'test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured'\n\
                   echo '7 cases left out on variants (2): …'";
@@ -114,9 +94,8 @@ fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
         environment: &told,
         complete: &|_, command| Ok(command.status()?),
     };
-    let failed = Lanes::new(tasks).run(&start, &mut counts).unwrap();
-    assert_eq!(failed.len(), 1);
-    assert!(failed[0].starts_with("bad "), "{failed:?}");
+    let failed = run_all(tasks, &start, &mut counts).unwrap();
+    assert_eq!(failed, ["bad bad"]);
     let Counts {
         passed,
         ignored,

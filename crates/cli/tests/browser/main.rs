@@ -28,12 +28,14 @@ use libtest_mimic::{Arguments, Trial};
 
 use driver::{Browser, Driver, Programs};
 use places::Place;
+use shedlock_rig::given;
 use site::Mount;
 
 /// Each needs a processor.
 const BROWSERS: usize = 2;
 
 fn main() -> ExitCode {
+    given::needs("a browser");
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(BROWSERS);
     let programs = match Programs::find() {

@@ -46,7 +46,7 @@ fn token(server: &str, name: &str, rules: &str) -> String {
 
 #[test]
 fn no_permission_that_a_token_lacks_is_missed() {
-    if server_if_any("consul").is_none() || !OwnServer::can_start() {
+    if server_if_any("consul").is_none() {
         return;
     }
     let rules = format!(

@@ -17,6 +17,21 @@ use shedlock_transcripts::{Home, Mode, Settings, replay};
 /// Programs for steps beside the command.
 const PROGRAMS: [(&str, fn()); 2] = [("sql", sql::sql), ("age", sql::age)];
 
+/// What the pages say about stores that this build lacks, and what it says instead.
+fn absent() -> Vec<(&'static str, &'static str)> {
+    let mut absent = Vec::new();
+    if !cfg!(feature = "etcd") {
+        absent.extend([
+            (" etcd (or etcds),", ""),
+            ("ZooKeeper, etcd, ", "ZooKeeper, "),
+        ]);
+    }
+    if !cfg!(feature = "zookeeper-tls") {
+        absent.push((" (or zookeepers)", ""));
+    }
+    absent
+}
+
 fn main() {
     // Steps call it by these names.
     let name = std::env::args().next().unwrap_or_default();
@@ -40,7 +55,12 @@ fn main() {
         let name = page.file_stem().unwrap().to_string_lossy().into_owned();
         let mode = mode.clone();
         Trial::test(name, move || {
-            Ok(replay(&page, mode.map_err(Failed::from)?, stage)?)
+            Ok(replay(
+                &page,
+                mode.map_err(Failed::from)?,
+                &absent(),
+                stage,
+            )?)
         })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit();

@@ -2,7 +2,7 @@
 //! exists twice: an hour in memory on a simulated clock here, and on PostgreSQL in
 //! `testing/scenarios/`.
 
-mod verdict;
+pub(crate) mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -113,7 +113,12 @@ impl Kind {
     }
 
     /// The slots between two instants.
-    fn slots(&self, unit: Duration, from: SystemTime, until: SystemTime) -> BTreeSet<Slot> {
+    pub(crate) fn slots(
+        &self,
+        unit: Duration,
+        from: SystemTime,
+        until: SystemTime,
+    ) -> BTreeSet<Slot> {
         let schedule = self.schedule(unit);
         let mut slots = BTreeSet::new();
         let mut at = from;
@@ -129,7 +134,7 @@ impl Kind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum What {
+pub(crate) enum What {
     /// A replica is about to attempt it.
     Asked {
         after_its_shutdown: bool,
@@ -164,7 +169,7 @@ impl Ledger {
         self.0.lock().expect("no test panics here")
     }
 
-    fn note(&self, job: &'static str, slot: Slot, node: u64, what: What) {
+    pub(crate) fn note(&self, job: &'static str, slot: Slot, node: u64, what: What) {
         let mut book = self.book();
         let slots = book.jobs.entry(job).or_default();
         let facts = slots.entry(slot).or_default();
@@ -207,7 +212,7 @@ pub(crate) struct NodeLedger {
 }
 
 impl NodeLedger {
-    fn note(&self, job: &str, slot: Option<Slot>, what: What) {
+    pub(crate) fn note(&self, job: &str, slot: Option<Slot>, what: What) {
         let kind = KINDS.iter().find(|kind| kind.name == job);
         if let (Some(kind), Some(slot)) = (kind, slot) {
             self.ledger.note(kind.name, slot, self.node, what);

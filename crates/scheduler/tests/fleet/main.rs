@@ -7,6 +7,7 @@
 mod common;
 #[path = "drill.rs"]
 mod drill;
+mod mistakes;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -53,7 +53,7 @@ pub(crate) fn all() -> [Place; 3] {
     let place = |name, port| Place {
         name,
         port,
-        is_left_out: !given::is_wanted(name) || given::is_absent(name),
+        is_left_out: !given::is_wanted(name),
     };
     [
         place("postgres", 5432),

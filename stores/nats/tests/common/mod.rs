@@ -14,8 +14,7 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, Lease, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
-use shedlock_rig::given::{needs_store, server_if_any};
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::{self, needs_store, server_if_any};
 use shedlock_rig::wait::eventually_async;
 use shedlock_rig::{Restartable, Signal, port};
 
@@ -90,8 +89,7 @@ impl Own {
 }
 
 fn program() -> PathBuf {
-    needs_store("nats");
-    find_program("nats-server").expect("nats-server is installed: run `cargo xtask test`")
+    given::program("nats-server", "nats")
 }
 
 /// Waits until a condition becomes true.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use shedlock_conformance::BoxError;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 use shedlock_rig::port;
 
 use super::own::Own;
@@ -20,9 +20,9 @@ pub(crate) struct Clustered {
 const BOUNDS: [u32; 4] = [0, 5_461, 10_923, 16_384];
 
 impl Clustered {
-    /// Starts servers of this program, for example `redis-server`.
-    pub(crate) async fn start(name: &str) -> Result<Self, BoxError> {
-        let program = find_program(name).ok_or("no server's program: run `cargo xtask test`")?;
+    /// Starts its servers.
+    pub(crate) async fn start() -> Result<Self, BoxError> {
+        let program = program("redis-server", "redis");
         let mut servers = Vec::new();
         let mut buses = Vec::new();
         for _ in 0..4 {

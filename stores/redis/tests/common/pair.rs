@@ -2,7 +2,7 @@
 
 use redis::cmd;
 use shedlock_conformance::BoxError;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 
 use super::own::Own;
 use super::{connection, until};
@@ -15,9 +15,7 @@ pub(crate) struct Pair {
 impl Pair {
     /// Starts both and waits until the replica has caught up.
     pub(crate) async fn start() -> Result<Self, BoxError> {
-        super::server("redis");
-        let program =
-            find_program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;
+        let program = program("redis-server", "redis");
         let primary = Own::start(program.clone(), &[]).await?;
         let source = format!("127.0.0.1 {}", primary.port());
         let replica = Own::start(program, &["--replicaof", &source]).await?;

@@ -2,7 +2,7 @@
 
 use redis::cmd;
 use shedlock_conformance::BoxError;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 
 use super::own::Own;
 use super::{info, until};
@@ -21,9 +21,7 @@ impl Watched {
     /// Starts the servers and this many sentinels. Waits until the replica has caught up and each
     /// sentinel has discovered all others.
     pub(crate) async fn start(sentinels: usize) -> Result<Self, BoxError> {
-        super::server("redis");
-        let program =
-            find_program("redis-server").ok_or("no redis-server: run `cargo xtask test`")?;
+        let program = program("redis-server", "redis");
         let asks = ["--requirepass", PASSWORD, "--masterauth", PASSWORD];
         let primary = Own::start(program.clone(), &asks).await?;
         let source = format!("127.0.0.1 {}", primary.port());

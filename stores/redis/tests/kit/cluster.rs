@@ -33,7 +33,7 @@ impl Harness for OnCluster {
         Box::pin(async {
             // Its future cannot move between threads.
             let start = async || {
-                let start = || Handle::current().block_on(Clustered::start("redis-server"));
+                let start = || Handle::current().block_on(Clustered::start());
                 tokio::task::block_in_place(start)
             };
             let cluster = self.cluster.get_or_try_init(start).await?;

@@ -7,6 +7,7 @@ use shedlock_core::{
     LockProvider as _, Owner, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_rig::OwnServer;
+use shedlock_rig::given::{needs_store, server_if_any};
 use shedlock_sql::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
@@ -19,9 +20,7 @@ use shedlock_rig::wait::sleep;
 /// long after the end of a lease that was extended in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("mariadb");
     for format in ["STATEMENT", "MIXED"] {
         let format = format!("--binlog-format={format}");
         let logs = ["--log-bin", &format, "--server-id=1"];
@@ -95,9 +94,7 @@ async fn records(pool: &MySqlPool) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_before_its_disk_does_is_not_called_durable() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("mariadb");
     let server = OwnServer::start("mariadb", &["--log-bin", "--sync-binlog=1"]).unwrap();
     let pool = MySqlPool::connect(server.url()).await.unwrap();
     let provider = MySqlProvider::connect(server.url()).await.unwrap();
@@ -139,8 +136,9 @@ async fn a_url_sets_how_far_apart_the_clocks_of_servers_may_be() {
 /// commit is retried. It is neither an error nor a second winner.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_of_galera_grant_no_lock_twice() {
+    needs_store("mariadb");
     let library = "/usr/lib/galera/libgalera_smm.so";
-    if !OwnServer::can_start() || !std::path::Path::new(library).exists() {
+    if !std::path::Path::new(library).exists() {
         return;
     }
     let ports = [free_port(), free_port()];
@@ -205,7 +203,7 @@ async fn two_nodes_of_galera_grant_no_lock_twice() {
 /// Each member may become the one that judges.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_group_replication_is_seen_as_one() {
-    if !OwnServer::can_start() || crate::common::server_if_any("mysql").is_none() {
+    if server_if_any("mysql").is_none() {
         return;
     }
     let member = [
@@ -265,9 +263,7 @@ async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
 /// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_set_to_read_only_keeps_no_connection_of_ours() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("mariadb");
     let server = OwnServer::start("mariadb", &[]).unwrap();
     let pool = MySqlPool::connect(server.url()).await.unwrap();
     let room = Room::migrated(server.url()).await;

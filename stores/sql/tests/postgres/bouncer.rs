@@ -6,6 +6,7 @@ use crate::common::{server_if_any, unique, with_database, with_option};
 use crate::room::{Room, free, migrate, name, request, skip, take};
 use shedlock_core::{Error, ErrorKind, ListRequest, LockProvider, SkipReason};
 use shedlock_rig::OwnServer;
+use shedlock_rig::given::needs_store;
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool, Row as _};
@@ -19,9 +20,7 @@ struct Bouncer {
 impl Bouncer {
     /// Returns `None` if the machine has none. xtask, which looked for it, has reported this.
     async fn with(settings: &[(&str, &str)]) -> Option<Self> {
-        if !OwnServer::can_start() {
-            return None;
-        }
+        needs_store("postgres");
         let server = OwnServer::start_with_companions("postgres", &[]).unwrap();
         let url = server.companion("pgbouncer")?.to_owned();
         let bouncer = Self { server, url };

@@ -9,6 +9,7 @@ use shedlock_core::{
     Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_rig::OwnServer;
+use shedlock_rig::given::needs_store;
 use shedlock_sql::PostgresProvider;
 use sqlx::{PgPool, Row as _};
 
@@ -48,9 +49,7 @@ const WAYS: [Way; 3] = [Way::OwnConnections, Way::UsersPool, Way::PgBouncer];
 /// WAL writer is slowed down, so that nothing else writes them to disk in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_forgets_nothing_that_was_answered_with_synchronous_commit_off() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("postgres");
     let delay = ["-cwal_writer_delay=10s", "-cautovacuum=off"];
     let server = OwnServer::start_with_companions("postgres", &delay).unwrap();
     let pool = PgPool::connect(server.url()).await.unwrap();
@@ -121,9 +120,7 @@ async fn an_unlogged_table_is_not_called_durable() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_never_waits_for_its_disk_is_not_called_durable() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("postgres");
     let server = OwnServer::start("postgres", &["-cfsync=off"]).unwrap();
     let provider = PostgresProvider::connect(server.url()).await.unwrap();
     let _ = provider.migrate().await.unwrap();

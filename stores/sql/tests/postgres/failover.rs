@@ -12,6 +12,7 @@ use crate::common::{address, within};
 use crate::room::{free, name, request, take};
 use shedlock_core::{ErrorKind, ExtendRequest, Extension, LockProvider as _};
 use shedlock_rig::OwnServer;
+use shedlock_rig::given::needs_store;
 use shedlock_rig::wait::sleep;
 use shedlock_sql::PostgresProvider;
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
@@ -19,9 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_to_an_old_primary_that_follows_the_new_one_fail_no_call() {
-    if !OwnServer::can_start() {
-        return;
-    }
+    needs_store("postgres");
     let (old, new) = tokio::join!(Server::start(), Server::start());
     new.stop();
     new.follow(&old);

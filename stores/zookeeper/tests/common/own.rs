@@ -1,10 +1,10 @@
 //! Servers that a test starts itself, with settings that the shared servers do not have.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use shedlock_conformance::BoxError;
-use shedlock_rig::host::find_program;
+use shedlock_rig::given::program;
 use shedlock_rig::wait::eventually_async;
 use shedlock_rig::{Restartable, port};
 use zookeeper_client::Client;
@@ -53,7 +53,7 @@ impl Own {
     }
 
     fn prepare(settings: &str) -> Result<Self, BoxError> {
-        let java = java().ok_or("ZooKeeper is not installed: run `cargo xtask test`")?;
+        let java = program("java", "zookeeper");
         let own = Self {
             java,
             folder: tempfile::tempdir()?,
@@ -114,9 +114,4 @@ impl Own {
     fn configuration(&self) -> PathBuf {
         self.folder.path().join("zoo.cfg")
     }
-}
-
-fn java() -> Option<PathBuf> {
-    let is_there = CLASS_PATH.split(':').all(|jar| Path::new(jar).is_file());
-    find_program("java").filter(|_| is_there)
 }

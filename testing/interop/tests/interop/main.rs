@@ -26,6 +26,7 @@ use std::time::Duration;
 use cases::CASES;
 use libtest_mimic::{Arguments, Failed, Trial};
 use shedlock_interop::{Cell, Fleet, Fleets, Java};
+use shedlock_rig::given;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
@@ -49,6 +50,7 @@ fn main() {
     if let Ok(url) = std::env::var(HOLD) {
         runtime.block_on(times::hold_until_killed(&url)).unwrap();
     }
+    given::needs("real ShedLock");
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let mut trials = vec![Trial::test(
@@ -95,11 +97,7 @@ fn judge(expected: Cell, holds: anyhow::Result<bool>) -> Result<(), Failed> {
 /// The fleets of this run.
 #[expect(clippy::print_stderr, reason = "what is not tested is printed")]
 fn fleets(runtime: &Runtime, arguments: &Arguments) -> Vec<Fleet> {
-    let wanted = std::env::var("SHEDLOCK_TEST_STORES").ok();
-    let is_wanted = |how: &Fleets| match &wanted {
-        Some(names) => names.split(',').any(|name| name == how.store()),
-        None => true,
-    };
+    let is_wanted = |how: &Fleets| given::is_listed(how.store());
     if arguments.list {
         return Vec::new();
     }

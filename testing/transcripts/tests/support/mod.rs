@@ -92,7 +92,7 @@ pub(crate) fn played(page: &str, stage: &Fixed, mode: Mode) -> (Result<(), Strin
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("page.md");
     fs::write(&path, page).unwrap();
-    let result = replay(&path, mode, |_| Ok(stage));
+    let result = replay(&path, mode, &[], |_| Ok(stage));
     (result, fs::read_to_string(&path).unwrap())
 }
 
