@@ -7,7 +7,6 @@ use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use shedlock_rig::engine::{Ending, RunDir};
-use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -16,10 +15,6 @@ use std::time::Instant;
 
 /// How many run at once. With more, tests that kill processes and cut connections starve.
 const AT_ONCE: usize = 2;
-
-/// How many tests of a target run at once, unless it chooses itself. This may exceed the number of processors, because
-/// most tests wait.
-const THREADS: &str = "4";
 
 /// Packages whose targets take longest, which start first.
 const FIRST: [&str; 4] = [
@@ -32,7 +27,7 @@ const FIRST: [&str; 4] = [
 /// Targets that depend on real time, or on how much capacity the machine has left, and run alone.
 const ALONE: [(&str, &str); 2] = [
     // Slots are 50 ms apart, and count as late after a second.
-    ("shedlock-scenarios", "fleet"),
+    ("shedlock-scenarios", "restarts"),
     // Holders whose deadlines are half a second before the ends of their leases.
     ("shedlock", "real_time"),
 ];
@@ -134,7 +129,7 @@ impl Executable {
             .env("CARGO_MANIFEST_PATH", &self.manifest)
             .env("CARGO_PKG_NAME", &self.package)
             .env("CARGO_PKG_VERSION", &self.version);
-        with_threads(command)
+        command
     }
 }
 
@@ -166,18 +161,11 @@ impl Task {
             Self::Cargo(arguments) => {
                 let mut command = steps::cargo();
                 command.args(ALL).args(arguments);
-                with_threads(command)
+                command
             }
             Self::Own(it) => it.command(),
         }
     }
-}
-
-fn with_threads(mut command: Command) -> Command {
-    if env::var_os("RUST_TEST_THREADS").is_none() {
-        command.env("RUST_TEST_THREADS", THREADS);
-    }
-    command
 }
 
 /// What is to be run of what was built. `--test` selects targets of all packages by their names.
