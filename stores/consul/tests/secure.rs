@@ -5,10 +5,8 @@
     reason = "the lint knows test functions, but not helpers"
 )]
 
-use std::path::Path;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use shedlock_conformance::support::warns_of_unverified;
@@ -16,10 +14,10 @@ use shedlock_consul::ConsulProvider;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ListRequest, LockName, LockProvider, Owner, UnlockRequest,
 };
-use shedlock_rig::OwnServer;
 use shedlock_rig::given::server;
 use shedlock_rig::port;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::found_async;
+use shedlock_rig::{Certificates, OwnServer};
 
 /// The permissions that a token needs, according to the documentation.
 const RIGHTS: &str = r#"key_prefix "shedlock/" { policy = "write" }"#;
@@ -58,14 +56,12 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
         );
         let asked = client.put(url).header("X-Consul-Token", MASTER).json(&body);
         // A server that has just started replies 500 until its rules are in force.
-        for _ in 0..100 {
+        let answer = found_async("the server accepts rules", async || {
             let answer = asked.try_clone().unwrap().send().await.unwrap();
-            if answer.status() != StatusCode::INTERNAL_SERVER_ERROR {
-                return answer.error_for_status().unwrap().json().await.unwrap();
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        panic!("the server accepts no rules");
+            (answer.status() != StatusCode::INTERNAL_SERVER_ERROR).then_some(answer)
+        });
+        let answer = answer.await.error_for_status().unwrap();
+        answer.json().await.unwrap()
     };
     let mut tokens = Vec::new();
     for rights in [RIGHTS, &RIGHTS.replace("write", "read")] {
@@ -96,9 +92,8 @@ async fn a_token_needs_the_rights_that_are_documented_and_no_more() {
 
 #[tokio::test]
 async fn certificates_are_checked_on_both_sides() {
-    let folder = tempfile::tempdir().unwrap();
-    certificates(folder.path());
-    let path = |file: &str| folder.path().join(file).display().to_string();
+    let files = Certificates::make().unwrap();
+    let path = |file: &str| files.path(file);
     let port = port::free().unwrap();
     let own = own(&format!(
         "ports {{ https = {port} }} ca_file = \"{}\" cert_file = \"{}\" key_file = \"{}\" \
@@ -145,26 +140,6 @@ async fn an_agent_without_tls_needs_no_authorities_of_the_system() {
         .output();
     let child = child.unwrap();
     assert!(child.status.success(), "{child:?}");
-}
-
-/// Writes `ca.pem`, and certificates and keys for a server on loopback and for a client.
-fn certificates(folder: &Path) {
-    let key = KeyPair::generate().unwrap();
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let name = &mut authority.distinguished_name;
-    name.push(DnType::CommonName, "authority of a test");
-    let signed = authority.self_signed(&key).unwrap();
-    std::fs::write(folder.join("ca.pem"), signed.pem()).unwrap();
-    let issuer = Issuer::new(authority, key);
-    for name in ["server", "client"] {
-        let key = KeyPair::generate().unwrap();
-        let hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let params = CertificateParams::new(hosts).unwrap();
-        let signed = params.signed_by(&key, &issuer).unwrap();
-        std::fs::write(folder.join(format!("{name}.pem")), signed.pem()).unwrap();
-        std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
-    }
 }
 
 #[tokio::test]

@@ -17,12 +17,9 @@ use shedlock_core::{
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::Signal;
 use shedlock_rig::given::program;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::{found_async, sleep};
 
 const LEASE: Duration = Duration::from_secs(5);
-
-/// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn cluster() -> Own {
     let program = program("etcd", "etcd");
@@ -58,21 +55,12 @@ fn request(name: &str, at_most: Duration) -> AttemptRequest {
 }
 
 /// Repeats a call until it succeeds, as a runtime does.
-async fn until_answered<T, F>(ask: impl Fn() -> F) -> T
-where
-    F: Future<Output = Result<T, Error>>,
-{
-    let started = SystemClock.now();
-    loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(error) => assert!(
-                error.is_retryable() && since(started) < PATIENCE,
-                "two servers of three are up: {error:?}"
-            ),
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
+async fn until_answered<T>(ask: impl AsyncFn() -> Result<T, Error>) -> T {
+    found_async("two servers of three reply", async || match ask().await {
+        Err(error) if error.is_retryable() => None,
+        answer => Some(answer.unwrap()),
+    })
+    .await
 }
 
 async fn acquired(provider: &EtcdProvider, request: &AttemptRequest) -> Lease {
@@ -184,15 +172,13 @@ async fn a_leader_that_stops_ends_a_dead_holders_lock_no_earlier() {
     let abandoned = acquired(&other, &request("job", LEASE)).await;
     sleep(Duration::from_secs(2)).await;
     cluster.stop(leader);
-    let next = loop {
+    let next = found_async("the lock comes free", async || {
         match other.attempt(&request("job", LEASE)).await {
-            Ok(Attempt::Acquired(lease)) => break lease,
-            Ok(_) => {}
-            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+            Err(error) if error.is_retryable() => None,
+            attempt => attempt.unwrap().acquired(),
         }
-        assert!(since(asked) < PATIENCE, "the lock never came free");
-        sleep(Duration::from_millis(50)).await;
-    };
+    });
+    let next = next.await;
     assert!(
         since(asked) >= LEASE,
         "it came free after {:?}",

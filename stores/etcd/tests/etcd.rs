@@ -20,7 +20,7 @@ use shedlock_core::{
 };
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::given::{program, server};
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::{eventually_async, found_async, sleep};
 
 /// A server for one test.
 async fn own(settings: &[&str]) -> Own {
@@ -121,21 +121,14 @@ async fn shedlock_and_we_keep_each_other_out() {
     assert_eq!(record.fencing_token, lease.fencing_token());
 
     // Its holder dies: the lock ends with its lease, for us as well.
-    for _ in 0..100 {
-        if let Attempt::Acquired(next) = room.provider.attempt(&room.request()).await.unwrap() {
-            assert!(next.fencing_token() > lease.fencing_token());
-            let gone = room
-                .admin
-                .clone()
-                .lease_time_to_live(java, None)
-                .await
-                .unwrap();
-            assert_eq!(gone.ttl(), -1);
-            return;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    panic!("a lock of ShedLock's never came free");
+    let next = found_async("a lock of ShedLock's comes free", async || {
+        let attempt = room.provider.attempt(&room.request()).await;
+        attempt.unwrap().acquired()
+    });
+    assert!(next.await.fencing_token() > lease.fencing_token());
+    let mut admin = room.admin.clone();
+    let gone = admin.lease_time_to_live(java, None).await.unwrap();
+    assert_eq!(gone.ttl(), -1);
 }
 
 /// ShedLock's unlock before its at-least has passed sets the key unconditionally: the one operation that takes a lock
@@ -228,15 +221,11 @@ async fn no_lease_is_left_behind() {
             .await
             .unwrap();
     }
-    let mut left = usize::MAX;
-    for _ in 0..100 {
-        left = room.admin.clone().leases().await.unwrap().leases().len();
-        if left == 0 {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{left} leases are left, which no lock has");
+    let none_is_left = eventually_async("no lease is left that no lock has", async || {
+        let leases = room.admin.clone().leases().await?;
+        Ok::<_, etcd_client::Error>(leases.leases().is_empty())
+    });
+    none_is_left.await.unwrap();
 }
 
 #[tokio::test]

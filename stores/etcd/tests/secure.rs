@@ -7,7 +7,6 @@ mod common;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::certificates::Certificates;
 use common::own::{Own, QUICK};
 use etcd_client::{Client, Permission};
 use shedlock_conformance::support::warns_of_unverified;
@@ -16,6 +15,7 @@ use shedlock_core::{
     ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
+use shedlock_rig::Certificates;
 use shedlock_rig::given::{program, server};
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::cluster::Cluster;
 use common::{MINUTE, request};
 use shedlock_core::{
@@ -14,7 +12,7 @@ use shedlock_core::{
 };
 use shedlock_nats::NatsProvider;
 use shedlock_rig::Signal;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::found_async;
 
 /// All these cases share one start of three servers.
 #[tokio::test(flavor = "multi_thread")]
@@ -100,16 +98,9 @@ async fn given_back(provider: &NatsProvider, lease: &Lease) {
 /// Repeats a call while its errors are retryable: a new leader may be elected at any time after a server has stopped or
 /// has been resumed.
 async fn repeated<T>(call: impl AsyncFn() -> Result<T, Error>) -> T {
-    let mut errors = Vec::new();
-    for _ in 0..60 {
-        match call().await {
-            Ok(answer) => return answer,
-            Err(error) => {
-                assert!(error.is_retryable(), "{error:?}");
-                errors.push(error);
-            }
-        }
-        sleep(Duration::from_millis(200)).await;
-    }
-    panic!("no leader: {errors:?}")
+    found_async("a leader replies", async || match call().await {
+        Err(error) if error.is_retryable() => None,
+        answer => Some(answer.unwrap()),
+    })
+    .await
 }

@@ -4,15 +4,13 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::{MINUTE, Own, give_back, take};
 use shedlock_conformance::support::Warnings;
 use shedlock_core::{
     ErrorKind, ExtendRequest, Extension, Failover, LockProvider, Unlock, UnlockRequest,
 };
 use shedlock_nats::NatsProvider;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::found_async;
 
 #[tokio::test]
 async fn a_restart_frees_all_locks_and_a_warning_says_so() {
@@ -34,14 +32,12 @@ async fn a_restart_frees_all_locks_and_a_warning_says_so() {
     server.stop();
     server.begin().await;
     // The bucket is gone with its locks until it is created again.
-    let error = loop {
-        match provider.check().await {
-            Err(error) if error.kind() == ErrorKind::Configuration => break error,
-            Err(error) => assert!(error.is_retryable(), "{error:?}"),
-            Ok(()) => panic!("a bucket in memory does not outlive its server"),
-        }
-        sleep(Duration::from_millis(50)).await;
-    };
+    let found = found_async("the server is back", async || {
+        let error = provider.check().await.unwrap_err();
+        (!error.is_retryable()).then_some(error)
+    });
+    let error = found.await;
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
     assert!(error.message().contains("migrate"), "{error}");
     provider.migrate().await.unwrap();
     let next = take(&provider, "job").await;

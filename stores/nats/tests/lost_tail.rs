@@ -13,6 +13,7 @@ use shedlock_core::{Attempt, ExtendRequest, Extension, LockProvider, Unlock, Unl
 use shedlock_nats::NatsProvider;
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::{needs_store, server_if_any};
+use shedlock_rig::wait::found_async;
 
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
@@ -26,17 +27,13 @@ async fn connected(url: &str) -> NatsProvider {
 
 async fn extended(provider: &NatsProvider, lease: &shedlock_core::Lease) -> Extension {
     let longer = ExtendRequest::new(2 * MINUTE);
-    let mut last = None;
-    // Its connection is replaced in the meantime.
-    for _ in 0..100 {
+    let replaced = found_async("the connection is replaced", async || {
         match provider.extend(lease, &longer).await {
-            Ok(extension) => return extension,
-            Err(error) if error.is_retryable() => last = Some(error),
-            Err(error) => panic!("{error:?}"),
+            Err(error) if error.is_retryable() => None,
+            extension => Some(extension.unwrap()),
         }
-        shedlock_rig::wait::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("no connection: {last:?}")
+    });
+    replaced.await
 }
 
 #[tokio::test(flavor = "multi_thread")]

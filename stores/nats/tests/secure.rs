@@ -7,13 +7,13 @@ mod common;
 use async_nats::rustls::crypto::CryptoProvider;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use common::certificates::Certificates;
 use common::{Own, give_back, take};
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{ErrorKind, LockProvider};
 use shedlock_nats::NatsProvider;
+use shedlock_rig::Certificates;
 use shedlock_rig::given::server;
 
 const JETSTREAM: &str = "jetstream { store_dir: \"$DIR\" }\n";

@@ -17,7 +17,7 @@ use shedlock_core::{
     UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::found_async;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -220,17 +220,13 @@ async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &R
         .unwrap();
     assert_eq!(known, 1, "the replica is late");
     cluster.servers[0].stop();
-    let mut errors = 0;
-    let again = loop {
-        let other = request(&text);
-        match provider.attempt(&other).await {
-            Ok(attempt) => break attempt,
-            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+    let again = found_async("the failover ends", async || {
+        match provider.attempt(&request(&text)).await {
+            Err(error) if error.is_retryable() => None,
+            attempt => Some(attempt.unwrap()),
         }
-        errors += 1;
-        assert!(errors < 100, "no failover");
-        sleep(Duration::from_millis(100)).await;
-    };
+    });
+    let again = again.await;
     assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);

@@ -6,7 +6,6 @@ mod common;
 
 use std::time::Duration;
 
-use common::certificates::Certificates;
 use common::own::Own;
 use common::rights::allow;
 use common::watched::{SENTINELS_PASSWORD, Watched};
@@ -16,6 +15,7 @@ use shedlock_core::{
     LockName, LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
+use shedlock_rig::Certificates;
 use shedlock_rig::given::program;
 use shedlock_rig::port;
 

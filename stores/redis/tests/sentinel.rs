@@ -14,7 +14,7 @@ use shedlock_core::{
     LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::found_async;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -25,17 +25,14 @@ fn request(name: &str) -> AttemptRequest {
 /// Repeats the attempt until the failover has ended. All errors until then must be retryable.
 async fn take(provider: &RedisProvider, request: &AttemptRequest) -> (Attempt, Vec<Error>) {
     let mut errors = Vec::new();
-    for _ in 0..200 {
+    let attempt = found_async("the failover ends", async || {
         match provider.attempt(request).await {
-            Ok(attempt) => return (attempt, errors),
-            Err(error) => {
-                assert!(error.is_retryable(), "{error:?}");
-                errors.push(error);
-            }
+            Err(error) if error.is_retryable() => errors.push(error),
+            attempt => return Some(attempt.unwrap()),
         }
-        sleep(Duration::from_millis(100)).await;
-    }
-    panic!("no failover: {errors:?}")
+        None
+    });
+    (attempt.await, errors)
 }
 
 async fn taken(provider: &RedisProvider, name: &str) -> Lease {

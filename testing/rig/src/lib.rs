@@ -11,6 +11,8 @@
     reason = "waits for real processes and servers, whose clocks no test can move"
 )]
 
+#[cfg(feature = "certificates")]
+mod certificates;
 pub mod debian;
 pub mod engine;
 pub mod given;
@@ -23,6 +25,8 @@ mod running;
 mod servers;
 pub mod wait;
 
+#[cfg(feature = "certificates")]
+pub use certificates::Certificates;
 pub use own_server::OwnServer;
 pub use process::Signal;
 pub use running::{Lines, Restartable, Running, all_gone, wait_all_gone};

@@ -83,6 +83,20 @@ impl<'a> Looks<'a> {
     }
 }
 
+/// Looks until it finds something, without blocking the runtime.
+///
+/// # Panics
+/// If that takes longer than any machine needs.
+pub async fn found_async<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let looks = Looks::at(what);
+    loop {
+        match look().await {
+            Some(found) => return found,
+            None => looks.again().await,
+        }
+    }
+}
+
 /// Like [`eventually`], without blocking the runtime.
 ///
 /// # Errors

@@ -3,17 +3,16 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use shedlock_rig::wait::found;
 
 use crate::screen::Printed;
 
 /// A step that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
-
-const STEP: Duration = Duration::from_millis(2);
 
 /// A process group that may still run.
 #[derive(Debug)]
@@ -39,7 +38,9 @@ pub(crate) fn run(mut command: Command, outputs: &Path) -> Result<(Printed, Grou
         .process_group(0);
     let mut child = command.spawn().map_err(error)?;
     let group = Group(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
-    let status = ended(&mut child).map_err(error)?;
+    // Also an error ends the wait.
+    let status = found(LIMIT, || child.try_wait().transpose());
+    let status = status.transpose().map_err(error)?;
     let read = |path| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let mut printed = Printed {
         stdout: read(stdout).map_err(error)?,
@@ -60,24 +61,4 @@ pub(crate) fn run(mut command: Command, outputs: &Path) -> Result<(Printed, Grou
 fn appended(path: &Path) -> Result<File, std::io::Error> {
     let _ = fs::remove_file(path);
     File::options().create(true).append(true).open(path)
-}
-
-fn ended(child: &mut Child) -> Result<Option<ExitStatus>, std::io::Error> {
-    let mut waited = Duration::ZERO;
-    while waited < LIMIT {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        pause(STEP);
-        waited += STEP;
-    }
-    Ok(None)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "waits for a process, whose clock no test can move"
-)]
-fn pause(duration: Duration) {
-    std::thread::sleep(duration);
 }

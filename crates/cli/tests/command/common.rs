@@ -1,6 +1,10 @@
 //! A sandbox for each test, and helpers to observe its processes.
 
-#![allow(dead_code, reason = "each test program uses its part of it")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test program uses its part of it"
+)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,6 +14,8 @@ use std::time::{Duration, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
+pub(crate) use shedlock_rig::all_gone;
+pub(crate) use shedlock_rig::wait::{eventually, pause};
 use sqlx::Connection;
 use tempfile::TempDir;
 
@@ -54,7 +60,7 @@ impl Sandbox {
     }
 
     /// The numbers in this file.
-    pub(crate) fn pids(&self, name: &str) -> Vec<i32> {
+    pub(crate) fn pids(&self, name: &str) -> Vec<u32> {
         let text = self.read(name);
         text.split_whitespace()
             .map(|pid| pid.parse().unwrap())
@@ -193,60 +199,34 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
 }
 
 /// Whether a process with this number runs.
-pub(crate) fn is_alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    match stat.rsplit_once(") ") {
-        Some((_, rest)) => !rest.starts_with(['Z', 'X']),
-        None => false,
-    }
+pub(crate) fn is_alive(pid: u32) -> bool {
+    !all_gone(&[pid])
 }
 
 /// The parent of a running process.
-pub(crate) fn parent_of(pid: i32) -> i32 {
+pub(crate) fn parent_of(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 /// Whether the parent of this process is a watchdog.
-pub(crate) fn is_watched(pid: i32) -> bool {
+pub(crate) fn is_watched(pid: u32) -> bool {
     let parent = parent_of(pid);
     let name = fs::read_to_string(format!("/proc/{parent}/comm")).unwrap();
     name == "lease-watchdog\n"
 }
 
 /// The watchdog of a job with these processes.
-pub(crate) fn watchdog_of(pids: &[i32]) -> u32 {
+pub(crate) fn watchdog_of(pids: &[u32]) -> u32 {
     let child = pids.iter().find(|pid| is_watched(**pid)).unwrap();
-    parent_of(*child).try_into().unwrap()
-}
-
-pub(crate) fn all_gone(pids: &[i32]) -> bool {
-    !pids.iter().any(|pid| is_alive(*pid))
+    parent_of(*child)
 }
 
 /// Writes the numbers of three processes, one of them outside the group, and keeps running.
 pub(crate) const FAMILY: &str = "sh -c 'echo $$ >> pids; exec sleep 60' & \
                                  setsid sh -c 'echo $$ >> pids; exec sleep 60' & \
                                  echo $$ >> pids; sleep 60; exit 0";
-
-/// Waits until the condition holds. A test that waits longer than any machine needs has failed.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let give_up = now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(now() < give_up, "timed out waiting for {what}");
-        pause(Duration::from_millis(5));
-    }
-}
-
-/// Lets real processes run.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "waits for processes, whose clock no test can move"
-)]
-pub(crate) fn pause(duration: Duration) {
-    std::thread::sleep(duration);
-}
 
 /// The wall clock, for comparison with a store's times.
 #[expect(clippy::disallowed_methods, reason = "compared with a real store")]

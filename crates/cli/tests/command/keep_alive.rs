@@ -19,7 +19,7 @@ fn run_past_the_first_lease(
     sandbox: &Sandbox,
     script: &str,
     processes: usize,
-) -> (Child, Vec<i32>) {
+) -> (Child, Vec<u32>) {
     let child = sandbox
         .run_with("a", LEASE, &["--keep-alive"], script)
         .spawn()
@@ -34,7 +34,7 @@ fn run_past_the_first_lease(
 }
 
 /// Waits for the end of a job whose holder can do nothing more, and checks that it came in time.
-fn gone_before_the_lease_ends(sandbox: &Sandbox, pids: &[i32]) -> SystemTime {
+fn gone_before_the_lease_ends(sandbox: &Sandbox, pids: &[u32]) -> SystemTime {
     let until = sandbox.locked_until("a");
     eventually("the end of the job", || all_gone(pids));
     assert!(calendar() < until, "gone only after the lease");

@@ -102,7 +102,7 @@ fn redrawn() {
     );
     assert!(picture.contains("every 20ms"), "{picture:?}");
     assert!(picture.contains("… 3 more"), "{picture:?}");
-    signal(u32::try_from(sandbox.pids("pid")[0]).unwrap(), Signal::INT);
+    signal(sandbox.pids("pid")[0], Signal::INT);
     assert!(terminal.wait().is_ok());
 }
 

@@ -38,18 +38,18 @@ fn on_terminal(sandbox: &Sandbox, script: &str) -> Child {
 }
 
 /// Whether the terminal's foreground group is that of this process.
-fn is_in_foreground(pid: i32) -> bool {
+fn is_in_foreground(pid: u32) -> bool {
     let fields = stat(pid);
     fields.len() > 5 && fields[2] == fields[5]
 }
 
-fn is_stopped(pid: i32) -> bool {
+fn is_stopped(pid: u32) -> bool {
     stat(pid).first().is_some_and(|state| state == "T")
 }
 
 /// The fields after the name in `/proc/PID/stat`: state, parent, group, session, terminal and its
 /// foreground group.
-fn stat(pid: i32) -> Vec<String> {
+fn stat(pid: u32) -> Vec<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     fields.split(' ').map(str::to_owned).collect()
@@ -155,7 +155,7 @@ fn ctrl_c_at_a_prompt_does_not_kill_the_program() {
 }
 
 /// Whether the process that reports keys is in the group of this one.
-fn is_reported(job: i32) -> bool {
+fn is_reported(job: u32) -> bool {
     let group = stat(job)[2].clone();
     let mut processes = std::fs::read_dir("/proc").unwrap();
     processes.any(|process| {

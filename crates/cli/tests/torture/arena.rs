@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use shedlock_rig::wait::pause;
 use tempfile::TempDir;
 
-use crate::job::{FOLDER, now, pause};
+use crate::job::{FOLDER, now};
 use crate::stores::Store;
 
 const PROCESSES: u32 = 10;

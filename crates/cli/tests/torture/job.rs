@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
+use shedlock_rig::wait::pause;
 
 /// The folder that the jobs of one contest share. If it is set, this program is a job.
 pub(crate) const FOLDER: &str = "SHEDLOCK_TORTURE_FOLDER";
@@ -53,12 +54,4 @@ pub(crate) fn now() -> Duration {
         now.tv_sec.try_into().unwrap(),
         now.tv_nsec.try_into().unwrap(),
     )
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "real processes, whose clock no test can move"
-)]
-pub(crate) fn pause(duration: Duration) {
-    std::thread::sleep(duration);
 }

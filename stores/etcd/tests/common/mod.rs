@@ -6,7 +6,6 @@
     reason = "each test target uses a part of it, and helpers of tests fail as tests do"
 )]
 
-pub(crate) mod certificates;
 pub(crate) mod own;
 pub(crate) mod room;
 

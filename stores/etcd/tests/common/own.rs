@@ -6,9 +6,7 @@ use std::process::{Command, Stdio};
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use shedlock_conformance::BoxError;
 use shedlock_rig::wait::Looks;
-use shedlock_rig::{Restartable, Signal, port};
-
-use super::certificates::Certificates;
+use shedlock_rig::{Certificates, Restartable, Signal, port};
 
 /// A server that elects a leader this quickly grants leases of one second.
 pub(crate) const QUICK: [&str; 4] = ["--heartbeat-interval", "50", "--election-timeout", "500"];

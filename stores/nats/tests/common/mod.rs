@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(dead_code, reason = "each test target uses a part of it")]
 
-pub(crate) mod certificates;
 pub(crate) mod cluster;
 
 use std::path::PathBuf;

@@ -7,7 +7,6 @@
     reason = "each test target uses a part of it"
 )]
 
-pub(crate) mod certificates;
 pub(crate) mod clustered;
 pub(crate) mod own;
 pub(crate) mod pair;

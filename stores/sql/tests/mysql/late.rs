@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Executor as _, MySql, Transaction};
 
 use crate::common::{address, with_option};
 use crate::room::{Room, SHEDLOCKS, free, record, request, take};
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::{found_async, sleep};
 
 /// The timeout of the attempts in these tests.
 const TIMEOUT: Duration = Duration::from_millis(800);
@@ -30,13 +30,10 @@ impl Room {
             "SELECT COUNT(*) FROM information_schema.processlist \
              WHERE db = '{database}' AND info LIKE '{like}' AND id <> CONNECTION_ID()"
         );
-        for _ in 0..100 {
-            if self.number(&count).await == statements {
-                return;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{statements} statements should wait");
+        found_async(&format!("{statements} statements wait"), async || {
+            (self.number(&count).await == statements).then_some(())
+        })
+        .await;
     }
 
     async fn through(&self, proxy: &Proxy) -> MySqlProvider {

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
 
 use crate::common::with_option;
 use crate::room::{HOUR, Room, request, run, skip, take};
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::{found_async, sleep};
 
 /// With statement-based logging, a replica runs the statements again when it reaches them, possibly
 /// long after the end of a lease that was extended in time.
@@ -243,20 +243,11 @@ async fn until_there(pool: &MySqlPool) {
 }
 
 async fn until(pool: &MySqlPool, question: &'static str, answer: &str) {
-    let end = SystemClock.now() + Duration::from_secs(30);
-    let mut last = String::new();
-    while SystemClock.now() < end {
-        last = sqlx::raw_sql(question)
-            .fetch_one(pool)
-            .await
-            .unwrap()
-            .get(0);
-        if last == answer {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{question} should be {answer} and is {last}");
+    found_async(&format!("{question} is {answer}"), async || {
+        let row = sqlx::raw_sql(question).fetch_one(pool).await.unwrap();
+        (row.get::<String, _>(0) == answer).then_some(())
+    })
+    .await;
 }
 
 /// The state of a primary after another server has taken over: none of our connections stays with
@@ -282,15 +273,10 @@ async fn a_server_that_was_set_to_read_only_keeps_no_connection_of_ours() {
     run(&pool, "SET GLOBAL read_only = 1").await;
     let error = provider.attempt(&request("other")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    let mut left = room.number(sessions).await;
-    for _ in 0..100 {
-        if left == 0 {
-            break;
-        }
-        sleep(Duration::from_millis(50)).await;
-        left = room.number(sessions).await;
-    }
-    assert_eq!(left, 0);
+    found_async("no session is left", async || {
+        (room.number(sessions).await == 0).then_some(())
+    })
+    .await;
     run(&pool, "SET GLOBAL read_only = 0").await;
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);

@@ -11,7 +11,7 @@ use sqlx::{Postgres, Transaction};
 
 use crate::common::{address, with_option};
 use crate::room::{Room, free, name, request, take};
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::{found_async, sleep};
 
 /// The timeout of the attempts in these tests.
 const TIMEOUT: Duration = Duration::from_millis(800);
@@ -54,13 +54,10 @@ impl Room {
              WHERE wait_event_type = 'Lock' AND query LIKE '%{}%'",
             self.schema
         );
-        for _ in 0..500 {
-            if self.number(&count).await == sessions {
-                return;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{sessions} sessions should wait");
+        found_async(&format!("{sessions} sessions wait"), async || {
+            (self.number(&count).await == sessions).then_some(())
+        })
+        .await;
     }
 
     async fn through_proxy(&self) -> (PostgresProvider, Proxy) {

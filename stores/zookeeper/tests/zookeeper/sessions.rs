@@ -9,19 +9,18 @@ use zookeeper_client::{Client, SessionState};
 
 use crate::common::own::Own;
 use crate::room::{Room, extend, request, take};
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::found_async;
 
 /// Repeats the extension until the store replies.
 async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
     let request = shedlock_core::ExtendRequest::new(crate::room::MINUTE);
-    for _ in 0..300 {
+    let replied = found_async("the store replies", async || {
         match provider.extend(lease, &request).await {
-            Ok(extension) => return extension,
-            Err(error) => assert!(error.is_retryable(), "{error}"),
+            Err(error) if error.is_retryable() => None,
+            extension => Some(extension.unwrap()),
         }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the store does not answer");
+    });
+    replied.await
 }
 
 #[tokio::test]
