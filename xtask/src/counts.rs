@@ -107,7 +107,8 @@ fn running(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let named = line.strip_prefix("Running ");
     let named = named.and_then(|rest| rest.split_once("/deps/"));
-    let named = named.map(|(_, file)| file.trim_end_matches(')'));
+    // The name of the executable ends with a hash.
+    let named = named.and_then(|(_, file)| Some(file.rsplit_once('-')?.0));
     let named = named.or_else(|| line.strip_prefix("Doc-tests "));
     named.or_else(|| {
         line.strip_prefix("--- ")?
@@ -149,7 +150,7 @@ mod tests {
             counts.add(line);
         }
         let told = "   10.2 s  3 targets, of which the longest are\n    7.0 s  shedlock_core\n    \
-                    3.0 s  shedlock-nats conformance\n    0.2 s  shedlock_sql-0f\n";
+                    3.0 s  shedlock-nats conformance\n    0.2 s  shedlock_sql\n";
         assert_eq!(counts.longest(), told);
     }
 
