@@ -72,11 +72,11 @@ impl Home {
         self
     }
 
-    /// Keeps locks in the store of this URL, which `{url}` stands for.
+    /// Gives a placeholder its value.
     #[must_use]
-    pub fn with_server(mut self, url: &str) -> Self {
-        self.facts.url = Some(url.to_owned());
-        self.with("SHEDLOCK_STORE", url)
+    pub fn named(mut self, name: &'static str, value: &str) -> Self {
+        self.facts.names.push((name, value.to_owned()));
+        self
     }
 
     /// The path of a file in the home.

@@ -93,16 +93,43 @@ pub fn replay<S: Stage>(
     played.end(&page)
 }
 
+/// Replays a page whose scenes continue each other on this stage: those that are not only for other stores.
+///
+/// # Errors
+/// As for [`replay`].
+pub fn replay_story(
+    path: &Path,
+    mode: Mode,
+    stage: &impl Stage,
+    is_played: impl Fn(&Settings) -> bool,
+) -> Result<(), String> {
+    one_after_the_other(path, mode, stage, Session::new(stage.facts()), is_played)
+}
+
 /// Replays a page whose scenes continue each other on this stage, and whose values are examples, not placeholders.
 ///
 /// # Errors
 /// As for [`replay`].
 pub fn replay_examples(path: &Path, mode: Mode, stage: &impl Stage) -> Result<(), String> {
+    let session = Session::of_examples(stage.facts());
+    one_after_the_other(path, mode, stage, session, |_| true)
+}
+
+fn one_after_the_other(
+    path: &Path,
+    mode: Mode,
+    stage: &impl Stage,
+    mut session: Session,
+    is_played: impl Fn(&Settings) -> bool,
+) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let page = Page::read(&text).map_err(|error| format!("{}:{error}", path.display()))?;
     let mut played = Played::new(path, mode);
-    let mut session = Session::of_examples(stage.facts());
-    for scene in &page.scenes {
+    for scene in page
+        .scenes
+        .iter()
+        .filter(|scene| is_played(&scene.settings))
+    {
         played.scene(&page, scene, stage, &mut session);
     }
     played.end(&page)

@@ -16,7 +16,7 @@ pub(crate) enum Exit {
 pub struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    const KEYS: [&str; 2] = ["columns", "store"];
+    const KEYS: [&str; 3] = ["columns", "store", "stores"];
 
     /// The value of this key.
     #[must_use]

@@ -18,10 +18,20 @@ pub struct Facts {
     pub host: String,
     /// The version of the program.
     pub version: String,
-    /// The URL of the store, if it is that of a server.
-    pub url: Option<String>,
+    /// What else has a name on this stage: `url`, that of the store; `place`, the URL without its options; `store`, the
+    /// word for it in messages; `server`, what its server calls itself; `namespace`, its table, bucket or prefix.
+    pub names: Vec<(&'static str, String)>,
     /// By how much the times of a page of examples were moved, in microseconds.
     pub moved: i64,
+}
+
+impl Facts {
+    /// What has this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&str> {
+        let mut names = self.names.iter();
+        let found = names.find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// The time span that a scene has taken so far.
@@ -64,7 +74,9 @@ pub(crate) enum Kind {
     Dir,
     Host,
     Version,
-    Url,
+    Release,
+    /// One of [`Facts::names`].
+    Named(&'static str),
     /// A value of a page of examples.
     Example(Example),
 }
@@ -90,7 +102,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// How far apart the times of an example and of its replay may lie, in microseconds.
 const EXAMPLE_TOLERANCE: i64 = 600_000_000;
 
-const KINDS: [(&str, Kind); 15] = [
+const KINDS: [(&str, Kind); 20] = [
     ("time", Kind::Time),
     ("unix", Kind::Unix),
     ("token", Kind::Token),
@@ -105,7 +117,12 @@ const KINDS: [(&str, Kind); 15] = [
     ("dir", Kind::Dir),
     ("host", Kind::Host),
     ("version", Kind::Version),
-    ("url", Kind::Url),
+    ("release", Kind::Release),
+    ("url", Kind::Named("url")),
+    ("place", Kind::Named("place")),
+    ("store", Kind::Named("store")),
+    ("server", Kind::Named("server")),
+    ("namespace", Kind::Named("namespace")),
 ];
 
 /// One placeholder of a page.
@@ -221,7 +238,8 @@ impl Placeholder {
             Kind::Dir => known(&facts.folder),
             Kind::Host => known(&facts.host),
             Kind::Version => known(&facts.version),
-            Kind::Url => facts.url.as_deref().and_then(known),
+            Kind::Release => release(text),
+            Kind::Named(name) => facts.named(name).and_then(known),
             Kind::Example(Example::Version) => version(text),
             Kind::Example(Example::Cut) => cut(text),
         };
@@ -433,6 +451,17 @@ pub(crate) fn cut_owner(text: &str) -> Option<usize> {
 pub(crate) fn cut(text: &str) -> Option<usize> {
     let word = text.split(' ').next().unwrap_or_default();
     (word.chars().count() > 1 && word.ends_with('…')).then_some(word.len())
+}
+
+/// What a server calls its version: it begins with a number, and has no blanks outside of parentheses.
+fn release(text: &str) -> Option<usize> {
+    digits(text)?;
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "-+.~:".contains(char);
+    let length = length_of(text, is_part);
+    let more = text[length..]
+        .strip_prefix(" (")
+        .and_then(|rest| rest.find(')'));
+    Some(length + more.map_or(0, |end| end + " ()".len()))
 }
 
 /// Three numbers.

@@ -74,8 +74,14 @@ impl Recorder<'_> {
     /// What the stage knows.
     fn known(&self, rest: &str, before: &str) -> Option<(usize, String)> {
         let is_host = before.ends_with('@');
+        let is_named = |name: &str| match name {
+            "store" => before.is_empty() || before.ends_with("shedlock: "),
+            "namespace" => is_boundary(before),
+            _ => true,
+        };
+        let names = self.facts.names.iter();
+        let names = names.map(|(name, value)| (*name, &**value, is_named(name)));
         let facts = [
-            ("url", self.facts.url.as_deref().unwrap_or_default(), true),
             ("dir", &*self.facts.folder, true),
             ("host", &*self.facts.host, is_host),
             (
@@ -84,7 +90,7 @@ impl Recorder<'_> {
                 before.ends_with("shedlock "),
             ),
         ];
-        let mut facts = facts.into_iter();
+        let mut facts = names.chain(facts);
         let found = facts
             .find(|(_, value, is_here)| *is_here && !value.is_empty() && rest.starts_with(value));
         found.map(|(name, value, _)| (value.len(), format!("{{{name}}}")))
@@ -163,7 +169,7 @@ impl Recorder<'_> {
         }
         self.typed
             .iter()
-            .filter(|_| kind == "time")
+            .filter(|period| kind == "time" && !period.is_zero())
             .find_map(|period| {
                 let (sign, by) =
                     offsets().find(|(sign, by)| is_slot(back(*sign, by), of(period)))?;

@@ -124,10 +124,12 @@ impl Session {
             };
             let name = &rest[at + 1..at + length - 1];
             let known = match name {
-                "dir" => Some(&self.facts.folder),
-                "host" => Some(&self.facts.host),
-                "url" => self.facts.url.as_ref(),
-                _ => self.captured.get(name),
+                "dir" => Some(self.facts.folder.as_str()),
+                "host" => Some(self.facts.host.as_str()),
+                _ => self
+                    .facts
+                    .named(name)
+                    .or_else(|| self.captured.get(name).map(String::as_str)),
             };
             line.push_str(known.ok_or_else(|| format!("{{{name}}} has no value yet"))?);
             rest = &rest[at + length..];

@@ -9,7 +9,6 @@
 mod common;
 
 mod audit;
-mod differences;
 mod faults;
 mod fenced;
 mod journal_store;
@@ -17,7 +16,6 @@ mod json;
 mod places;
 mod prune;
 mod refusals;
-mod screen;
 mod story;
 
 use libtest_mimic::{Arguments, Trial};
@@ -27,15 +25,18 @@ fn main() {
     if fenced::writes() {
         return fenced::write();
     }
+    if std::env::args()
+        .next()
+        .is_some_and(|name| name.ends_with(story::FILL))
+    {
+        return story::fill();
+    }
     let mut arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for place in places::all() {
-        for columns in [80, 140] {
-            let name = format!("story_{}_{columns}", place.name);
-            trials.push(Trial::test(name, move || {
-                Ok(story::story(&place, columns)?)
-            }));
-        }
+        trials.push(Trial::test(format!("story_{}", place.name), move || {
+            Ok(story::story(&place)?)
+        }));
         trials.push(Trial::test(format!("json_{}", place.name), move || {
             Ok(json::json_has_the_documented_fields(&place)?)
         }));

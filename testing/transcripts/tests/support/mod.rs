@@ -29,7 +29,7 @@ impl Fixed {
                 folder: "/home/of/scene".to_owned(),
                 host: "web-1".to_owned(),
                 version: "1.2.3".to_owned(),
-                url: Some("redis://h/0".to_owned()),
+                names: vec![("url", "redis://h/0".to_owned())],
                 moved: 0,
             },
         }
