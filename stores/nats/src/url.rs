@@ -109,11 +109,7 @@ impl Address {
             .connection_timeout(self.connect)
             .request_timeout(Some(self.settings.response_timeout))
             .ping_interval(Duration::from_secs(10))
-            // The client's own delays grow to 4 s, and an extension may be due earlier.
-            .reconnect_delay_callback(|failed| match failed {
-                0 => Duration::ZERO,
-                _ => Duration::from_millis(200),
-            })
+            .reconnect_delay_callback(delay_before)
             .tls_client_config(tls)
             .require_tls(self.is_encrypted);
         options = match (self.user, self.password) {
@@ -151,11 +147,27 @@ impl Address {
     }
 }
 
+/// The delay before this attempt to connect; the first one, of a new client or after a lost connection, is number 1. The
+/// client's own delays grow to 4 s, and an extension may be due earlier.
+fn delay_before(attempt: usize) -> Duration {
+    match attempt {
+        0 | 1 => Duration::ZERO,
+        _ => Duration::from_millis(200),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use shedlock_core::ErrorKind;
 
     use super::*;
+
+    /// It was 200 ms late, as the client counts the attempt that is about to be made.
+    #[test]
+    fn the_first_attempt_to_connect_is_not_delayed() {
+        assert_eq!(delay_before(1), Duration::ZERO);
+        assert!(delay_before(2) > Duration::ZERO);
+    }
 
     #[test]
     fn each_host_of_a_cluster_is_a_server_and_all_have_one_user() {
