@@ -1,13 +1,13 @@
 //! `shedlock doctor` on real servers with planted faults, and on healthy ones.
 //!
 //! Each check has a test that plants its fault. `stores::faults` stands for `tests/stores/faults.rs`, which
-//! runs on every store; the snapshots are those of `tests/stores`, which show `doctor` on healthy ones.
+//! runs on every store, as `tests/stores/story.md` does, which shows `doctor` on healthy ones.
 //!
 //! | fault | planted by |
 //! |---|---|
 //! | unreachable | `sqlite::a_store_that_is_unreachable_is_a_finding` |
 //! | slow replies | the unit test of `diagnose/clocks.rs` in `stores/common` |
-//! | version | none: it is shown in the snapshots |
+//! | version | none: it is shown in the story |
 //! | clock ahead or behind, with its round trip | `clock` (PostgreSQL, MariaDB, MySQL, Redis, Valkey, MongoDB); the other stores return no time |
 //! | privileges | `postgres`, `mysql`, `mongodb`; ACLs: `redis`, `consul`, `zookeeper`; file and folder: `sqlite` |
 //! | read-only server, standby, replica | `postgres`, `mysql`, `redis` |
