@@ -175,6 +175,9 @@ fn what_the_stage_knows() {
     check("{host}", &["web-1"], &["web-2", "web-11", ""]);
     check("{version}", &["1.2.3"], &["1.2.4", "1.2", ""]);
     check("{url}", &["redis://h/0"], &["redis://h/1", "redis://h", ""]);
+    check("{store}", &[], &["redis", "", "x"]);
+    let releases = ["15.18 (Debian 15.18-0+deb12u1)", "10.11.19-MariaDB", "7"];
+    check("{release}", &releases, &["v7", "7 (", "7 x", "x", ""]);
 }
 
 #[test]

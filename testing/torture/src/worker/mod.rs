@@ -210,9 +210,7 @@ impl Worker {
         loop {
             match self.answer(self.provider.attempt(request)).await {
                 Ok(answer) => return Ok(Some((answer, strays))),
-                // The store tells owners apart, and a wrong protocol shares one. What it does to the lock
-                // is what must be found out.
-                Err(error) if self.spec.wrong.is_some() && error.kind() == ErrorKind::Lost => {
+                Err(error) if self.comes_of_the_mistake(&error) => {
                     strays.give_up();
                     return Ok(None);
                 }
@@ -229,6 +227,11 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// The store tells owners apart, and a wrong protocol shares one. What it does to the lock is what must be found out.
+    fn comes_of_the_mistake(&self, error: &Error) -> bool {
+        self.spec.wrong.is_some() && error.kind() == ErrorKind::Lost
     }
 
     async fn hold(&mut self, job: &Job, mut lease: Lease) -> Result<(), BoxError> {
@@ -327,6 +330,7 @@ impl Worker {
         match self.executor.execute(&config, task).await {
             Ok(Outcome::Executed { value, .. }) => value,
             Ok(_) => Ok(()),
+            Err(error) if self.comes_of_the_mistake(&error) => Ok(()),
             Err(error) if error.is_retryable() => {
                 sleep(PAUSE).await;
                 Ok(())
