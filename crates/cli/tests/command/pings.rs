@@ -264,9 +264,9 @@ fn a_server_that_fails_refuses_or_redirects_does_not_affect_the_command() {
 
 #[test]
 fn a_check_in_carries_the_schedule() {
-    let sandbox = Sandbox::migrated();
     let config = |options: &[&str]| {
-        let server = PingServer::start();
+        // Each with its own slots: that of half past two may be later than that of two hours.
+        let (sandbox, server) = (Sandbox::migrated(), PingServer::start());
         let mut command = sandbox.run_with("report", "10m", options, "true");
         let ran = done(command.env(SENTRY_DSN, server.dsn()));
         assert_eq!(ran.code, 0, "{}", ran.stderr);
