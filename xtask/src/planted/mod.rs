@@ -1,7 +1,7 @@
 //! `cargo xtask planted`: does a test convict each defect that is planted in the product?
 //!
 //! `testing/planted` has small patches that break the product. Each is applied in a worktree of its own, and the tests
-//! that concern it run, the cheapest first, until one fails. The verdicts are compared with those on record, so a
+//! that concern it run, the cheapest first, until one fails that passes without the defect. The verdicts are compared with those on record, so a
 //! change of the tests that acquits a defect is noticed. It takes hours, and is run by hand.
 
 mod draw;
@@ -9,6 +9,7 @@ mod patch;
 mod trial;
 mod verdict;
 
+use crate::faketime;
 use crate::servers::{self, Store};
 use crate::steps;
 use anyhow::{Context as _, bail};
@@ -51,6 +52,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut record = Record::read(&folder())?;
     let patches = selected(args, &record)?;
     let servers = servers::start(Store::all(), true, &servers::of_all_tests())?;
+    if let Err(why) = faketime::library(false) {
+        eprintln!("xtask: NO WRONG CLOCKS: {why}");
+    }
     let court = Court::open(&servers, &args.revision)?;
     let mut is_good = true;
     for (number, patch) in patches.iter().enumerate() {

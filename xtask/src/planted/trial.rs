@@ -10,6 +10,9 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use shedlock_rig::engine::{Ending, Servers};
 use shedlock_rig::process::Process;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -41,12 +44,21 @@ pub(super) struct Target {
     is_library: bool,
 }
 
+impl Target {
+    fn title(&self) -> String {
+        let name = if self.is_unit { "lib" } else { &self.name };
+        format!("{} {name}", self.package)
+    }
+}
+
 /// Judges one defect after the other.
 pub(super) struct Court<'a> {
     servers: &'a Servers,
     tree: PathBuf,
     output: PathBuf,
     targets: Vec<Target>,
+    /// The tests of a target that fail without any defect: on this machine, or in this court.
+    broken: RefCell<BTreeMap<String, Vec<String>>>,
 }
 
 #[derive(Deserialize)]
@@ -112,6 +124,7 @@ impl<'a> Court<'a> {
             tree,
             output,
             targets,
+            broken: RefCell::default(),
         })
     }
 
@@ -132,10 +145,13 @@ impl<'a> Court<'a> {
     fn tried(&self, patch: &Patch) -> anyhow::Result<Verdict> {
         for test in &patch.tests {
             for (target, built) in self.build(&test.within(&self.targets))? {
-                if let Some(failed) = self.fails(&built)? {
-                    let (package, name) = (&target.package, &target.name);
-                    let name = if target.is_unit { "lib" } else { name };
-                    return Ok(Verdict::Convicted(format!("{package} {name}: {failed}")));
+                let Some(failed) = self.fails(&built)? else {
+                    continue;
+                };
+                let sound = self.sound(patch, target, failed)?;
+                if !sound.is_empty() {
+                    let (title, failed) = (target.title(), some_of(&sound));
+                    return Ok(Verdict::Convicted(format!("{title}: {failed}")));
                 }
             }
         }
@@ -155,13 +171,41 @@ impl<'a> Court<'a> {
         host::output(git.args(patch.files())).map(drop)
     }
 
+    /// Those of the failed tests that pass without the defect.
+    fn sound(
+        &self,
+        patch: &Patch,
+        target: &Target,
+        failed: Vec<String>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut known = self.broken.borrow_mut();
+        let title = target.title();
+        let broken = match known.entry(title.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                self.restore(patch)?;
+                let mut broken = Vec::new();
+                for (_, built) in self.build(&[target])? {
+                    broken.extend(self.fails(&built)?.unwrap_or_default());
+                }
+                self.apply(patch)?;
+                if !broken.is_empty() {
+                    eprintln!("  {title} fails without any defect: {}", broken.join(", "));
+                }
+                unknown.insert(broken)
+            }
+        };
+        let is_sound = |test: &String| !broken.contains(test);
+        Ok(failed.into_iter().filter(is_sound).collect())
+    }
+
     /// What fails in a target, if it fails in two runs.
-    fn fails(&self, built: &Executable) -> anyhow::Result<Option<String>> {
+    fn fails(&self, built: &Executable) -> anyhow::Result<Option<Vec<String>>> {
         let Some(failed) = self.failures(built, &[])? else {
             return Ok(None);
         };
         if failed.is_empty() {
-            return Ok(Some("broke off or did not end".to_owned()));
+            return Ok(Some(vec!["broke off or did not end".to_owned()]));
         }
         // A defect fails again; a test that was only disturbed does not.
         let few: Vec<_> = failed.iter().take(REPEATED).cloned().collect();
@@ -169,11 +213,7 @@ impl<'a> Court<'a> {
             eprintln!("  disturbed, not convicted: {}", failed.join(", "));
             return Ok(None);
         }
-        let more = match failed.len() - few.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        Ok(Some(few.join(", ") + &more))
+        Ok(Some(failed))
     }
 
     /// Builds targets that are alike: the unit tests of one package, or integration tests.
@@ -236,6 +276,15 @@ impl<'a> Court<'a> {
         }
         let printed = fs::read(&path).context("the log file cannot be read")?;
         Ok(Some(failed_tests(&String::from_utf8_lossy(&printed))))
+    }
+}
+
+/// Their names, or those of the first and how many more there are.
+fn some_of(failed: &[String]) -> String {
+    let named = failed.iter().take(REPEATED).cloned().collect::<Vec<_>>();
+    match failed.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
     }
 }
 
