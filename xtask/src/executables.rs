@@ -7,6 +7,7 @@ use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use shedlock_rig::engine::{Ending, RunDir};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -151,7 +152,10 @@ impl Task {
 
     fn title(&self) -> String {
         match self {
-            Self::Cargo(arguments) => format!("cargo test {}", arguments[0]),
+            Self::Cargo(arguments) => {
+                let shown = arguments.iter().take(2).map(String::as_str);
+                format!("cargo test {}", shown.collect::<Vec<_>>().join(" "))
+            }
             Self::Own(it) => format!("{} {}", it.package, it.target),
         }
     }
@@ -170,7 +174,7 @@ impl Task {
 
 /// What is to be run of what was built. `--test` selects targets of all packages by their names.
 fn tasks(built: Vec<(Executable, bool)>) -> anyhow::Result<Vec<Task>> {
-    let mut plain = vec!["--lib".to_owned(), "--bins".to_owned()];
+    let mut plain = BTreeSet::new();
     let mut own = Vec::new();
     for (executable, is_of_tests) in built {
         if !is_of_tests {
@@ -179,17 +183,23 @@ fn tasks(built: Vec<(Executable, bool)>) -> anyhow::Result<Vec<Task>> {
         if executable.has_own_main()? {
             own.push(executable);
         } else {
-            plain.extend(["--test".to_owned(), executable.target]);
+            plain.insert(executable.target);
         }
     }
     let twice = own.iter().find(|own| plain.contains(&own.target));
     ensure!(twice.is_none(), "with and without its own main: {twice:?}");
     own.sort_by_key(Executable::rank);
-    let cargo = [plain, vec!["--doc".to_owned()]].map(Task::Cargo);
-    Ok(cargo
-        .into_iter()
-        .chain(own.into_iter().map(Task::Own))
-        .collect())
+    // Cargo runs one after the other, which takes longer than all the rest: so there are two of it.
+    let mut halves = [vec!["--lib", "--bins"], Vec::new()];
+    for (number, target) in plain.iter().enumerate() {
+        halves[number % 2].extend(["--test", target]);
+    }
+    let [first, second] = halves;
+    let cargo = [first, second, vec!["--doc"]].into_iter();
+    // Without words it would run all.
+    let cargo = cargo.filter(|words| !words.is_empty());
+    let cargo = cargo.map(|words| Task::Cargo(words.into_iter().map(str::to_owned).collect()));
+    Ok(cargo.chain(own.into_iter().map(Task::Own)).collect())
 }
 
 /// Builds everything and runs it. `environment` is passed to the tests.

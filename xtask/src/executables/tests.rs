@@ -47,13 +47,14 @@ fn cargo_runs_the_targets_without_a_main_of_their_own() {
     fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
     let of = |target: &str| executable(folder.path(), "sql", target);
     let built = || ["lib", "kit", "late", "quick"].map(|name| (of(name), name != "lib"));
-    let [plain, documentation, own] = &tasks(built().into()).unwrap()[..] else {
-        panic!("cargo, documentation, and one target with its own main");
-    };
-    let arguments = ["--lib", "--bins", "--test", "late", "--test", "quick"];
-    assert_eq!(*plain, Task::Cargo(arguments.map(str::to_owned).into()));
-    assert_eq!(*documentation, Task::Cargo(vec!["--doc".to_owned()]));
-    assert_eq!(*own, Task::Own(of("kit")));
+    let cargo = |words: &[&str]| Task::Cargo(words.iter().map(|it| (*it).to_owned()).collect());
+    let expected = [
+        cargo(&["--lib", "--bins", "--test", "late"]),
+        cargo(&["--test", "quick"]),
+        cargo(&["--doc"]),
+        Task::Own(of("kit")),
+    ];
+    assert_eq!(tasks(built().into()).unwrap(), expected);
     // Another package's target, which `--test kit` would run as well.
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("Cargo.toml"), "[package]\n").unwrap();
