@@ -48,6 +48,8 @@ struct Reach {
     by: u64,
     replaces_holder: bool,
     replaced: Option<Option<String>>,
+    /// The earliest moment at which it can have ended.
+    ended: u64,
 }
 
 impl<'a> Operators<'a> {
@@ -110,30 +112,16 @@ impl<'a> Operators<'a> {
 
     /// Ends the lives that pauses and resumptions end.
     pub(super) fn end_lives(&self, lives: &mut [Life]) {
-        let mut reaches: BTreeMap<String, Vec<Reach>> = BTreeMap::new();
-        for life in &*lives {
-            if let Some(pause) = &life.pause
-                && let Some(by) = life.takes_the_lock_by()
-            {
-                let reach = Reach {
-                    owner: life.owner.clone(),
-                    asked: life.asked,
-                    acquired: life.acquired,
-                    by,
-                    replaces_holder: pause.replaces_holder,
-                    replaced: pause.replaced.clone(),
-                };
-                reaches.entry(life.name.clone()).or_default().push(reach);
-            }
+        let reaches = Reach::of(lives);
+        for pause in lives.iter_mut().filter(|life| life.pause.is_some()) {
+            self.resume(pause);
+            self.fill_slots(pause);
+            Reach::apply_all(&reaches, pause);
         }
-        for life in lives {
-            if life.pause.is_some() {
-                self.resume(life);
-                self.fill_slots(life);
-            }
-            for reach in reaches.get(&life.name).into_iter().flatten() {
-                reach.apply(life);
-            }
+        // Now it is known when the pauses have ended.
+        let reaches = Reach::of(lives);
+        for life in lives.iter_mut().filter(|life| life.pause.is_none()) {
+            Reach::apply_all(&reaches, life);
         }
     }
 
@@ -325,6 +313,34 @@ fn was_open(pause: &Life, slot: i64, lives: &[&Life]) -> bool {
 }
 
 impl Reach {
+    /// Those of all pauses that may have taken the lock, by its name.
+    fn of(lives: &[Life]) -> BTreeMap<String, Vec<Self>> {
+        let mut reaches: BTreeMap<String, Vec<Self>> = BTreeMap::new();
+        for life in lives {
+            if let Some(pause) = &life.pause
+                && let Some(by) = life.takes_the_lock_by()
+            {
+                let reach = Self {
+                    owner: life.owner.clone(),
+                    asked: life.asked,
+                    acquired: life.acquired,
+                    by,
+                    replaces_holder: pause.replaces_holder,
+                    replaced: pause.replaced.clone(),
+                    ended: life.excludes_until(),
+                };
+                reaches.entry(life.name.clone()).or_default().push(reach);
+            }
+        }
+        reaches
+    }
+
+    fn apply_all(reaches: &BTreeMap<String, Vec<Self>>, life: &mut Life) {
+        for reach in reaches.get(&life.name).into_iter().flatten() {
+            reach.apply(life);
+        }
+    }
+
     /// Ends this life if the pause may have taken its lock.
     fn apply(&self, life: &mut Life) {
         let is_before = self.by < life.asked;
@@ -344,7 +360,7 @@ impl Reach {
             if let (Some(Some(holder)), Some(acquired)) = (&self.replaced, self.acquired)
                 && *holder == life.owner
             {
-                life.was_replaced(acquired, &self.owner);
+                life.was_replaced(acquired, self.ended, &self.owner);
             }
             life.may_end_at(self.asked);
         }

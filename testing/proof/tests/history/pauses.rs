@@ -163,6 +163,24 @@ fn a_pause_that_replaces_the_holder_ends_exactly_that_lease() {
     extension(What::Renewed { locked_until: None }).must_be_convicted_of("revived:");
 }
 
+/// The first copy got no reply, but the lock, which a pause took from it. The second is a lease of its own.
+#[test]
+fn an_attempt_that_is_repeated_after_a_pause_took_its_lock_may_take_it_anew() {
+    let repeated = |resumed: u64| {
+        Forger::default()
+            .asked(0, "a")
+            .pause_asked(10, "p", true)
+            .paused_instead_of(11, "p", Some("a"))
+            .event(20, "a", What::Unknown)
+            .resumed(resumed, "r", "p")
+            .asked(40, "a")
+            .acquired(41, "a", 2)
+            .released(50, "a")
+    };
+    repeated(30).must_be_lawful();
+    repeated(60).must_be_convicted_of("unlocked too late:");
+}
+
 #[test]
 fn a_lease_that_no_pause_took_is_not_lost() {
     let lost = |replaces_holder: bool| {

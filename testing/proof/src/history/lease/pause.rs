@@ -68,8 +68,12 @@ impl Life {
         self.losses.retain(|(at, _)| *at < moment);
     }
 
-    /// A pause took the lock from it by this moment: what it sends afterwards must be lost.
-    pub(in crate::history) fn was_replaced(&mut self, by: u64, pause: &str) {
+    /// A pause took the lock from it by this moment: what it sends afterwards must be lost, unless a copy of the attempt
+    /// that was sent later took the lock anew, which cannot be before the pause has ended.
+    pub(in crate::history) fn was_replaced(&mut self, by: u64, ended: u64, pause: &str) {
+        if self.last_asked > by && self.acquired.is_some_and(|at| at > ended) {
+            return;
+        }
         let is_unused = matches!(self.slot_given_back, Some((_, true)));
         let unlocks = self
             .release_asked
