@@ -165,7 +165,7 @@ fn a_pause_that_replaces_the_holder_ends_exactly_that_lease() {
 
 /// The first copy got no reply, but the lock, which a pause took from it. The second is a lease of its own.
 #[test]
-fn an_attempt_that_is_repeated_after_a_pause_took_its_lock_may_take_it_anew() {
+fn an_attempt_that_is_repeated_after_a_pause_took_its_lock_may_take_it_again() {
     let repeated = |resumed: u64| {
         Forger::default()
             .asked(0, "a")

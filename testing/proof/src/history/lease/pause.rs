@@ -69,7 +69,7 @@ impl Life {
     }
 
     /// A pause took the lock from it by this moment: what it sends afterwards must be lost, unless a copy of the attempt
-    /// that was sent later took the lock anew, which cannot be before the pause has ended.
+    /// that was sent later took the lock again, which cannot be before the pause has ended.
     pub(in crate::history) fn was_replaced(&mut self, by: u64, ended: u64, pause: &str) {
         if self.last_asked > by && self.acquired.is_some_and(|at| at > ended) {
             return;
