@@ -17,7 +17,7 @@ use shedlock_core::{
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::Signal;
 use shedlock_rig::given::program;
-use shedlock_rig::wait::{found_async, sleep};
+use shedlock_rig::wait::{answered, found_async, sleep};
 
 const LEASE: Duration = Duration::from_secs(5);
 
@@ -56,11 +56,7 @@ fn request(name: &str, at_most: Duration) -> AttemptRequest {
 
 /// Repeats a call until it succeeds, as a runtime does.
 async fn until_answered<T>(ask: impl AsyncFn() -> Result<T, Error>) -> T {
-    found_async("two servers of three reply", async || match ask().await {
-        Err(error) if error.is_retryable() => None,
-        answer => Some(answer.unwrap()),
-    })
-    .await
+    answered("two servers of three reply", Error::is_retryable, ask).await
 }
 
 async fn acquired(provider: &EtcdProvider, request: &AttemptRequest) -> Lease {

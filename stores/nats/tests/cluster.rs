@@ -12,7 +12,7 @@ use shedlock_core::{
 };
 use shedlock_nats::NatsProvider;
 use shedlock_rig::Signal;
-use shedlock_rig::wait::found_async;
+use shedlock_rig::wait::answered;
 
 /// All these cases share one start of three servers.
 #[tokio::test(flavor = "multi_thread")]
@@ -98,9 +98,5 @@ async fn given_back(provider: &NatsProvider, lease: &Lease) {
 /// Repeats a call while its errors are retryable: a new leader may be elected at any time after a server has stopped or
 /// has been resumed.
 async fn repeated<T>(call: impl AsyncFn() -> Result<T, Error>) -> T {
-    found_async("a leader replies", async || match call().await {
-        Err(error) if error.is_retryable() => None,
-        answer => Some(answer.unwrap()),
-    })
-    .await
+    answered("a leader replies", Error::is_retryable, call).await
 }

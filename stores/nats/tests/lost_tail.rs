@@ -9,11 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{MINUTE, give_back, request, take};
-use shedlock_core::{Attempt, ExtendRequest, Extension, LockProvider, Unlock, UnlockRequest};
+use shedlock_core::{
+    Attempt, Error, ExtendRequest, Extension, LockProvider, Unlock, UnlockRequest,
+};
 use shedlock_nats::NatsProvider;
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::{needs_store, server_if_any};
-use shedlock_rig::wait::found_async;
+use shedlock_rig::wait::answered;
 
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
@@ -27,13 +29,8 @@ async fn connected(url: &str) -> NatsProvider {
 
 async fn extended(provider: &NatsProvider, lease: &shedlock_core::Lease) -> Extension {
     let longer = ExtendRequest::new(2 * MINUTE);
-    let replaced = found_async("the connection is replaced", async || {
-        match provider.extend(lease, &longer).await {
-            Err(error) if error.is_retryable() => None,
-            extension => Some(extension.unwrap()),
-        }
-    });
-    replaced.await
+    let extend = async || provider.extend(lease, &longer).await;
+    answered("the connection is replaced", Error::is_retryable, extend).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

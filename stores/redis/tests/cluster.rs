@@ -12,12 +12,12 @@ use redis::cluster::ClusterClient;
 use redis::cluster_routing::Slot;
 use redis::cmd;
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock,
-    Lease, ListRequest, LockName, LockProvider, LockState, Owner, Slot as Tick, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
+    ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockState, Owner, Slot as Tick,
+    Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::wait::found_async;
+use shedlock_rig::wait::answered;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -220,13 +220,8 @@ async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &R
         .unwrap();
     assert_eq!(known, 1, "the replica is late");
     cluster.servers[0].stop();
-    let again = found_async("the failover ends", async || {
-        match provider.attempt(&request(&text)).await {
-            Err(error) if error.is_retryable() => None,
-            attempt => Some(attempt.unwrap()),
-        }
-    });
-    let again = again.await;
+    let attempt = async || provider.attempt(&request(&text)).await;
+    let again = answered("the failover ends", Error::is_retryable, attempt).await;
     assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);

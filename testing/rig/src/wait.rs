@@ -1,5 +1,6 @@
 //! Waiting in real time, for processes and servers whose clocks no test can move.
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 /// Longer than any loaded machine needs for what must happen.
@@ -95,6 +96,23 @@ pub async fn found_async<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>
             None => looks.again().await,
         }
     }
+}
+
+/// Repeats a call while it fails with errors that may pass, and returns its result.
+///
+/// # Panics
+/// With another error, or if that takes longer than any machine needs.
+pub async fn answered<T, E: Debug>(
+    what: &str,
+    may_pass: impl Fn(&E) -> bool,
+    mut call: impl AsyncFnMut() -> Result<T, E>,
+) -> T {
+    found_async(what, async || match call().await {
+        Ok(answer) => Some(answer),
+        Err(error) if may_pass(&error) => None,
+        Err(error) => panic!("{what}: {error:?}"),
+    })
+    .await
 }
 
 /// Like [`eventually`], without blocking the runtime.

@@ -1,8 +1,8 @@
 //! `cargo xtask planted`: does a test convict each defect that is planted in the product?
 //!
 //! `testing/planted` has small patches that break the product. Each is applied in a worktree of its own, and the tests
-//! that concern it run, the cheapest first, until one fails that passes without the defect. The verdicts are compared with those on record, so a
-//! change of the tests that acquits a defect is noticed. It takes hours, and is run by hand.
+//! that concern it run, the cheapest first, until one fails that passes without the defect. The verdicts are compared
+//! with those on record, so a change of the tests that acquits a defect is noticed. It takes hours, and is run by hand.
 
 mod draw;
 mod patch;

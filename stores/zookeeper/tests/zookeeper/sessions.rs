@@ -9,18 +9,18 @@ use zookeeper_client::{Client, SessionState};
 
 use crate::common::own::Own;
 use crate::room::{Room, extend, request, take};
-use shedlock_rig::wait::found_async;
+use shedlock_rig::wait::answered;
 
 /// Repeats the extension until the store replies.
 async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
     let request = shedlock_core::ExtendRequest::new(crate::room::MINUTE);
-    let replied = found_async("the store replies", async || {
-        match provider.extend(lease, &request).await {
-            Err(error) if error.is_retryable() => None,
-            extension => Some(extension.unwrap()),
-        }
-    });
-    replied.await
+    let extend = async || provider.extend(lease, &request).await;
+    answered(
+        "the store replies",
+        shedlock_core::Error::is_retryable,
+        extend,
+    )
+    .await
 }
 
 #[tokio::test]

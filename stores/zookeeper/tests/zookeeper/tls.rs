@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use shedlock_conformance::support::warns_of_unverified;
-use shedlock_core::{ErrorKind, LockProvider, Unlock, UnlockRequest};
+use shedlock_core::{Error, ErrorKind, LockProvider, Unlock, UnlockRequest};
 use shedlock_rig::port;
-use shedlock_rig::wait::found_async;
+use shedlock_rig::wait::answered;
 use shedlock_zookeeper::ZooKeeperProvider;
 
 use crate::common::own::Own;
@@ -73,12 +73,10 @@ async fn servers_are_trusted_by_their_authority_and_clients_by_their_certificate
     );
 
     // It opens this port after the other one, and its first connection takes long.
-    let connect = async || match ZooKeeperProvider::connect(&format!("{url}{authority}{own}")).await
-    {
-        Err(error) if error.kind() == ErrorKind::Unavailable => None,
-        connected => Some(connected.unwrap()),
-    };
-    let provider = found_async("the encrypted port serves", connect).await;
+    let trusting = format!("{url}{authority}{own}");
+    let connect = async || ZooKeeperProvider::connect(&trusting).await;
+    let may_pass = |error: &Error| error.kind() == ErrorKind::Unavailable;
+    let provider = answered("the encrypted port serves", may_pass, connect).await;
     let lease = take(&provider, "job").await;
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
