@@ -28,28 +28,22 @@ pub(crate) fn story(place: &Place) -> Result<(), String> {
     let home = Home::new(&programs, env!("CARGO_PKG_VERSION")).map_err(words)?;
     let locks = place.locks(&home.path(""))?;
     let server = locks.url.split('?').next().unwrap_or_default();
+    let product = match place.name {
+        "valkey" => "Valkey",
+        _ => "Redis",
+    };
     let home = home
         .named("url", &locks.url)
         .named("place", server)
         .named("store", place.kind())
-        .named(
-            "server",
-            if place.name == "valkey" {
-                "Valkey"
-            } else {
-                "Redis"
-            },
-        )
+        .named("server", product)
         .named("namespace", &locks.name)
         .with("SHEDLOCK_STORE", &locks.url)
         .with("USER", "alice");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/story.md");
     replay_story(&page, Mode::from_environment()?, &home, |settings| {
-        let mut words = settings
-            .get("stores")
-            .into_iter()
-            .flat_map(|it| it.split(", "));
-        settings.get("stores").is_none() || words.any(|word| is_one(place, word))
+        let is_meant = |words: &str| words.split(", ").any(|word| is_one(place, word));
+        settings.get("stores").is_none_or(is_meant)
     })
 }
 
