@@ -126,8 +126,6 @@ impl<B: Driver> Call<'_, B> {
                 self.observe(plan, &reply);
                 return Ok(acquired(granted(request, &reply)));
             }
-            // A first try whose reply was lost may have taken the lock.
-            may_be_ours |= reply.repeated;
             exists.extend(reply.duplicate);
             let row = self.read(&values).await;
             let row = row.map_err(|error| if may_be_ours { unread(error) } else { error })?;
@@ -145,7 +143,6 @@ impl<B: Driver> Call<'_, B> {
             (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
             // The record does not exist and cannot be created: another unique key is violated.
             (State::Absent, Some(failure)) if is_rejected => Err(self.explained(failure, true)),
-            // A first try whose reply was lost may still take the lock.
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free at each read but could not be taken",
             ))),

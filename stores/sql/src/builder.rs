@@ -74,7 +74,7 @@ impl<D: Driver> Builder<D> {
     pub fn build(self) -> Result<StoreProvider<SqlStore<D>>> {
         let options = D::DIALECT.options(self.settings);
         let options = options.map_err(|error| error.with_store(D::STORE))?;
-        Ok(SqlStore::new(Connections::Pool(self.pool), options).provider())
+        Ok(SqlStore::new(Connections::pool(self.pool, &options), options).provider())
     }
 }
 

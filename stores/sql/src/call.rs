@@ -229,7 +229,7 @@ impl<B: Driver> Call<'_, B> {
         let values = Values::default();
         let mut answer = self.send(&probe, &values, Wanted::Any).await;
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
-            answer = self.send(&probe, &values, Wanted::Proven).await;
+            answer = self.send(&probe, &values, Wanted::Any).await;
         }
         match answer.and_then(Reply::readable) {
             Ok(reply) => Ok(reply
@@ -290,14 +290,19 @@ impl<B: Driver> Call<'_, B> {
     ) -> Result<Reply, Failure> {
         let mut held = connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
+        // Also if this call is dropped.
+        let unanswered = Unanswered(connections);
         let answer = {
             let mut session = held.session();
             let run = session.run(statement, values);
             self.deadline.answer(pin!(run)).await
         };
         let result = answer.unwrap_or_else(|| Err(Failure::silent()));
-        let is_lost = |failure: &Failure| failure.class == Class::Prepared;
-        let has_remedy = result.as_ref().is_err_and(is_lost) && held.lost_a_statement();
+        let is_class = |class| result.as_ref().is_err_and(|failure| failure.class == class);
+        if !is_class(Class::ReplyLost) {
+            unanswered.is_answered();
+        }
+        let has_remedy = is_class(Class::Prepared) && held.lost_a_statement();
         // An error reply is a reply too.
         let is_fit = |failure: &Failure| failure.class.spares_connection();
         if result.as_ref().err().is_none_or(is_fit) {
@@ -307,6 +312,21 @@ impl<B: Driver> Call<'_, B> {
             was_used: was_used || has_remedy,
             ..failure
         })
+    }
+}
+
+/// A statement that has no reply yet.
+struct Unanswered<'a, B: Driver>(&'a Connections<B>);
+
+impl<B: Driver> Unanswered<'_, B> {
+    fn is_answered(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<B: Driver> Drop for Unanswered<'_, B> {
+    fn drop(&mut self) {
+        self.0.lost_a_reply();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::verdict::instant;
 
 /// How often a statement is sent again after a conflict with another transaction. There is no pause
 /// in between: the other transaction has committed.
-const COLLISIONS: usize = 10;
+const COLLISIONS: usize = 3;
 
 impl<B: Driver> Call<'_, B> {
     /// The record, read from the server that accepts writes.
@@ -33,9 +33,12 @@ impl<B: Driver> Call<'_, B> {
     /// Sends a statement, and sends it again:
     ///
     /// - at once, after a conflict with another transaction;
-    /// - once, on a proven connection, if the connection broke;
+    /// - once, if its reply was lost, unless it claims a lock;
     /// - once, on a new connection, if the session is no longer usable;
     /// - once, after reading the table's shape again, if the table has changed.
+    ///
+    /// A claim whose reply was lost may still be in transit. Only the runtime may send another copy
+    /// of it, because it withdraws what the first one takes.
     pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply> {
         let explained = |failure| self.explained(failure, step.writes());
         let mut plan = self.plan().await?;
@@ -63,10 +66,7 @@ impl<B: Driver> Call<'_, B> {
             };
             match &failure.class {
                 Class::Contention if collisions < COLLISIONS => collisions += 1,
-                Class::ReplyLost if lost.is_none() => {
-                    wanted = Wanted::Proven;
-                    lost = Some(failure);
-                }
+                Class::ReplyLost if lost.is_none() && !step.claims() => lost = Some(failure),
                 class if class.is_of_session() && failure.was_used && wanted != Wanted::New => {
                     wanted = Wanted::New;
                 }

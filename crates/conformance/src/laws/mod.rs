@@ -4,6 +4,7 @@
 //! all.
 
 pub mod clocks;
+pub mod cut_off;
 pub mod declared;
 pub mod faults;
 pub mod late;
@@ -39,6 +40,7 @@ pub fn cases() -> Vec<Case> {
     [
         silence::cases(),
         late::cases(),
+        cut_off::cases(),
         processes::cases(),
         law01_exclusion::cases(),
         law02_no_waiting::cases(),

@@ -8,7 +8,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{oneshot, watch};
 
 use super::rules::{Line, Rules, Strike, http2_control};
-use super::trap::Order;
+use super::trap::{Met, Order};
 use super::{Delivery, Fault};
 use crate::wait::sleep;
 
@@ -37,12 +37,21 @@ pub(super) async fn run(
             _ = cut.wait_for(|line| *line == Line::Cut) => None,
         };
         let Some(withheld) = withheld else { break };
+        if withheld.cuts {
+            // From now on there is only the store's side, which no later fault of the line affects.
+            line.send_replace(Line::Cut);
+            drop((from_client, to_client));
+            withheld
+                .deliver(delayed, &mut from_store, &mut to_store, None)
+                .await;
+            return;
+        }
         // Nothing is read from the client meanwhile, so its disconnection cannot be detected.
         let goes_on = tokio::select! {
             biased;
             _ = cut.wait_for(|line| *line == Line::Cut) => false,
             goes_on = withheld.deliver(
-                delayed, &mut from_store, &mut to_store, &mut to_client
+                delayed, &mut from_store, &mut to_store, Some(&mut to_client)
             ) => goes_on,
         };
         if !goes_on {
@@ -70,13 +79,9 @@ async fn requests(
         let met = rules.see(id, request);
         match met.as_ref().map(|met| met.strike) {
             Some(Strike::CutBeforeRequest) => return None,
-            Some(Strike::WithholdRequest) => {
-                let request = request.to_vec();
-                return met.map(|met| Withheld {
-                    request,
-                    order: met.order,
-                });
-            }
+            Some(
+                Strike::WithholdRequest | Strike::CutAndWithholdRequest | Strike::CutThenDeliver(_),
+            ) => return met.map(|met| Withheld::new(request, met)),
             Some(Strike::SwallowRequest) => {
                 line.send_replace(Line::Dead);
                 continue;
@@ -141,10 +146,24 @@ async fn replies(
 /// A request that the store has not yet received.
 struct Withheld {
     request: Vec<u8>,
+    /// Whether the client's connection is cut at once.
+    cuts: bool,
     order: oneshot::Receiver<Order>,
 }
 
 impl Withheld {
+    fn new(request: &[u8], met: Met) -> Self {
+        let order = match met.strike {
+            Strike::CutThenDeliver(delay) => ordered_after(delay),
+            _ => met.order,
+        };
+        Self {
+            request: request.to_vec(),
+            cuts: met.strike != Strike::WithholdRequest,
+            order,
+        }
+    }
+
     /// Waits for the order, sends the request, and waits for the store's reply. Returns whether the
     /// connection continues. Bytes that were already `late` are delivered late as well: they are
     /// not the reply to this request.
@@ -153,7 +172,7 @@ impl Withheld {
         mut late: Vec<u8>,
         from_store: &mut OwnedReadHalf,
         to_store: &mut OwnedWriteHalf,
-        to_client: &mut OwnedWriteHalf,
+        to_client: Option<&mut OwnedWriteHalf>,
     ) -> bool {
         let mut packet = vec![0; PACKET];
         let done = loop {
@@ -187,10 +206,24 @@ impl Withheld {
             }
         }
         // The client may be gone, and so may the sender of the order.
-        let _ = to_client.write_all(&late).await;
+        if let Some(to_client) = to_client {
+            let _ = to_client.write_all(&late).await;
+        }
         let _ = done.send(delivery);
         delivery == Delivery::Answered
     }
+}
+
+/// An order that is given after this delay, and whose outcome is not needed.
+fn ordered_after(delay: Duration) -> oneshot::Receiver<Order> {
+    let (sender, order) = oneshot::channel();
+    tokio::spawn(async move {
+        sleep(delay).await;
+        let (done, _) = oneshot::channel();
+        // The store may have closed its side in the meantime.
+        let _ = sender.send(done);
+    });
+    order
 }
 
 fn delay_to_client(rules: &Rules) -> Duration {

@@ -65,6 +65,19 @@ pub enum Strike {
     /// The request is withheld until [`Trap::deliver`]. Until then the connection stays open but is
     /// silent. The store's side stays open even if the client closes its own.
     WithholdRequest,
+    /// The client's connection is cut at once, and the request is withheld until
+    /// [`Trap::deliver`]: the client knows that it has no reply, and sends again while the request
+    /// is still in transit.
+    CutAndWithholdRequest,
+    /// The client's connection is cut at once, and the request reaches the store this much later.
+    CutThenDeliver(Duration),
+}
+
+impl Strike {
+    /// Whether the request reaches the store when [`Trap::deliver`] is called.
+    pub(super) fn is_delivered_on_order(self) -> bool {
+        matches!(self, Self::WithholdRequest | Self::CutAndWithholdRequest)
+    }
 }
 
 /// Counts requests.

@@ -25,7 +25,7 @@ struct Waiting {
     order: Mutex<Option<oneshot::Sender<Order>>>,
 }
 
-/// The outcome of delivering a [withheld](Strike::WithholdRequest) request.
+/// The outcome of delivering a request that was withheld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
@@ -43,7 +43,7 @@ pub(super) type Order = oneshot::Sender<Delivery>;
 /// What happens to a request.
 pub(super) struct Met {
     pub(super) strike: Strike,
-    /// The order to deliver the request, for [`Strike::WithholdRequest`].
+    /// The order to deliver a request that is withheld.
     pub(super) order: oneshot::Receiver<Order>,
 }
 
@@ -70,9 +70,9 @@ impl Trap {
         }
     }
 
-    /// Sends the request withheld by [`Strike::WithholdRequest`] to the store, and waits until the
-    /// store has replied or closed the connection. The connection then continues if the client is
-    /// still there.
+    /// Sends the request withheld by [`Strike::WithholdRequest`] or
+    /// [`Strike::CutAndWithholdRequest`] to the store, and waits until the store has replied or
+    /// closed the connection. The connection then continues if the client is still there.
     pub async fn deliver(&self) -> Delivery {
         let order = self.order().take();
         let Some(order) = order else {
@@ -91,7 +91,7 @@ impl Trap {
 
     pub(super) fn strike(&self) -> Met {
         let (sender, order) = oneshot::channel();
-        *self.order() = (self.0.strike == Strike::WithholdRequest).then_some(sender);
+        *self.order() = self.0.strike.is_delivered_on_order().then_some(sender);
         self.0.struck.store(true, Ordering::SeqCst);
         Met {
             strike: self.0.strike,

@@ -367,6 +367,11 @@ impl Step {
         matches!(self, Self::Attempt(_) | Self::Insert(_) | Self::Settle)
     }
 
+    /// The step may take the lock for its owner.
+    pub(crate) fn claims(self) -> bool {
+        matches!(self, Self::Attempt(_) | Self::Insert(_))
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Attempt(_) => "attempt",

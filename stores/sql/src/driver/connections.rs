@@ -21,21 +21,38 @@ use crate::statement::{Reply, Statement, Values};
 /// would double the round trips of a lock. Here a connection goes back only if its reply was read to the end; any other
 /// is closed. So an abandoned statement can never block the next one.
 pub(crate) enum Connections<B: Driver> {
-    Pool(B::Pool),
+    Pool(Arc<PoolConnections<B>>),
     Own(Arc<OwnConnections<B>>),
+}
+
+/// The user's pool. Which of its connections have been idle, and for how long, is not visible.
+pub(crate) struct PoolConnections<B: Driver> {
+    pool: B::Pool,
+    replies: Mutex<Replies>,
+    clock: Arc<dyn Clock>,
+}
+
+/// When replies last came through a pool, and when one was lost.
+#[derive(Default)]
+struct Replies {
+    last: Option<Moment>,
+    lost: Option<Moment>,
 }
 
 pub(crate) struct OwnConnections<B: Driver> {
     options: Arc<B::Options>,
     /// Idle connections, each with the time of its last use.
     parked: Mutex<Vec<(Moment, Opened<B>)>>,
+    /// When a reply was last lost. Connections that were parked before then may be broken as well.
+    lost: Mutex<Option<Moment>>,
     permits: Arc<Semaphore>,
     timeout: Duration,
     sharing: Arc<Sharing>,
     clock: Arc<dyn Clock>,
 }
 
-/// A connection that was idle for longer than this is pinged before it is used: firewalls and servers close idle ones.
+/// A connection that was idle for longer than this is pinged before it is used: firewalls and servers close idle ones,
+/// and a claim whose reply is lost costs a withdrawal.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// A connection that was idle for longer than this is closed: firewalls drop idle connections after a few minutes,
@@ -48,7 +65,7 @@ const PING: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Any,
-    /// One that has just replied to a ping. Used after another connection of the same age broke.
+    /// One that has just replied to a ping. For statements that are not sent again.
     Proven,
     /// A new connection to the server that the address currently leads to; from a user's pool, any connection. Used
     /// after a session became unusable, possibly because its server is no longer the primary.
@@ -77,16 +94,27 @@ pub(crate) struct Held<B: Driver> {
 
 pub(crate) struct Lent<B: Driver> {
     pooled: B::Pooled,
+    of: Arc<PoolConnections<B>>,
     /// The last reply was read to its end.
     is_fit: bool,
 }
 
 impl<B: Driver> Connections<B> {
+    /// The user's pool, by the clock of these options.
+    pub(crate) fn pool(pool: B::Pool, told: &Options) -> Self {
+        Self::Pool(Arc::new(PoolConnections {
+            pool,
+            replies: Mutex::default(),
+            clock: Arc::clone(&told.clock),
+        }))
+    }
+
     /// At most `size` connections of our own, opened when they are needed, each within `timeout`.
     pub(crate) fn own(options: B::Options, size: usize, timeout: Duration, told: &Options) -> Self {
         Self::Own(Arc::new(OwnConnections {
             options: Arc::new(options),
             parked: Mutex::new(Vec::new()),
+            lost: Mutex::default(),
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
             sharing: Sharing::new(told.prepared),
@@ -98,10 +126,11 @@ impl<B: Driver> Connections<B> {
     /// both share the user's pool.
     pub(crate) fn second(&self) -> Self {
         match self {
-            Self::Pool(pool) => Self::Pool(pool.clone()),
+            Self::Pool(pool) => Self::Pool(Arc::clone(pool)),
             Self::Own(own) => Self::Own(Arc::new(OwnConnections {
                 options: Arc::clone(&own.options),
                 parked: Mutex::new(Vec::new()),
+                lost: Mutex::default(),
                 permits: Arc::new(Semaphore::new(1)),
                 timeout: own.timeout,
                 sharing: Arc::clone(&own.sharing),
@@ -128,8 +157,16 @@ impl<B: Driver> Connections<B> {
 
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
-            Self::Pool(pool) => B::unverified_pool(pool),
+            Self::Pool(of) => B::unverified_pool(&of.pool),
             Self::Own(own) => B::unverified(&own.options),
+        }
+    }
+
+    /// Notes that a connection broke, or fell silent: others that are idle may have broken with it.
+    pub(crate) fn lost_a_reply(&self) {
+        match self {
+            Self::Pool(pool) => pool.replies().lost = Some(pool.clock.now()),
+            Self::Own(own) => *own.lost() = Some(own.clock.now()),
         }
     }
 
@@ -139,7 +176,7 @@ impl<B: Driver> Connections<B> {
         deadline: &Deadline<'_>,
     ) -> Result<InUse<B>, Failure> {
         match self {
-            Self::Pool(pool) => Box::pin(lent(pool, wanted, deadline)).await,
+            Self::Pool(pool) => Box::pin(pool.acquire(wanted, deadline)).await,
             Self::Own(own) => match own.ready(wanted) {
                 Some(held) => Ok(held),
                 // This is rare, and its future is large.
@@ -149,39 +186,58 @@ impl<B: Driver> Connections<B> {
     }
 }
 
-/// Gets a connection from the user's pool, within the call's time limit. The pool's own timeout may be longer.
-async fn lent<B: Driver>(
-    pool: &B::Pool,
-    wanted: Wanted,
-    deadline: &Deadline<'_>,
-) -> Result<InUse<B>, Failure> {
-    // Each broken connection leaves the pool, so the pool eventually opens a new one.
-    let (size, _) = B::pooled(pool);
-    let mut tries = size + 1;
-    while tries > 0 && !deadline.is_too_late_to_connect() {
-        // An idle connection is available at once, unless the pool waits for a reply on one that was dropped silently.
-        // When we stop waiting, that one leaves the pool.
-        let (_, has_idle) = B::pooled(pool);
-        let patience = if has_idle { PING } else { Duration::MAX };
-        let Some(acquired) = deadline.connect(patience, pin!(B::acquire(pool))).await else {
-            continue;
-        };
-        let mut lent = Lent {
-            pooled: acquired?,
-            is_fit: false,
-        };
-        if wanted != Wanted::Proven {
-            return Ok(InUse::Lent(lent));
+impl<B: Driver> PoolConnections<B> {
+    /// Gets a connection, within the call's time limit. The pool's own timeout may be longer.
+    async fn acquire(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        deadline: &Deadline<'_>,
+    ) -> Result<InUse<B>, Failure> {
+        let is_proven = wanted == Wanted::Proven || self.may_be_broken();
+        // Each broken connection leaves the pool, so the pool eventually opens a new one.
+        let (size, _) = B::pooled(&self.pool);
+        let mut tries = size + 1;
+        while tries > 0 && !deadline.is_too_late_to_connect() {
+            // An idle connection is available at once, unless the pool waits for a reply on one that was dropped
+            // silently. When we stop waiting, that one leaves the pool.
+            let (_, has_idle) = B::pooled(&self.pool);
+            let patience = if has_idle { PING } else { Duration::MAX };
+            let acquire = B::acquire(&self.pool);
+            let Some(acquired) = deadline.connect(patience, pin!(acquire)).await else {
+                continue;
+            };
+            let mut lent = Lent {
+                pooled: acquired?,
+                of: Arc::clone(self),
+                is_fit: false,
+            };
+            if !is_proven {
+                return Ok(InUse::Lent(lent));
+            }
+            let answer = deadline
+                .connect(PING, pin!(B::ping(&mut lent.pooled)))
+                .await;
+            if answer == Some(true) {
+                return Ok(InUse::Lent(lent));
+            }
+            tries -= 1;
         }
-        let answer = deadline
-            .connect(PING, pin!(B::ping(&mut lent.pooled)))
-            .await;
-        if answer == Some(true) {
-            return Ok(InUse::Lent(lent));
-        }
-        tries -= 1;
+        Err(Failure::no_connection())
     }
-    Err(Failure::no_connection())
+
+    /// Whether the next connection may have been cut while it was idle: no reply came through the pool lately, or one
+    /// was lost.
+    fn may_be_broken(&self) -> bool {
+        let now = self.clock.now();
+        let is_recent = |moment: &Moment| now.saturating_since(*moment) <= FRESH;
+        let replies = self.replies();
+        replies.lost.as_ref().is_some_and(is_recent)
+            || !replies.last.as_ref().is_some_and(is_recent)
+    }
+
+    fn replies(&self) -> MutexGuard<'_, Replies> {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<B: Driver> OwnConnections<B> {
@@ -189,7 +245,7 @@ impl<B: Driver> OwnConnections<B> {
     fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<InUse<B>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let is_ready =
-            |(since, _): &mut (Moment, _)| wanted == Wanted::Any && self.idle(*since) <= FRESH;
+            |(since, _): &mut (Moment, _)| wanted == Wanted::Any && self.is_fresh(*since);
         let (_, opened) = self.lock().pop_if(is_ready)?;
         Some(self.held(opened, permit, false))
     }
@@ -226,7 +282,7 @@ impl<B: Driver> OwnConnections<B> {
                 close::<B>(others);
                 return None;
             }
-            if wanted == Wanted::Any && idle <= FRESH {
+            if wanted == Wanted::Any && self.is_fresh(since) {
                 return Some(opened);
             }
             let ping = B::ping(&mut opened.connection);
@@ -238,6 +294,15 @@ impl<B: Driver> OwnConnections<B> {
                 None => self.lock().clear(),
             }
         }
+    }
+
+    /// Whether a connection that was parked then may be used without a ping.
+    fn is_fresh(&self, since: Moment) -> bool {
+        self.idle(since) <= FRESH && self.lost().is_none_or(|lost| lost < since)
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Option<Moment>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn idle(&self, since: Moment) -> Duration {
@@ -293,7 +358,10 @@ impl<B: Driver> InUse<B> {
     /// Marks the last reply as read to its end: the connection may be used again.
     pub(crate) fn finished(self) {
         match self {
-            Self::Lent(mut lent) => lent.is_fit = true,
+            Self::Lent(mut lent) => {
+                lent.is_fit = true;
+                lent.of.replies().last = Some(lent.of.clock.now());
+            }
             Self::Own(held) => {
                 let now = held.own.clock.now();
                 held.own.lock().push((now, held.opened));
@@ -342,7 +410,7 @@ fn close<B: Driver>(parked: Vec<(Moment, Opened<B>)>) {
 impl<B: Driver> fmt::Debug for Connections<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pool(pool) => write!(f, "the user's pool of {}", B::pooled(pool).0),
+            Self::Pool(of) => write!(f, "the user's pool of {}", B::pooled(&of.pool).0),
             Self::Own(own) => write!(f, "own connections, {} unused", own.lock().len()),
         }
     }

@@ -91,8 +91,7 @@ impl<B: Driver> SqlJournal<B> {
         }
     }
 
-    /// Sends one statement. Each can be repeated: after a lost reply, it is sent again on a connection that is known to
-    /// work.
+    /// Sends one statement. Each can be repeated, also after a lost reply.
     async fn send(&self, statement: &Statement, words: &Words<'_>) -> Result<Reply, Failure> {
         let call = self.store.call();
         let values = Values {
@@ -103,9 +102,10 @@ impl<B: Driver> SqlJournal<B> {
             .send_over(&self.connections, statement, &values, Wanted::Any)
             .await;
         let again = match &first {
-            Err(failure) if failure.class == Class::ReplyLost => Wanted::Proven,
             Err(failure) if failure.class.is_of_session() && failure.was_used => Wanted::New,
-            Err(failure) if failure.class == Class::Contention => Wanted::Any,
+            Err(failure) if matches!(failure.class, Class::ReplyLost | Class::Contention) => {
+                Wanted::Any
+            }
             _ => return first.and_then(Reply::readable),
         };
         let second = call

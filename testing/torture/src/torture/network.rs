@@ -42,11 +42,12 @@ enum Kind {
     SilentFromReply,
     Silent,
     LateRequest,
+    LateAfterCut,
     LateReply,
     Slow,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::Refused,
     Kind::CutBeforeRequest,
     Kind::CutBeforeReply,
@@ -54,6 +55,7 @@ const KINDS: [Kind; 9] = [
     Kind::SilentFromReply,
     Kind::Silent,
     Kind::LateRequest,
+    Kind::LateAfterCut,
     Kind::LateReply,
     Kind::Slow,
 ];
@@ -112,7 +114,8 @@ impl Network {
         let way = &mut self.ways[*rng.pick(&well)];
         let kind = *rng.pick(&KINDS);
         let nth = usize::try_from(1 + rng.number() % LATEST).unwrap_or(1);
-        let delay = if matches!(kind, Kind::LateRequest) && rng.one_in(2) {
+        let is_late = matches!(kind, Kind::LateRequest | Kind::LateAfterCut);
+        let delay = if is_late && rng.one_in(2) {
             // When it arrives, no caller waits for a reply any more, and the store refuses it.
             let patience = patience(at_most);
             patience + rng.up_to(patience / 2)
@@ -170,6 +173,7 @@ impl Kind {
             Self::SilentFromReply => "half-open before the reply",
             Self::Silent => "half-open for all",
             Self::LateRequest => "late requests",
+            Self::LateAfterCut => "late requests of cut connections",
             Self::LateReply => "late replies",
             Self::Slow => "slow lines",
         }
@@ -183,6 +187,7 @@ impl Kind {
             Self::SilentFromRequest => Some(Strike::SwallowRequest),
             Self::SilentFromReply => Some(Strike::SwallowReply),
             Self::LateRequest => Some(Strike::DelayRequest(delay)),
+            Self::LateAfterCut => Some(Strike::CutThenDeliver(delay)),
             Self::LateReply => Some(Strike::DelayReply(delay)),
             Self::Refused | Self::Silent | Self::Slow => None,
         }

@@ -57,18 +57,17 @@ impl Line {
             .host(&proxy.addr().ip().to_string())
             .port(proxy.addr().port());
         let clock = Ahead::default();
-        let settings = Settings {
-            clock: Arc::new(clock.clone()),
-            ..Settings::default()
-        };
-        let told = Postgres::DIALECT.options(settings).expect("valid settings");
-        let connections = Connections::own(options.clone(), 4, TEN, &told);
+        let connections = Connections::own(options.clone(), 4, TEN, &told(&clock));
         Some(Self {
             proxy,
             connections,
             options,
             clock,
         })
+    }
+
+    fn told(&self) -> Options {
+        told(&self.clock)
     }
 
     async fn acquire(&self) -> InUse<Postgres> {
@@ -84,6 +83,14 @@ impl Line {
         held.finished();
         self.clock.0.fetch_add(seconds, Ordering::SeqCst);
     }
+}
+
+fn told(clock: &Ahead) -> Options {
+    let settings = Settings {
+        clock: Arc::new(clock.clone()),
+        ..Settings::default()
+    };
+    Postgres::DIALECT.options(settings).expect("valid settings")
 }
 
 const TEN: Duration = Duration::from_secs(10);
@@ -116,7 +123,7 @@ async fn an_idle_connection_of_a_pool_that_was_cut_silently_does_not_cost_the_ca
         .proxy
         .on_request(contains(SYNC), 1, Strike::SwallowRequest);
     let deadline = Deadline::new(&line.clock, TEN, TEN);
-    let connections = Connections::<Postgres>::Pool(pool);
+    let connections = Connections::<Postgres>::pool(pool, &line.told());
     let acquired = connections.acquire(Wanted::Any, &deadline).await;
     assert!(acquired.is_ok() && cut.has_struck());
 }

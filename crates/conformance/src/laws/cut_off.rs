@@ -1,0 +1,159 @@
+//! Law 6 for clients that are cut off while their request is still in transit.
+//!
+//! The client has no reply and knows it, so it sends again at once. Whatever the second copy returns,
+//! the first one is still to come. A call of the provider is over by then: only the
+//! [executor](Executor) can withdraw what the first copy takes. So these cases run the executor, and
+//! deliver the first copy when nothing of the attempt is left in the process.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use shedlock_core::{Executor, LockConfig, LockName, Outcome, Slot};
+
+use crate::case::cases;
+use crate::context::name;
+use crate::line::Line;
+use crate::proxy::{Delivery, Strike};
+use crate::steps::{acquire, is_free, unlock};
+use crate::verdict::ensure;
+use crate::wait::{PATIENCE, bounded};
+use crate::{Call, Provider, Stop, TestContext, Verdict};
+
+cases!("law06_held_is_not_broken" [Connection, Time]:
+    a_run_that_was_skipped_leaves_no_copy_that_takes_the_lock,
+    a_run_that_has_ended_leaves_no_copy_that_takes_the_lock,
+);
+
+/// The executor's store timeout in these cases.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What the executor finds when it sends again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// Another owner holds the lock, and unlocks it before the first copy arrives.
+    Held,
+    /// The lock is free. The task runs, and another owner takes the lock and unlocks it before the
+    /// first copy arrives: the record no longer shows that the first owner has ended.
+    Free,
+}
+
+/// A skip does not end the attempt while a copy of it is in transit: once everything is settled, a
+/// copy that arrives takes neither the lock nor the slot.
+pub async fn a_run_that_was_skipped_leaves_no_copy_that_takes_the_lock(
+    context: &TestContext,
+) -> Verdict {
+    cut_off(context, Course::Held).await
+}
+
+/// The same after a run whose second copy was granted.
+pub async fn a_run_that_has_ended_leaves_no_copy_that_takes_the_lock(
+    context: &TestContext,
+) -> Verdict {
+    cut_off(context, Course::Free).await
+}
+
+async fn cut_off(context: &TestContext, course: Course) -> Verdict {
+    let line = Line::new(context).await?;
+    let slots: &[Option<Slot>] = match context.capabilities().slots {
+        true => &[None, Some(line.slot)],
+        false => &[None],
+    };
+    let runs = slots
+        .iter()
+        .map(|slot| each_statement(context, &line, course, *slot));
+    try_join_all(runs).await.map(drop)
+}
+
+async fn each_statement(
+    context: &TestContext,
+    line: &Line,
+    course: Course,
+    slot: Option<Slot>,
+) -> Verdict {
+    let kind = if slot.is_some() { "slot" } else { "lock" };
+    for nth in 1..=Line::STATEMENTS {
+        let job = name(&format!("{kind}-{nth}"));
+        if !run(context, line, course, &job, slot, nth).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether the run had an nth statement.
+async fn run(
+    context: &TestContext,
+    line: &Line,
+    course: Course,
+    job: &LockName,
+    slot: Option<Slot>,
+    nth: usize,
+) -> Result<bool, Stop> {
+    let direct = &line.direct;
+    let other = acquire(direct, &context.request(job)).await?;
+    if course == Course::Free {
+        unlock(direct, &other).await?;
+    }
+    let executor = Executor::new(line.warm_through(context).await?).store_timeout(TIMEOUT);
+    let mut config = LockConfig::new(job.as_str()).lock_at_most_for(context.timing().long());
+    if let Some(slot) = slot {
+        config = config.slot(slot);
+    }
+    let any = context.request(job);
+    let trap = line.trap(Call::Attempt, &any, nth, Strike::CutAndWithholdRequest)?;
+    let outcome = bounded(PATIENCE, executor.execute(&config, async {})).await;
+    match (course, &outcome) {
+        (_, Some(Err(error))) if error.is_retryable() => {}
+        (Course::Held, Some(Ok(Outcome::Skipped(_)))) => {}
+        (Course::Free, Some(Ok(_))) => {}
+        _ => {
+            return Err(Stop::failed(format!(
+                "the connection of a run for {job} was cut at its request {nth}: {outcome:?}"
+            )));
+        }
+    }
+    if !line.has_struck(&trap, nth)? {
+        return Ok(false);
+    }
+    match course {
+        Course::Held => unlock(direct, &other).await?,
+        Course::Free => {
+            let another = acquire(direct, &context.request(job)).await?;
+            unlock(direct, &another).await?;
+        }
+    }
+    let settled = bounded(PATIENCE, executor.settled()).await;
+    ensure!(
+        settled.is_some(),
+        "the executor has not settled within {PATIENCE:?}"
+    );
+    let before = last_slot(direct, job).await?;
+    let delivery = bounded(PATIENCE, trap.deliver()).await;
+    is_free(direct, job).await.map_err(|stop| match stop {
+        Stop::Failed(found) => Stop::failed(format!(
+            "the connection of a run was cut at its request {nth}; the run ended with {outcome:?}, \
+             and the executor had settled, when that request arrived ({delivery:?}): {found}"
+        )),
+        stop => stop,
+    })?;
+    let after = last_slot(direct, job).await?;
+    ensure!(
+        before == after,
+        "the last slot of {job} was {before:?}; a request that arrived after its run had ended \
+         changed it to {after:?}"
+    );
+    match delivery {
+        Some(Delivery::Answered) => Ok(true),
+        Some(Delivery::Closed) => Err(Stop::not_applicable(
+            "the store closed the connection on which a request was withheld",
+        )),
+        delivery => Err(Stop::failed(format!(
+            "the store gave no reply to a request that arrived late: {delivery:?}"
+        ))),
+    }
+}
+
+async fn last_slot(provider: &Provider, job: &LockName) -> Result<Option<Slot>, Stop> {
+    let found = provider.inspect(job).await?;
+    Ok(found.and_then(|record| record.last_slot))
+}
