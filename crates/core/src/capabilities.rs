@@ -52,6 +52,11 @@ pub struct Capabilities {
     pub durable: bool,
     /// Which leases a server has when it takes over from a failed one.
     pub failover: Failover,
+    /// Whether the client library may send an attempt again by itself after a lost reply. Then a
+    /// copy of each attempt may still be in transit, whatever the provider returned, and the
+    /// runtime withdraws each attempt once more when no copy can arrive any more: one call more per
+    /// attempt.
+    pub repeats_attempts: bool,
 }
 
 /// The clock that judges leases.
@@ -115,6 +120,7 @@ impl Capabilities {
             longest_name: usize::MAX,
             durable: true,
             failover: Failover::Unspecified,
+            repeats_attempts: false,
         }
     }
 }

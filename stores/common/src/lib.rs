@@ -6,6 +6,7 @@ mod connection;
 mod construct;
 mod diagnose;
 mod errors;
+mod idle;
 mod journal;
 mod limits;
 mod list;
@@ -34,6 +35,7 @@ pub use errors::{
     Result, configuration, conflict, in_doubt, internal, invalid, overtaken, root_cause,
     unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
+pub use idle::{FRESH, TEST};
 pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
 pub use list::{Part, listed, paged};
 pub use operator::{ROUNDS, contended};

@@ -11,10 +11,11 @@ use shedlock_core::{
     Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
     LockProvider, LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity,
     PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock,
-    UnlockRequest, answered_within,
+    UnlockRequest, answered_within, within,
 };
 
 use crate::diagnose;
+use crate::idle::{LastReply, TEST};
 use crate::journal::OfProvider;
 use crate::operator;
 use crate::store::{End, Ended, Store};
@@ -26,6 +27,7 @@ pub struct StoreProvider<S> {
     identity: ProviderIdentity,
     /// Where the store is, for errors; `None` if the provider was built from a client.
     address: Option<Arc<str>>,
+    last_reply: Arc<LastReply>,
 }
 
 impl<S: Store> StoreProvider<S> {
@@ -36,6 +38,7 @@ impl<S: Store> StoreProvider<S> {
             defaults: LockDefaults::new(),
             identity: ProviderIdentity::unique(),
             address: None,
+            last_reply: Arc::default(),
         }
     }
 
@@ -80,6 +83,15 @@ impl<S: Store> StoreProvider<S> {
         answer.map_err(|error| self.about(error))
     }
 
+    /// If a connection may have been cut while it was idle, finds out before an attempt is sent on it. Whatever the
+    /// reply is, the attempt follows, on another connection if this one is broken.
+    async fn test_idle_connection(&self) {
+        let clock = self.store.clock();
+        if !self.store.tests_connections() && self.last_reply.is_old(clock.now()) {
+            let _ = within(clock, TEST, self.store.server_time()).await;
+        }
+    }
+
     async fn call<T>(
         &self,
         name: &LockName,
@@ -99,7 +111,12 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store.check_name(request.name())?;
             let at_most = request.lock_at_most_for();
             self.store.check_duration("lock_at_most_for", at_most)?;
-            self.store.attempt(request).await
+            self.test_idle_connection().await;
+            let answer = self.store.attempt(request).await;
+            if answer.is_ok() {
+                self.last_reply.came(self.store.clock().now());
+            }
+            answer
         };
         Box::pin(self.call(request.name(), OutcomeUnknown, attempt))
     }
@@ -241,6 +258,7 @@ impl<S> Clone for StoreProvider<S> {
             defaults: self.defaults.clone(),
             identity: self.identity.clone(),
             address: self.address.clone(),
+            last_reply: Arc::clone(&self.last_reply),
         }
     }
 }

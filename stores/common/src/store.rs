@@ -54,6 +54,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &SystemClock
     }
 
+    /// Whether the store itself tests a connection that has been idle before it sends an attempt on it. If not, which
+    /// is the default, the provider reads the [server's time](Self::server_time) before an attempt that follows half a
+    /// minute without a reply. A connection that was cut meanwhile then fails that read, and not the attempt.
+    fn tests_connections(&self) -> bool {
+        false
+    }
+
     /// Refuses names that the store cannot hold as `InvalidInput`, before any I/O. Unless overridden, it refuses names
     /// longer than the declared maximum.
     fn check_name(&self, name: &LockName) -> Result<()> {

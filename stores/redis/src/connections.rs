@@ -5,13 +5,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike as _, ConnectionManager, MultiplexedConnection};
+use redis::aio::{ConnectionManager, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+use redis::cluster_routing::RoutingInfo;
 use redis::sentinel::SentinelClient;
 use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
 use shedlock_store::{Call, Connect, Shared};
+
+use crate::cluster;
 
 /// The default limit for opening a connection, and for waiting for a reply.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,7 +26,13 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// | [`SentinelClient`] | the next call opens a new one to the primary that the sentinels name at that time; the client must be set to connect to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)), because a replica accepts no locks |
 /// | [`ConnectionManager`] | the manager opens a new one; it keeps a connection that only stops responding until the operating system closes it |
 /// | [`MultiplexedConnection`] | nothing: every later call fails |
-/// | [`ClusterClient`], [`ClusterConnection`] | the client reconnects and sends the call again by itself |
+/// | [`ClusterClient`], [`ClusterConnection`] | the client reconnects and sends the call again by itself, unless it was built with `retries(0)` |
+///
+/// An attempt that the client has sent twice may arrive a second time, long after its caller has gone on. So over a
+/// cluster's client each attempt is withdrawn once more when its timeout has passed. [`Builder::sends_once`] turns that
+/// off for a client that was built with `retries(0)`, as the provider from a URL does it.
+///
+/// [`Builder::sends_once`]: crate::Builder::sends_once
 ///
 /// A call without a reply is given up after 10 s; with a provider from a URL, after `connect_timeout` and
 /// `response_timeout` together. Behind sentinels, `connect_timeout` applies to each of them.
@@ -35,6 +43,8 @@ pub struct Connections {
     connect: Duration,
     scheme: Option<Scheme>,
     pub(crate) is_cluster: bool,
+    /// The client sends each command once. If not, it sends commands without a reply again.
+    pub(crate) sends_once: bool,
     pub(crate) longest_call: Duration,
 }
 
@@ -63,6 +73,7 @@ pub(crate) enum Line {
 pub(crate) struct Failure {
     pub(crate) error: RedisError,
     pub(crate) sent: Sent,
+    pub(crate) is_of_cluster: bool,
     pub(crate) scheme: Option<Scheme>,
 }
 
@@ -105,8 +116,15 @@ impl Connections {
             connect: if is_cluster { longest_call } else { all },
             scheme: None,
             is_cluster,
+            sends_once: !is_cluster,
             longest_call,
         }
+    }
+
+    /// A cluster's client that was built without retries.
+    pub(crate) fn that_send_once(self) -> Self {
+        let sends_once = true;
+        Self { sends_once, ..self }
     }
 
     pub(crate) fn with_scheme(self, scheme: Scheme) -> Self {
@@ -134,13 +152,13 @@ impl Connections {
         let sent = match (&*call.connection, to) {
             (Line::Manager(line), _) => line.clone().send_packed_command(command).await,
             (Line::Multiplexed(line), _) => line.clone().send_packed_command(command).await,
-            (Line::Cluster(line), None) => line.clone().req_packed_command(command).await,
+            (Line::Cluster(line), None) => cluster::send(line, command).await,
             (Line::Cluster(line), Some(to)) => {
                 let (mut line, command) = (line.clone(), command.clone());
                 line.route_command(command, to.clone()).await
             }
         };
-        settled(call, sent.and_then(Value::extract_error))
+        self.settled(call, sent.and_then(Value::extract_error))
     }
 
     /// Sends two commands at once, on one connection, to the server that has this key. If the second one fails, its
@@ -158,18 +176,34 @@ impl Connections {
         let sent = match &*call.connection {
             Line::Manager(line) => line.clone().send_packed_commands(&both, 0, 2).await,
             Line::Multiplexed(line) => line.clone().send_packed_commands(&both, 0, 2).await,
-            Line::Cluster(line) => {
-                let route = Route::with_key(key, SlotAddr::Master);
-                let server = SingleNodeRoutingInfo::SpecificNode(route);
-                line.clone().route_pipeline(both, 0, 2, server).await
-            }
+            Line::Cluster(line) => cluster::send_both(line, key, &both).await,
         };
         let both = sent.and_then(|answers| {
             let mut answers = answers.into_iter();
             let mut next = || answers.next().unwrap_or(Value::Nil);
             Ok((next().extract_error()?, next()))
         });
-        settled(call, both)
+        self.settled(call, both)
+    }
+
+    fn settled<T>(&self, call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Failure> {
+        let answer = answer.map_err(|error| Failure {
+            sent: match &*call.connection {
+                _ if !self.sends_once => Sent::Repeatedly,
+                // If the client could not reconnect, the error is a connection refusal.
+                _ if error.is_connection_refusal() => Sent::Never,
+                Line::Cluster(_) if cluster::was_not_sent(&error) => Sent::Never,
+                _ => Sent::Once,
+            },
+            error,
+            is_of_cluster: self.is_cluster,
+            scheme: None,
+        });
+        // A read-only server is a replica. Reconnect, because another server may now be the primary.
+        let is_read_only = |error: &RedisError| error.to_string().contains("READONLY");
+        call.settle_by(answer, |Failure { error, .. }| {
+            error.code().is_some() && !is_read_only(error)
+        })
     }
 }
 
@@ -179,6 +213,7 @@ impl From<RedisError> for Failure {
         Self {
             error,
             sent: Sent::Never,
+            is_of_cluster: false,
             scheme: None,
         }
     }
@@ -210,24 +245,6 @@ impl Connect for Servers {
     fn heals(line: &Line) -> bool {
         matches!(line, Line::Cluster(_))
     }
-}
-
-fn settled<T>(call: Call<'_, Servers>, answer: RedisResult<T>) -> Result<T, Failure> {
-    let answer = answer.map_err(|error| Failure {
-        sent: match &*call.connection {
-            Line::Cluster(_) => Sent::Repeatedly,
-            // If a manager could not reconnect, the error is a connection refusal.
-            _ if error.is_connection_refusal() => Sent::Never,
-            _ => Sent::Once,
-        },
-        error,
-        scheme: None,
-    });
-    // A read-only server is a replica. Reconnect, because another server may now be the primary.
-    let is_read_only = |error: &RedisError| error.to_string().contains("READONLY");
-    call.settle_by(answer, |Failure { error, .. }| {
-        error.code().is_some() && !is_read_only(error)
-    })
 }
 
 impl From<Source> for Connections {

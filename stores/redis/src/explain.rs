@@ -1,7 +1,7 @@
 //! Failures as errors that say what to do.
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
-use redis::{ErrorKind as Kind, RedisError};
+use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{in_doubt, in_words, unanswered, unavailable, unresolved, untrusted};
 
@@ -68,10 +68,7 @@ const PASSING: &[(&str, &str)] = &[
         "CLUSTERDOWN",
         "the cluster is down; nothing was written; retry later",
     ),
-    (
-        "TRYAGAIN",
-        "the cluster is moving keys; nothing was written; retry later",
-    ),
+    ("TRYAGAIN", MOVING),
     (
         "NOREPLICAS",
         "the server has fewer replicas than it requires for writes; nothing was written; check \
@@ -86,6 +83,9 @@ const PASSING: &[(&str, &str)] = &[
         "the server has no connections to spare; nothing was written; retry later",
     ),
 ];
+
+const MOVING: &str =
+    "the cluster is moving keys, or failing over; nothing was written; retry later";
 
 const NOT_REDIS: &str = "the server's reply is not Redis protocol; nothing was written; check the \
     host and the port in the URL";
@@ -106,11 +106,16 @@ const TOO_OLD: &str =
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     let lost = if writes { OutcomeUnknown } else { Unavailable };
     let error = &failure.error;
+    let moves = matches!(
+        error.kind(),
+        Kind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask)
+    );
     let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
     let explained = match refusal(&failure) {
         Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => {
             in_doubt("the cluster kept refusing", lost)
         }
+        Some(_) if failure.is_of_cluster && moves => unavailable(MOVING),
         Some((kind, message)) => Error::new(kind, message),
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
         None => unlisted(error, failure.scheme),

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod clocks;
+mod cluster;
 mod codec;
 mod confirm;
 mod connections;

@@ -52,6 +52,7 @@ pub struct Builder {
     pub(crate) defaults: LockDefaults,
     pub(crate) wait_replicas: Option<u32>,
     pub(crate) wait_timeout: Option<Duration>,
+    pub(crate) sends_once: bool,
     pub(crate) server_skew: Duration,
 }
 
@@ -67,6 +68,7 @@ impl FromClient for RedisStore {
             defaults: LockDefaults::new(),
             wait_replicas: None,
             wait_timeout: None,
+            sends_once: false,
             server_skew: Duration::ZERO,
         }
     }
@@ -98,6 +100,11 @@ impl Builder {
         /// before it, so keep this time well below the response timeout.
         wait_timeout(timeout: Duration) = Some(timeout);
 
+        /// States that the cluster's client was built with `retries(0)`, so that it sends no attempt twice and no
+        /// attempt needs to be withdrawn once more. Default: false over a [`ClusterClient`](redis::cluster::ClusterClient)
+        /// or one of its connections. Without an effect over other clients, which send everything once.
+        sends_once(is_so: bool) = is_so;
+
         /// Sets the maximum clock skew between servers that judge leases one after another. Default: zero. A server
         /// that takes over judges by its own clock, so the runtime stops relying on a lease this much before its end,
         /// and lock_at_most_for must be longer.
@@ -118,7 +125,10 @@ impl Builder {
             confirmation: confirmation.map_err(|error| error.with_store("redis"))?,
             server_skew: self.server_skew,
             clocks: Clocks::new(self.connections.is_cluster),
-            connections: self.connections,
+            connections: match self.sends_once {
+                true => self.connections.that_send_once(),
+                false => self.connections,
+            },
             durable: AtomicBool::new(false),
             has_warned: AtomicBool::new(false),
         };
@@ -243,6 +253,7 @@ impl Store for RedisStore {
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
         capabilities.durable = self.durable.load(Ordering::Relaxed);
+        capabilities.repeats_attempts = !self.connections.sends_once;
         capabilities.failover = match self.confirmation {
             Some(Confirmation { replicas, .. }) => Failover::Confirmed { servers: replicas },
             None => Failover::MayForget,

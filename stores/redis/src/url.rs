@@ -199,7 +199,7 @@ impl Address {
         };
         let (connect, response) = (self.connect, self.response);
         let connections = Connections::new(source, addresses, connect, response);
-        Ok(connections.with_scheme(self.scheme()))
+        Ok(connections.with_scheme(self.scheme()).that_send_once())
     }
 
     fn scheme(&self) -> Scheme {
@@ -227,7 +227,8 @@ impl Address {
         let nodes: RedisResult<Vec<_>> = self.hosts.iter().map(|host| self.info(host)).collect();
         let builder = ClusterClient::builder(nodes?)
             .connection_timeout(self.connect)
-            .response_timeout(self.response);
+            .response_timeout(self.response)
+            .retries(0);
         let encrypted = maybe(builder, tls, |builder, (mode, certificates)| {
             builder.tls(mode).certs(certificates)
         });

@@ -65,6 +65,11 @@ impl<B: Driver> Store for SqlStore<B> {
         &*self.options.clock
     }
 
+    /// Each of its connections.
+    fn tests_connections(&self) -> bool {
+        true
+    }
+
     /// The limit depends on the table's columns.
     fn check_name(&self, _: &LockName) -> Result<()> {
         Ok(())

@@ -13,19 +13,24 @@ use shedlock_core::{Executor, LockConfig, LockName, Outcome, Slot};
 use crate::case::cases;
 use crate::context::name;
 use crate::line::Line;
-use crate::proxy::{Delivery, Strike};
+use crate::proxy::{Delivery, Fault, Strike};
 use crate::steps::{acquire, is_free, unlock};
 use crate::verdict::ensure;
-use crate::wait::{PATIENCE, bounded};
+use crate::wait::{PATIENCE, bounded, sleep};
 use crate::{Call, Provider, Stop, TestContext, Verdict};
 
 cases!("law06_held_is_not_broken" [Connection, Time]:
+    an_attempt_on_an_idle_connection_that_was_dropped_silently_is_answered,
     a_run_that_was_skipped_leaves_no_copy_that_takes_the_lock,
     a_run_that_has_ended_leaves_no_copy_that_takes_the_lock,
 );
 
 /// The executor's store timeout in these cases.
 const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// For how long a connection is idle before it is dropped. Providers test those that were idle for half
+/// a minute.
+const IDLE: Duration = Duration::from_secs(31);
 
 /// What the executor finds when it sends again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,21 @@ enum Course {
     /// The lock is free. The task runs, and another owner takes the lock and unlocks it before the
     /// first copy arrives: the record no longer shows that the first owner has ended.
     Free,
+}
+
+/// A load balancer that drops an idle connection costs no attempt its reply: the connection is tested
+/// before the attempt is sent, and another one is used.
+pub async fn an_attempt_on_an_idle_connection_that_was_dropped_silently_is_answered(
+    context: &TestContext,
+) -> Verdict {
+    let line = Line::new(context).await?;
+    let provider = line.warm_through(context).await?;
+    sleep(IDLE).await;
+    line.proxy.set(Fault::Swallow).await?;
+    line.proxy.heal().await?;
+    let request = context.request(&name("job"));
+    let lease = acquire(&provider, &request).await?;
+    unlock(&provider, &lease).await
 }
 
 /// A skip does not end the attempt while a copy of it is in transit: once everything is settled, a

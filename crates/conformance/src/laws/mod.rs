@@ -38,9 +38,9 @@ use crate::Case;
 /// meanwhile.
 pub fn cases() -> Vec<Case> {
     [
+        cut_off::cases(),
         silence::cases(),
         late::cases(),
-        cut_off::cases(),
         processes::cases(),
         law01_exclusion::cases(),
         law02_no_waiting::cases(),

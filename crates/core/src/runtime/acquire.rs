@@ -123,7 +123,12 @@ impl Pending<'_> {
             let answer = bounded(clock, context.store_timeout, call).await;
             self.is_unanswered = false;
             let error = match answer {
-                Ok(answer) => return Ok((answer, deadline)),
+                Ok(answer) => {
+                    if context.provider.capabilities().repeats_attempts {
+                        self.stray_until = Some(Withdrawal::bound(context, request));
+                    }
+                    return Ok((answer, deadline));
+                }
                 Err(error) => error
                     .with_lock(request.name().as_str())
                     .with_store(context.provider.store()),

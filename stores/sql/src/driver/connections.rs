@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Clock, Moment, within};
+use shedlock_store::{FRESH, TEST};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -51,16 +52,9 @@ pub(crate) struct OwnConnections<B: Driver> {
     clock: Arc<dyn Clock>,
 }
 
-/// A connection that was idle for longer than this is pinged before it is used: firewalls and servers close idle ones,
-/// and a claim whose reply is lost costs a withdrawal.
-const FRESH: Duration = Duration::from_secs(30);
-
 /// A connection that was idle for longer than this is closed: firewalls drop idle connections after a few minutes,
 /// often without notifying either side.
 const IDLE: Duration = Duration::from_secs(300);
-
-/// How long a connection may take to reply to a ping. One that was dropped silently never replies.
-const PING: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -201,7 +195,7 @@ impl<B: Driver> PoolConnections<B> {
             // An idle connection is available at once, unless the pool waits for a reply on one that was dropped
             // silently. When we stop waiting, that one leaves the pool.
             let (_, has_idle) = B::pooled(&self.pool);
-            let patience = if has_idle { PING } else { Duration::MAX };
+            let patience = if has_idle { TEST } else { Duration::MAX };
             let acquire = B::acquire(&self.pool);
             let Some(acquired) = deadline.connect(patience, pin!(acquire)).await else {
                 continue;
@@ -215,7 +209,7 @@ impl<B: Driver> PoolConnections<B> {
                 return Ok(InUse::Lent(lent));
             }
             let answer = deadline
-                .connect(PING, pin!(B::ping(&mut lent.pooled)))
+                .connect(TEST, pin!(B::ping(&mut lent.pooled)))
                 .await;
             if answer == Some(true) {
                 return Ok(InUse::Lent(lent));
@@ -286,7 +280,7 @@ impl<B: Driver> OwnConnections<B> {
                 return Some(opened);
             }
             let ping = B::ping(&mut opened.connection);
-            let answer = deadline.connect(PING, pin!(ping)).await;
+            let answer = deadline.connect(TEST, pin!(ping)).await;
             match answer {
                 Some(true) => return Some(opened),
                 Some(false) => {}
