@@ -181,7 +181,8 @@ async fn a_copy_that_arrives_after_its_attempt_was_granted_and_unlocked_keeps_no
 #[tokio::test]
 async fn a_copy_that_arrives_after_its_attempt_was_skipped_keeps_no_lock() {
     let bench = bench();
-    bench.faulty.next([Fault::RequestLost]);
+    // The first repetition follows at once, the next one after a pause.
+    bench.faulty.next([Fault::RequestLost; 2]);
     let executor = bench.executor.clone();
     let task = tokio::spawn(async move { executor.execute(&config("a"), async {}).await });
     bench.settle().await;
@@ -232,7 +233,7 @@ async fn a_withdrawal_is_not_final_while_a_slow_server_may_grant_a_copy() {
     assert!(task.await.unwrap().unwrap_err().is_outcome_unknown());
     bench.settle().await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 1);
-    bench.pass(secs(11)).await;
+    bench.pass(secs(10)).await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 1);
     bench.pass(secs(3)).await;
     assert_eq!(bench.faulty.calls_of("withdraw"), 2);

@@ -299,8 +299,14 @@ impl Run {
                 self.processes[node] = None;
                 self.after(outage, Strike::Restart(node));
             }
-            Strike::Stop(node) => {
+            Strike::Stop(node) if self.rng.one_in(4) => {
                 self.plan_next(Struck::Stop);
+                self.network.stop_in_next_call(node);
+            }
+            Strike::Stop(node) | Strike::StopInCall(node) => {
+                if matches!(strike, Strike::Stop(_)) {
+                    self.plan_next(Struck::Stop);
+                }
                 if !self.nodes[node].is_up() || self.nodes[node].is_stopped {
                     return;
                 }

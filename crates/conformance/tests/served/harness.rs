@@ -12,7 +12,7 @@ use shedlock_conformance::{
     BoxError, Call, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName, LockProvider};
-use shedlock_proof::Mistake;
+use shedlock_proof::{Mistake, Mistaken, Surroundings};
 
 use provider::ServedProvider;
 use server::Server;
@@ -82,7 +82,15 @@ impl Own {
         if self.harness.wrong == Some(Mistake::UnlockReadBack) {
             provider = provider.reading_unlocks_back();
         }
-        Arc::new(provider)
+        let wrong = self
+            .harness
+            .wrong
+            .filter(|it| *it == Mistake::ClaimSentAgain);
+        Arc::new(Mistaken::new(
+            wrong,
+            Arc::new(provider),
+            Surroundings::new(0),
+        ))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use shedlock_conformance::wait::now;
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, ClockSource, Error,
     ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest,
-    LockName, LockProvider, LockRecord, ProviderIdentity, StoreClock, SystemClock, Unlock,
+    LockName, LockProvider, LockRecord, Moment, ProviderIdentity, StoreClock, SystemClock, Unlock,
     UnlockRequest, answered_within,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
@@ -26,9 +27,15 @@ pub(crate) struct ServedProvider {
     clock: StoreClock,
     obscures_unlocks: bool,
     reads_unlocks_back: bool,
-    connection: Mutex<Option<BufStream<TcpStream>>>,
+    connection: Mutex<Option<Idle>>,
     identity: ProviderIdentity,
 }
+
+/// A connection, and when its last reply came.
+type Idle = (Moment, BufStream<TcpStream>);
+
+/// A connection that was idle for longer is not used again.
+const FRESH: Duration = Duration::from_secs(30);
 
 impl ServedProvider {
     pub(crate) fn new(addr: SocketAddr) -> Self {
@@ -79,14 +86,15 @@ impl ServedProvider {
         // Taken out, and put back after a complete reply. If a call is dropped midway, no
         // connection remains on which the next call would read the wrong reply.
         let mut slot = self.connection.lock().await;
-        let mut connection = match slot.take() {
-            Some(connection) => connection,
+        let is_fresh = |(since, _): &Idle| now().saturating_since(*since) <= FRESH;
+        let mut connection = match slot.take().filter(is_fresh) {
+            Some((_, connection)) => connection,
             None => BufStream::new(self.connect().await?),
         };
         let reply = exchange(&mut connection, &line).await.map_err(|error| {
             Error::new(ErrorKind::OutcomeUnknown, "the reply was lost: retry").with_source(error)
         })?;
-        *slot = Some(connection);
+        *slot = Some((now(), connection));
         drop(slot);
         self.clock.observe(reply.store_time);
         reply

@@ -67,9 +67,10 @@ impl Server {
         Ok(())
     }
 
-    /// The store with its mistake, unless that is one of the wire.
+    /// The store with its mistake, unless that is one of the wire or of the client.
     fn mistaken_store(&self) -> Arc<dyn LockProvider> {
-        let of_store = |it: &Mistake| it.at() == At::Provider && *it != Mistake::LateAttempt;
+        let elsewhere = [Mistake::LateAttempt, Mistake::ClaimSentAgain];
+        let of_store = |it: &Mistake| it.at() == At::Provider && !elsewhere.contains(it);
         let surroundings = Surroundings {
             records: Some(Arc::new(self.store.clone())),
             ..Surroundings::new(0)

@@ -90,6 +90,8 @@ pub(crate) enum Needs {
     Slots,
     Completion,
     Pause,
+    /// A connection that can be cut, which is no capability.
+    Network,
 }
 
 impl Needs {
@@ -101,6 +103,7 @@ impl Needs {
             Self::Slots => (capabilities.slots, "slots"),
             Self::Completion => (capabilities.completion, "completion"),
             Self::Pause => (capabilities.pause, "pause"),
+            Self::Network => return None,
         };
         (!is_declared).then_some(name)
     }

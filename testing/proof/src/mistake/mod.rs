@@ -122,6 +122,7 @@ known! {
         LateAttempt
         WithdrawDoesNothing
         WithdrawOnce
+        ClaimSentAgain
     }
     times {
         EndsEarly
@@ -238,6 +239,11 @@ impl Mistake {
     /// Whether it shows only if an operator pauses locks.
     pub fn needs_operator(self) -> bool {
         self.about().needs.contains(&Needs::Pause)
+    }
+
+    /// Whether it shows only if connections are cut and requests arrive late.
+    pub fn needs_network(self) -> bool {
+        self.about().needs.contains(&Needs::Network)
     }
 
     /// Whether it shows only on a clock of the executor that is wrong in the same way.

@@ -415,3 +415,27 @@ impl Known for WithdrawOnce {
         }
     }
 }
+
+/// After a lost reply an attempt is sent again within the same call. The answer to the second copy
+/// hides that the first one may still arrive.
+pub(super) struct ClaimSentAgain;
+
+impl Known for ClaimSentAgain {
+    const ABOUT: About = About::new("claim-sent-again")
+        .violates(&["owner returns", "taken for too long"])
+        .needs(&[Needs::Network])
+        .caught_by(&[
+            "law06_held_is_not_broken::\
+             a_run_that_was_skipped_leaves_no_copy_that_takes_the_lock",
+            "law06_held_is_not_broken::\
+             a_run_that_has_ended_leaves_no_copy_that_takes_the_lock",
+        ])
+        .in_torture();
+
+    async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
+        match site.inner.attempt(request).await {
+            Err(error) if error.is_outcome_unknown() => site.inner.attempt(request).await,
+            answer => answer,
+        }
+    }
+}

@@ -79,7 +79,7 @@ pub(super) struct AtLeastFromUnlock;
 
 impl Known for AtLeastFromUnlock {
     const ABOUT: About = About::new("at-least-from-unlock")
-        .violates(&["taken for too long"])
+        .violates(&["taken for too long", "owner returns"])
         .caught_by(&["law04_at_least::at_least_is_counted_from_acquisition"])
         .in_simulation();
 

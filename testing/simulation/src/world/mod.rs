@@ -38,6 +38,8 @@ pub(crate) enum Strike {
     Restart(usize),
     /// The process is stopped, as by SIGSTOP.
     Stop(usize),
+    /// The process is stopped just after it has sent a request.
+    StopInCall(usize),
     /// The process is resumed.
     Resume(usize),
     /// The process is shut down, and started again later.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use shedlock_core::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
-use super::{Event, Instant, Place, World, nanos};
+use super::{Event, Instant, Place, Strike, World, nanos};
 use crate::chronicle::Chronicle;
 use crate::store::Store;
 use crate::transition::Transition;
@@ -17,7 +17,7 @@ use shedlock_proof::SeededRng;
 pub(crate) struct Faults {
     pub(crate) request_lost: u64,
     pub(crate) reply_lost: u64,
-    /// The client gets an error immediately, but the request continues.
+    /// The client gets an error immediately, but the request continues, and often arrives late.
     pub(crate) cut: u64,
     pub(crate) doubled: u64,
     pub(crate) delayed: u64,
@@ -38,6 +38,8 @@ struct State {
     rng: SeededRng,
     faults: Faults,
     parted: Vec<bool>,
+    /// The nodes that are stopped when they have sent their next request.
+    stops: Vec<bool>,
     is_store_down: bool,
     /// How often the store went down: messages in flight at that time are lost.
     downs: u64,
@@ -59,6 +61,7 @@ impl Network {
             rng,
             faults,
             parted: vec![false; nodes],
+            stops: vec![false; nodes],
             is_store_down: false,
             downs: 0,
         };
@@ -72,6 +75,11 @@ impl Network {
 
     pub(crate) fn part(&self, node: usize, is_parted: bool) {
         self.lock().parted[node] = is_parted;
+    }
+
+    /// Stops this node when it has sent its next request, so that the reply arrives meanwhile.
+    pub(crate) fn stop_in_next_call(&self, node: usize) {
+        self.lock().stops[node] = true;
     }
 
     pub(crate) fn set_store_down(&self, is_down: bool) {
@@ -176,6 +184,10 @@ impl Link {
             has_arrived: false,
         }));
         let mut state = self.network.lock();
+        if std::mem::take(&mut state.stops[self.node]) {
+            let stop = Event::Strike(Strike::StopInCall(self.node));
+            self.network.world.after(FASTEST, stop);
+        }
         if !state.reaches(self.node) {
             let refuses = state.rng.flip();
             drop(state);
@@ -193,7 +205,10 @@ impl Link {
         let is_lost = state.rng.one_in(faults.request_lost);
         let is_doubled = state.rng.one_in(faults.doubled);
         let is_cut = state.rng.one_in(faults.cut);
-        let there = state.travel_time(chronicle);
+        let mut there = state.travel_time(chronicle);
+        if is_cut && state.rng.flip() {
+            there = state.rng.heavy(there, faults.longest.max(there));
+        }
         let again = is_doubled.then(|| {
             let later = state.travel_time(chronicle);
             state.rng.heavy(later, faults.longest.max(later))

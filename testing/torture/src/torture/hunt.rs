@@ -8,6 +8,7 @@ use shedlock_core::Capabilities;
 use shedlock_proof::Mistake;
 use shedlock_proof::history::Findings;
 
+use super::network::{Kind, Network};
 use super::processes::Processes;
 use super::tally::Tally;
 use super::{Options, clocks, jobs};
@@ -42,6 +43,14 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
     if wrong == Mistake::ClocksApart {
         clocks::apart(&mut worker_pool, context)?;
     }
+    let mut network = match wrong.needs_network() {
+        true => Some(Network::before(&mut worker_pool, WORKERS, context).await?),
+        false => None,
+    };
+    if network.as_ref().is_some_and(|network| !network.is_there()) {
+        let lacks = "the store cannot be reached through a proxy";
+        return Err(Stop::not_applicable(lacks));
+    }
     if shedlocks > 0 {
         worker_pool.add_shedlocks(shedlocks)?;
         worker_pool.add(WORKERS_BESIDE_SHEDLOCKS)?;
@@ -66,6 +75,15 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
         } else {
             2
         };
+        if let Some(network) = &mut network {
+            let kinds = [Kind::LateAfterCut];
+            network
+                .repair(Some(now()), &mut worker_pool, &mut tally)
+                .await?;
+            network
+                .disturb(&kinds, &mut worker_pool, at_most, &mut tally)
+                .await?;
+        }
         match worker_pool.rng.number() % 6 {
             0 => processes.kill(&mut worker_pool, &mut tally).await?,
             deed if deed <= stops => processes.stop(&mut worker_pool, at_most, &mut tally)?,

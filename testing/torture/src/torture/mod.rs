@@ -22,7 +22,7 @@ use crate::worker::Job;
 use crate::worker_pool::WorkerPool;
 use clocks::Clocks;
 use faults::StoreFaults;
-use network::Network;
+use network::{KINDS, Network};
 pub(crate) use options::{Options, all_wrong_protocols, wrong_protocols};
 use processes::Processes;
 use shedlock_proof::history::{What, millis};
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
         match *worker_pool.rng.pick(&self.deeds) {
             Deed::Kill => processes.kill(worker_pool, tally).await,
             Deed::Stop => processes.stop(worker_pool, *at_most, tally),
-            Deed::Disturb => network.disturb(worker_pool, *at_most, tally).await,
+            Deed::Disturb => network.disturb(&KINDS, worker_pool, *at_most, tally).await,
             Deed::SetClock => clocks.jump(worker_pool, tally),
             Deed::Crash if store_faults.is_ongoing() => Ok(()),
             Deed::Crash => self.crash().await,

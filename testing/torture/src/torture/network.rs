@@ -34,7 +34,7 @@ struct Ongoing {
 
 /// The kinds of faults.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Refused,
     CutBeforeRequest,
     CutBeforeReply,
@@ -47,7 +47,7 @@ enum Kind {
     Slow,
 }
 
-const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 10] = [
     Kind::Refused,
     Kind::CutBeforeRequest,
     Kind::CutBeforeReply,
@@ -97,9 +97,10 @@ impl Network {
         !self.ways.is_empty()
     }
 
-    /// Begins a fault on a connection that has none, if there is one.
+    /// Begins a fault of these kinds on a connection that has none, if there is one.
     pub(super) async fn disturb(
         &mut self,
+        kinds: &[Kind],
         worker_pool: &mut WorkerPool,
         at_most: Duration,
         tally: &mut Tally,
@@ -112,7 +113,7 @@ impl Network {
         }
         let rng = &mut worker_pool.rng;
         let way = &mut self.ways[*rng.pick(&well)];
-        let kind = *rng.pick(&KINDS);
+        let kind = *rng.pick(kinds);
         let nth = usize::try_from(1 + rng.number() % LATEST).unwrap_or(1);
         let is_late = matches!(kind, Kind::LateRequest | Kind::LateAfterCut);
         let delay = if is_late && rng.one_in(2) {
