@@ -42,6 +42,8 @@ pub(crate) enum Class {
     Startup,
     /// The connection broke between the request and the reply.
     ReplyLost,
+    /// The server replied that it failed while it executed the statement, or that it does not know whether it committed.
+    Failed,
     /// A table or column is unknown or has changed: read the shape again.
     Shape,
     /// Another transaction interfered (serialization, deadlock, lock timeout): retry at once.
@@ -202,16 +204,16 @@ impl Class {
     /// The connection can be used again. This is false after an error that reports a changed table, because statements
     /// prepared for the old table are useless.
     pub(crate) fn spares_connection(&self) -> bool {
-        !self.is_of_session() && !matches!(self, Self::ReplyLost | Self::Shape)
+        !self.is_of_session() && !matches!(self, Self::ReplyLost | Self::Failed | Self::Shape)
     }
 
     /// The kind of the error.
     fn kind(&self, writes: bool) -> ErrorKind {
         match self {
-            Self::ReplyLost if writes => OutcomeUnknown,
+            Self::ReplyLost | Self::Failed if writes => OutcomeUnknown,
             Self::NotSent | Self::Unreachable | Self::Unready => Unavailable,
             Self::OtherProtocol => Unavailable,
-            Self::ReplyLost | Self::ReadOnly => Unavailable,
+            Self::ReplyLost | Self::Failed | Self::ReadOnly => Unavailable,
             Self::Contention | Self::Waited | Self::Busy | Self::Full => Unavailable,
             Self::TooLong | Self::OutOfRange | Self::Alphabet => InvalidInput,
             Self::Foreign => Conflict,
@@ -255,6 +257,14 @@ impl Class {
             Self::ReplyLost => {
                 "no reply (the connection broke, or the server stopped responding); nothing was \
                  written; retry"
+            }
+            Self::Failed if writes => {
+                "the server failed while it executed the statement, which may have taken effect; \
+                 retry, and check the server's log"
+            }
+            Self::Failed => {
+                "the server failed while it executed the statement; nothing was written; retry, and \
+                 check the server's log"
             }
             Self::Shape => {
                 "table {table} has changed since its columns were read; finish the change, then \

@@ -164,8 +164,11 @@ fn of_number(number: u16, message: &str) -> Class {
         1290 if message.contains("read-only") || message.contains("read_only") => Class::ReadOnly,
         // Too many connections, in total or of this user; resources of the user or of the server exhausted.
         1040 | 1203 | 1226 | 1135 | 1021 | 1037 | 1038 | 1041 | 1114 | 3168 => Class::Busy,
-        // Shutting down; not in the Galera cluster; interrupted or timed out, and rolled back.
-        1053 | 1047 | 1317 | 1969 | 3024 => Class::Busy,
+        // Not in the Galera cluster; a statement that reads took too long.
+        1047 | 3024 => Class::Busy,
+        // Shutting down; interrupted or timed out, possibly while it committed; errors of the storage engine or of a
+        // file, or without a name.
+        1053 | 1317 | 1969 | 1026 | 1030 | 1105 => Class::Failed,
         // No such prepared statement.
         1243 => Class::Prepared,
         // The session was ended (idle, killed).
@@ -189,6 +192,8 @@ fn of_number_at_login(number: u16) -> Option<Class> {
     Some(Class::Refused(match number {
         // Too many connections, in total or of this user.
         1040 | 1203 | 1226 => return Some(Class::NotSent),
+        // Shutting down.
+        1053 => return Some(Class::Unready),
         1049 => Refusal::Database,
         1044 => Refusal::Access,
         1045 | 1698 => Refusal::Login,
@@ -223,6 +228,9 @@ mod tests {
         for lost in [1213, 3101] {
             assert_eq!(of_number(lost, ""), Class::Contention, "{lost}");
         }
+        for failed in [1053, 1317, 1969] {
+            assert_eq!(of_number(failed, ""), Class::Failed, "{failed}");
+        }
         for failed in [1180, 3100] {
             assert_eq!(of_number(failed, ""), Class::ReplyLost, "{failed}");
         }
@@ -247,7 +255,7 @@ mod tests {
         for number in [1040, 1203, 1226] {
             assert_eq!(of_number_at_login(number), Some(Class::NotSent), "{number}");
         }
-        assert_eq!(of_number_at_login(1053), None);
+        assert_eq!(of_number_at_login(1053), Some(Class::Unready));
     }
 
     #[test]

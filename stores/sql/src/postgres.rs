@@ -180,6 +180,27 @@ mod tests {
         failed(code, message).class
     }
 
+    /// Another copy of a claim may only follow a reply that proves that nothing was executed.
+    #[test]
+    fn a_server_that_failed_midway_may_have_executed_the_statement() {
+        let class = |code| postgres::classify(code, "", None);
+        for code in ["40003", "57P04", "58030", "XX000", "XX001", "F0000"] {
+            assert_eq!(class(code), Class::Failed, "{code}");
+        }
+        for code in ["08000", "08003", "08006", "57P01", "57P02", "57P05"] {
+            assert_eq!(class(code), Class::ReplyLost, "{code}");
+        }
+        for code in ["40001", "40P01"] {
+            assert_eq!(class(code), Class::Contention, "{code}");
+        }
+        for code in ["55P03", "57014"] {
+            assert_eq!(class(code), Class::Waited, "{code}");
+        }
+        for code in ["26000", "42P05"] {
+            assert_eq!(class(code), Class::Prepared, "{code}");
+        }
+    }
+
     #[test]
     fn a_server_that_ends_during_login_is_tried_again() {
         // Shut down, crashed, dropped while idle, starting.

@@ -247,6 +247,14 @@ pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> C
         code if code.starts_with("23") => Class::Constraint(constraint.map(str::to_owned)),
         code if code.starts_with("53") => Class::Busy,
         code if code.starts_with("08") => Class::ReplyLost,
+        // It does not know whether it committed; other interventions, system errors, internal errors.
+        "40003" => Class::Failed,
+        code if ["57", "58", "F0", "XX"]
+            .iter()
+            .any(|class| code.starts_with(class)) =>
+        {
+            Class::Failed
+        }
         _ => Class::Other,
     }
 }
