@@ -85,10 +85,10 @@ impl Executor {
     }
 
     /// Replaces the clock that bounds leases from the inside. The default is
-    /// [`SystemClock`](crate::SystemClock), plus the pauses of the machine that only the wall clock
-    /// shows.
+    /// [`SystemClock`](crate::SystemClock). With any clock, leases also count the time that only
+    /// its calendar shows ([`LeaseClock`](crate::LeaseClock)).
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.change().clock = clock;
+        self.change().set_clock(clock);
         self
     }
 

@@ -56,7 +56,7 @@ pub enum BoundedAttempt {
     },
 }
 
-/// Two clocks that NTP slews may drift apart by a thousandth. The estimate lags by at least that
+/// Two clocks may drift apart by a thousandth: 500 ppm each. The estimate lags by at least that
 /// much, so that it is never ahead of the store.
 const SLEW: u32 = 1_000;
 
@@ -108,7 +108,7 @@ impl StoreClock {
     /// came from a [reply](Self::observe_reply).
     pub fn latest(&self) -> Option<SystemTime> {
         let seen = (*self.lock())?;
-        let since = self.clock.now().saturating_since(seen.sent?);
+        let since = self.clock.now().at_most_since(seen.sent?);
         seen.store_time.checked_add(since + since / DRIFT)
     }
 
@@ -121,7 +121,7 @@ impl StoreClock {
         let Some(seen) = *self.lock() else {
             return SystemTime::UNIX_EPOCH;
         };
-        let elapsed = self.clock.now().saturating_since(seen.at);
+        let elapsed = self.clock.now().at_least_since(seen.at);
         let ahead = (elapsed - elapsed / SLEW).saturating_add(timeout);
         // A timeout that ends beyond the calendar is no bound.
         seen.store_time
@@ -153,7 +153,7 @@ impl StoreClock {
                 BoundedAttempt::Judged(attempt) => return Ok(attempt),
                 BoundedAttempt::TooLate { store_time } => self.observe(store_time),
             }
-            let elapsed = self.clock.now().saturating_since(started);
+            let elapsed = self.clock.now().at_most_since(started);
             left = request.timeout().saturating_sub(elapsed);
             if left.is_zero() {
                 break;
