@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use lease_state::LeaseState;
 use shedlock_core::{
-    AttemptRequest, BoxFuture, Deadline, Lease, LeaseClock, LockName, LostReason, ManualClock, Owner,
-    Reading,
+    AttemptRequest, BoxFuture, Deadline, Lease, LeaseClock, LockName, LostReason, ManualClock,
+    Owner, Reading,
 };
 use shuttle::{check_pct, check_random, future, thread};
 use watcher::Watcher;
@@ -64,7 +64,8 @@ impl Bench {
     }
 
     fn lost(&self) -> Option<LostReason> {
-        self.state.lost(self.lease_clock.read(), |_| self.announce())
+        self.state
+            .lost(self.lease_clock.read(), |_| self.announce())
     }
 
     fn lose(&self) {

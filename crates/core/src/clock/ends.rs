@@ -29,6 +29,12 @@ impl Reading {
         self.moment
     }
 
+    /// Returns by how much the wall clock has jumped forward since an earlier reading.
+    pub fn jumped_since(self, earlier: Self) -> Duration {
+        let jumped = |it: Self| it.slewed - nanos(it.moment.since_origin());
+        duration(jumped(self) - jumped(earlier))
+    }
+
     /// Returns the end of what started at this reading and may last this long.
     pub fn deadline(self, after: Duration) -> Deadline {
         Deadline {
@@ -237,6 +243,8 @@ mod tests {
         let ends = reading(100, 50, 40).deadline(10 * SECOND);
         assert_eq!(ends.left(reading(104, 54, 40)), 6 * SECOND);
         assert_eq!(ends.left(reading(104, 54, 43)), 3 * SECOND);
+        let jumped = reading(104, 54, 43).jumped_since(reading(100, 50, 40));
+        assert_eq!(jumped, 3 * SECOND);
     }
 
     #[test]

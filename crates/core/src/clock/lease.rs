@@ -1,10 +1,10 @@
 //! The clock that measures leases from the inside.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Clock, Deadline, Moment, Reading};
+use super::{Clock, Deadline, Moment, Reading, SystemClock};
 
 /// Measures leases from the inside: it also counts time that only the wall clock has seen pass.
 ///
@@ -12,7 +12,7 @@ use super::{Clock, Deadline, Moment, Reading};
 /// still. Afterwards its wall clock is corrected. The amount by which it jumps forward is time
 /// during which leases ran on. Jumps of up to 100 ms are ignored.
 ///
-/// Clones share what they have seen. Over a clock of your own, use a new one for each process.
+/// Clones share what they have seen.
 #[derive(Clone)]
 pub struct LeaseClock {
     inner: Arc<dyn Clock>,
@@ -49,6 +49,14 @@ impl LeaseClock {
             inner: clock,
             seen: Arc::new(Mutex::new(seen)),
         }
+    }
+
+    /// Returns the one over [`SystemClock`] that this process shares. Executors without a clock of
+    /// their own use it, so that each jump is logged once.
+    pub fn system() -> Self {
+        static SHARED: OnceLock<LeaseClock> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| Self::new(Arc::new(SystemClock)));
+        shared.clone()
     }
 
     /// Reads all clocks. The first reading after a jump of the wall clock logs it.

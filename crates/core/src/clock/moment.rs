@@ -38,8 +38,8 @@ impl Moment {
         self.slewed
     }
 
-    /// Returns what the clock that is not slewed shows.
-    pub(crate) const fn steady(self) -> Duration {
+    /// Returns the time since the origin of the clock that is not slewed.
+    pub const fn steady(self) -> Duration {
         self.steady
     }
 

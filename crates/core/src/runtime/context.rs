@@ -31,11 +31,10 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(provider: Arc<dyn LockProvider>) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Self {
             provider,
-            lease_clock: LeaseClock::new(clock.clone()),
-            clock,
+            clock: Arc::new(SystemClock),
+            lease_clock: LeaseClock::system(),
             listeners: Vec::new(),
             journal: None,
             defaults: LockDefaults::new(),
