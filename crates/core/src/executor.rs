@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::running::Running;
 use crate::runtime::{
-    Context, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, pause, watch_deadline,
+    Context, Copies, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, pause, watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
@@ -92,6 +92,14 @@ impl Executor {
         self
     }
 
+    /// Looks at the wall clock only this often while a lease runs, instead of once a second. For
+    /// simulations of many hours.
+    #[doc(hidden)]
+    pub fn wall_clock_check(mut self, period: Duration) -> Self {
+        self.change().lease_clock.set_longest_wait(period);
+        self
+    }
+
     /// Adds a listener that is notified of every event. Listeners are called in the order in which
     /// they were added.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
@@ -164,6 +172,12 @@ impl Executor {
     /// Returns at once if there is nothing to withdraw. Cancellation safe.
     pub async fn settled(&self) {
         self.0.withdrawals.done().await;
+    }
+
+    /// Returns the withdrawals of an attempt that a harness makes itself.
+    #[doc(hidden)]
+    pub fn copies_of(&self, request: &AttemptRequest) -> Copies {
+        Copies::new(self.0.clone(), request.clone())
     }
 
     /// Returns the provider.

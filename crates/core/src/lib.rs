@@ -99,6 +99,8 @@ pub use request::{
     AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, SlotEnd,
     UnlockRequest,
 };
+#[doc(hidden)]
+pub use runtime::Copies;
 pub use runtime::{LostPolicy, LostReason, Release};
 pub use scope::{
     current_provider, set_global_executor, set_global_provider, with_executor,

@@ -17,6 +17,7 @@ use super::{Clock, Deadline, Moment, Reading, SystemClock};
 pub struct LeaseClock {
     inner: Arc<dyn Clock>,
     seen: Arc<Mutex<Seen>>,
+    longest_wait: Duration,
 }
 
 #[derive(Debug)]
@@ -48,7 +49,13 @@ impl LeaseClock {
         Self {
             inner: clock,
             seen: Arc::new(Mutex::new(seen)),
+            longest_wait: LONGEST_WAIT,
         }
+    }
+
+    /// Notices a jump only within this time, for simulations of many hours.
+    pub(crate) fn set_longest_wait(&mut self, longest: Duration) {
+        self.longest_wait = longest;
     }
 
     /// Returns the one over [`SystemClock`] that this process shares. Executors without a clock of
@@ -94,7 +101,7 @@ impl LeaseClock {
                 if left.is_zero() {
                     return;
                 }
-                let next = now.moment() + left.min(LONGEST_WAIT);
+                let next = now.moment() + left.min(clock.longest_wait);
                 clock.inner.sleep_until(next).await;
             }
         })
