@@ -114,6 +114,9 @@ impl fmt::Debug for LeaseClock {
     }
 }
 
+/// The difference between the rates of two clocks that leases tolerate, in parts per million.
+pub(crate) const TOLERATED_PPM: u128 = 500;
+
 /// Compares the rates of the clock that is slewed and of the one that is not.
 #[derive(Debug)]
 struct Rates {
@@ -122,8 +125,6 @@ struct Rates {
 }
 
 impl Rates {
-    /// The difference that leases tolerate, in parts per million.
-    const TOLERATED: u128 = 500;
     const PERIOD: Duration = Duration::from_secs(60);
     /// A thread that was stopped between two reads sees a difference that there is not.
     const CLOSE: Duration = Duration::from_millis(1);
@@ -143,13 +144,12 @@ impl Rates {
         }
         let since = std::mem::replace(&mut self.since, before);
         let ppm = parts_per_million(since, before);
-        if ppm > Self::TOLERATED && !self.is_logged {
+        if ppm > TOLERATED_PPM && !self.is_logged {
             self.is_logged = true;
             tracing::warn!(
-                "the clock of this host is slewed by {ppm} ppm, and leases tolerate {}: they end \
-                 up to that much earlier here; a store whose clock is slewed like this can end \
-                 them before their holders stop",
-                Self::TOLERATED
+                "the clock of this host is slewed by {ppm} ppm, and leases tolerate \
+                 {TOLERATED_PPM}: they end up to that much earlier here; a store whose clock is \
+                 slewed like this can end them before their holders stop"
             );
         }
     }
