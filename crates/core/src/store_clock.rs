@@ -286,6 +286,40 @@ mod tests {
         assert_eq!((clock.earliest(), clock.latest()), (Some(now), None));
     }
 
+    /// Shows what the test sets.
+    #[derive(Clone, Debug, Default)]
+    struct TwoClocks(Arc<Mutex<[Duration; 2]>>);
+
+    impl Clock for TwoClocks {
+        fn now(&self) -> Moment {
+            let [slewed, steady] = *self.0.lock().unwrap();
+            Moment::of_two_clocks(slewed, steady)
+        }
+
+        fn system_time(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+
+        fn sleep_until(&self, _: Moment) -> crate::BoxFuture<'static, ()> {
+            Box::pin(ready(()))
+        }
+    }
+
+    #[test]
+    fn neither_clock_of_this_host_moves_the_estimate_past_the_other() {
+        let (local, second) = (TwoClocks::default(), Duration::from_secs(1));
+        let clock = StoreClock::with_clock(Arc::new(local.clone()));
+        let store_time = SystemTime::UNIX_EPOCH + 1_000 * second;
+        let sent = local.now();
+        for clocks in [[8 * second, 10 * second], [10 * second, 8 * second]] {
+            *local.0.lock().unwrap() = [Duration::ZERO; 2];
+            clock.observe_reply(store_time, sent);
+            *local.0.lock().unwrap() = clocks;
+            assert!(clock.earliest() <= Some(store_time + 8 * second));
+            assert!(clock.latest() >= Some(store_time + 10 * second));
+        }
+    }
+
     #[test]
     fn the_estimate_is_never_ahead_of_a_clock_that_is_slewed() {
         let manual = ManualClock::new();
