@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use shedlock::{Finding, Level};
-use shedlock_core::shown::journal_finding;
+use shedlock_core::shown::{ClockRate, journal_finding};
 
 use crate::args::{ANY_STORE, DoctorArgs};
 use crate::exit::{FAULTY, Failure, STORE};
@@ -13,6 +13,7 @@ use crate::terminal::Terminal;
 
 /// Prints the findings about the store. A store that cannot be reached or used is a finding too.
 pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let rate = ClockRate::start();
     let (store, mut findings) = match Store::open_existing(&args.store, terminal).await {
         Ok(store) => {
             let diagnosis = store.provider().diagnose().await;
@@ -36,6 +37,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
         }
         Err(failure) => return Err(failure),
     };
+    findings.extend(rate.finding().await);
     let option = args.store.option();
     for finding in &mut findings {
         finding.message = finding.message.replace(ANY_STORE, &option);

@@ -5,12 +5,13 @@ mod promises;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Parser as _;
 use promises::{holds_secret, is_refusal};
 use serde_json::Value;
-use shedlock::{LockName, LockRecord, Moment, Slot};
+use shedlock::{LeaseClock, LockName, LockRecord, ManualClock, Slot};
 use shedlock_core::ErrorKind;
 
 use crate::args::{Cli, Command, Format};
@@ -101,9 +102,13 @@ fn message(data: &[u8]) {
                 Order::Extend(plan) => plan,
                 Order::Signal(_) | Order::Kill | Order::Stop(_) => continue,
             };
+            let manual = ManualClock::new();
+            let clock = LeaseClock::new(Arc::new(manual.clone()));
+            let plan = plan.received(clock.read());
             let mut supervision = Supervision::new(plan);
-            for seconds in [0, 1_000, u64::MAX] {
-                let now = Moment::from_origin(Duration::from_secs(seconds));
+            for seconds in [0, 1_000, 1 << 40] {
+                manual.advance(Duration::from_secs(seconds));
+                let now = clock.read();
                 let _ = (
                     supervision.step(now),
                     supervision.is_hopeless(now),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock::{HeldLock, Moment};
+use shedlock::{Deadline, HeldLock};
 
 use crate::clock;
 use crate::output::{self, shell_word};
@@ -16,7 +16,7 @@ pub(crate) struct Unreleased {
     /// When the lease ends, if that is known.
     pub(crate) until: Option<String>,
     /// When the lease ends, by the clock of this program.
-    pub(crate) ends_at: Moment,
+    pub(crate) ends_at: Deadline,
 }
 
 impl Unreleased {
@@ -26,14 +26,14 @@ impl Unreleased {
             name: held.name().as_str().to_owned(),
             owner: held.owner().as_str().to_owned(),
             until: held.locked_until().and_then(output::instant),
-            ends_at: clock::now() + held.time_left(),
+            ends_at: clock::now().deadline(held.time_left()),
         }
     }
 
     /// Whether the lease ends before an operator could do anything.
     fn ends_soon(&self) -> bool {
         const SOON: Duration = Duration::from_secs(10);
-        self.ends_at.saturating_since(clock::now()) < SOON
+        self.ends_at.left(clock::now()) < SOON
     }
 
     /// What becomes of the lock. The rest of a sentence that begins with the lock, or with what happened to the command.
@@ -83,7 +83,7 @@ mod tests {
             name: "a b".to_owned(),
             owner: "web/4711/1a".to_owned(),
             until: until.map(str::to_owned),
-            ends_at: clock::now() + Duration::from_secs(left),
+            ends_at: clock::now().deadline(Duration::from_secs(left)),
         };
         let at = Some("2027-01-15T08:00:00Z");
         assert_eq!(
@@ -106,7 +106,7 @@ mod tests {
             name: "a".to_owned(),
             owner: "web/4711/1a".to_owned(),
             until: Some("T".to_owned()),
-            ends_at: clock::now() + Duration::from_secs(left),
+            ends_at: clock::now().deadline(Duration::from_secs(left)),
         };
         let ended = Some("the command has ended");
         let fate = |left, command, is_over| lock(left).fate(command, is_over, "");

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::running::Running;
 use crate::runtime::{
-    Context, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, pause, watch_deadline,
+    Context, Copies, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, pause, watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
@@ -85,10 +85,18 @@ impl Executor {
     }
 
     /// Replaces the clock that bounds leases from the inside. The default is
-    /// [`SystemClock`](crate::SystemClock), plus the pauses of the machine that only the wall clock
-    /// shows.
+    /// [`SystemClock`](crate::SystemClock). With any clock, leases also count the time that only
+    /// its calendar shows ([`LeaseClock`](crate::LeaseClock)).
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.change().clock = clock;
+        self.change().set_clock(clock);
+        self
+    }
+
+    /// Looks at the wall clock only this often while a lease runs, instead of once a second. For
+    /// simulations of many hours.
+    #[doc(hidden)]
+    pub fn wall_clock_check(mut self, period: Duration) -> Self {
+        self.change().lease_clock.set_longest_wait(period);
         self
     }
 
@@ -164,6 +172,12 @@ impl Executor {
     /// Returns at once if there is nothing to withdraw. Cancellation safe.
     pub async fn settled(&self) {
         self.0.withdrawals.done().await;
+    }
+
+    /// Returns the withdrawals of an attempt that a harness makes itself.
+    #[doc(hidden)]
+    pub fn copies_of(&self, request: &AttemptRequest) -> Copies {
+        Copies::new(self.0.clone(), request.clone())
     }
 
     /// Returns the provider.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::running::Running;
-use crate::runtime::{Held, KeepAlive, ReleaseOnDrop, SlotWord};
+use crate::runtime::{Held, KeepAlive, LostReason, ReleaseOnDrop, SlotWord, watch_deadline};
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd, UnlockRequest};
 
 /// A lock that is held. Give it back with [`unlock`](Self::unlock).
@@ -96,6 +96,19 @@ impl HeldLock {
     /// Returns true once the lease has ended, or may have ended.
     pub fn is_lost(&self) -> bool {
         self.held.lost().is_some()
+    }
+
+    /// Completes when the lease is lost, and returns why. Await it in one place at a time, beside
+    /// the work that the lock protects. Cancellation safe.
+    pub async fn lost(&self) -> LostReason {
+        loop {
+            watch_deadline(&self.held).await;
+            match self.held.lost() {
+                Some(reason) => return reason,
+                // It was given back.
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Makes the lease end as requested, counted from now.

@@ -61,7 +61,9 @@ pub use answer::{
     SlotReset, Unlock,
 };
 pub use capabilities::{Capabilities, ClockSource, Failover};
-pub use clock::{Clock, ManualClock, Moment, SystemClock};
+pub use clock::{
+    Clock, Deadline, LeaseClock, ManualClock, Moment, NotBefore, Reading, SystemClock,
+};
 pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
@@ -97,6 +99,8 @@ pub use request::{
     AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, SlotEnd,
     UnlockRequest,
 };
+#[doc(hidden)]
+pub use runtime::Copies;
 pub use runtime::{LostPolicy, LostReason, Release};
 pub use scope::{
     current_provider, set_global_executor, set_global_provider, with_executor,

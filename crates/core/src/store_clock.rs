@@ -56,7 +56,7 @@ pub enum BoundedAttempt {
     },
 }
 
-/// Two clocks that NTP slews may drift apart by a thousandth. The estimate lags by at least that
+/// Two clocks may drift apart by a thousandth: 500 ppm each. The estimate lags by at least that
 /// much, so that it is never ahead of the store.
 const SLEW: u32 = 1_000;
 
@@ -108,7 +108,7 @@ impl StoreClock {
     /// came from a [reply](Self::observe_reply).
     pub fn latest(&self) -> Option<SystemTime> {
         let seen = (*self.lock())?;
-        let since = self.clock.now().saturating_since(seen.sent?);
+        let since = self.clock.now().at_most_since(seen.sent?);
         seen.store_time.checked_add(since + since / DRIFT)
     }
 
@@ -121,7 +121,7 @@ impl StoreClock {
         let Some(seen) = *self.lock() else {
             return SystemTime::UNIX_EPOCH;
         };
-        let elapsed = self.clock.now().saturating_since(seen.at);
+        let elapsed = self.clock.now().at_least_since(seen.at);
         let ahead = (elapsed - elapsed / SLEW).saturating_add(timeout);
         // A timeout that ends beyond the calendar is no bound.
         seen.store_time
@@ -153,7 +153,7 @@ impl StoreClock {
                 BoundedAttempt::Judged(attempt) => return Ok(attempt),
                 BoundedAttempt::TooLate { store_time } => self.observe(store_time),
             }
-            let elapsed = self.clock.now().saturating_since(started);
+            let elapsed = self.clock.now().at_most_since(started);
             left = request.timeout().saturating_sub(elapsed);
             if left.is_zero() {
                 break;
@@ -284,6 +284,40 @@ mod tests {
         assert!(clock.latest() > Some(now + 10 * second));
         clock.observe(now);
         assert_eq!((clock.earliest(), clock.latest()), (Some(now), None));
+    }
+
+    /// Shows what the test sets.
+    #[derive(Clone, Debug, Default)]
+    struct TwoClocks(Arc<Mutex<[Duration; 2]>>);
+
+    impl Clock for TwoClocks {
+        fn now(&self) -> Moment {
+            let [slewed, steady] = *self.0.lock().unwrap();
+            Moment::of_two_clocks(slewed, steady)
+        }
+
+        fn system_time(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+
+        fn sleep_until(&self, _: Moment) -> crate::BoxFuture<'static, ()> {
+            Box::pin(ready(()))
+        }
+    }
+
+    #[test]
+    fn neither_clock_of_this_host_moves_the_estimate_past_the_other() {
+        let (local, second) = (TwoClocks::default(), Duration::from_secs(1));
+        let clock = StoreClock::with_clock(Arc::new(local.clone()));
+        let store_time = SystemTime::UNIX_EPOCH + 1_000 * second;
+        let sent = local.now();
+        for clocks in [[8 * second, 10 * second], [10 * second, 8 * second]] {
+            *local.0.lock().unwrap() = [Duration::ZERO; 2];
+            clock.observe_reply(store_time, sent);
+            *local.0.lock().unwrap() = clocks;
+            assert!(clock.earliest() <= Some(store_time + 8 * second));
+            assert!(clock.latest() >= Some(store_time + 10 * second));
+        }
     }
 
     #[test]

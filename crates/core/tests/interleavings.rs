@@ -27,7 +27,8 @@ use std::time::Duration;
 
 use lease_state::LeaseState;
 use shedlock_core::{
-    AttemptRequest, BoxFuture, Clock, Lease, LockName, LostReason, ManualClock, Moment, Owner,
+    AttemptRequest, BoxFuture, Deadline, Lease, LeaseClock, LockName, LostReason, ManualClock,
+    Owner, Reading,
 };
 use shuttle::{check_pct, check_random, future, thread};
 use watcher::Watcher;
@@ -45,22 +46,26 @@ fn check(test: fn()) {
 struct Bench {
     state: Arc<LeaseState>,
     clock: ManualClock,
+    lease_clock: LeaseClock,
     announced: Arc<AtomicUsize>,
 }
 
 impl Bench {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let deadline = clock.now() + secs(10);
+        let lease_clock = LeaseClock::new(Arc::new(clock.clone()));
+        let deadline = lease_clock.read().deadline(secs(10));
         Self {
             state: Arc::new(LeaseState::new(lease(), deadline)),
             clock,
+            lease_clock,
             announced: Arc::default(),
         }
     }
 
     fn lost(&self) -> Option<LostReason> {
-        self.state.lost(self.clock.now(), |_| self.announce())
+        self.state
+            .lost(self.lease_clock.read(), |_| self.announce())
     }
 
     fn lose(&self) {
@@ -69,7 +74,11 @@ impl Bench {
     }
 
     fn extend(&self, by: Duration) {
-        self.state.extend(lease(), self.clock.now() + by);
+        self.state.extend(lease(), self.end(by));
+    }
+
+    fn end(&self, after: Duration) -> Deadline {
+        self.lease_clock.read().deadline(after)
     }
 
     fn announce(&self) {
@@ -101,7 +110,7 @@ impl Bench {
                 return None;
             }
             future::block_on(poll_fn(|context| {
-                watcher.poll(&self.state, &self.clock, context)
+                watcher.poll(&self.state, &self.lease_clock, context)
             }));
         }
     }
@@ -213,8 +222,8 @@ fn a_deadline_that_moves_closer_or_away_stops_the_task_when_it_passes() {
         let here = bench.clone();
         let extending = thread::spawn(move || here.extend(secs(20)));
         // One limit after the existing deadline, and one before it.
-        bench.state.run_until(bench.clock.now() + secs(15));
-        bench.state.run_until(bench.clock.now() + secs(3));
+        bench.state.run_until(bench.end(secs(15)));
+        bench.state.run_until(bench.end(secs(3)));
         extending.join().unwrap();
         bench.clock.advance(secs(2));
         bench.clock.advance(secs(1));
@@ -268,7 +277,7 @@ fn all_that_can_happen_to_a_lock_at_once_ends_it_once() {
             here.spawn(&back);
             here.extend(secs(12));
         });
-        bench.state.run_until(bench.clock.now() + secs(5));
+        bench.state.run_until(bench.end(secs(5)));
         bench.clock.advance(secs(30));
         spawning.join().unwrap();
         assert!(task.join().unwrap().is_some());

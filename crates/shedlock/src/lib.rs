@@ -400,20 +400,20 @@ pub mod __stores {
 pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities, Clock,
-    ClockSource, Completion, CurrentLock, Error, ErrorKind, ErrorText, Event, Executor,
+    ClockSource, Completion, CurrentLock, Deadline, Error, ErrorKind, ErrorText, Event, Executor,
     ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock, HeldLock,
     JobChange, JobMetrics, JobMetricsText, JobRecord, JobRegistration, JobsRequest, Journal,
-    JournalEntry, JournalSettings, JournalWriter, KeepReason, Lease, Level, ListRequest, Listener,
-    LockConfig, LockDefaults, LockDuration, LockName, LockProvider, LockRecord, LockState,
-    LostPolicy, LostReason, ManualClock, MemoryJournal, MemoryProvider, Migration, MigrationStep,
-    MissedSlots, Moment, Outcome, Owner, Pause, PauseRequest, Paused, PrefixProvider,
-    ProviderIdentity, PruneRequest, Pruned, Release, ResetSlotRequest, ResumeRequest, Resumed,
-    Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Schema, Skip,
-    SkipReason, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter,
-    TrackingProvider, Unlock, UnlockRequest, assert_locked, blocking, current_lock,
-    current_provider, delegate, extend_current, missed_slots, parse_duration, set_global_executor,
-    set_global_provider, testing, with_executor, with_executor_blocking, with_provider,
-    with_provider_blocking,
+    JournalEntry, JournalSettings, JournalWriter, KeepReason, Lease, LeaseClock, Level,
+    ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName, LockProvider,
+    LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal, MemoryProvider,
+    Migration, MigrationStep, MissedSlots, Moment, NotBefore, Outcome, Owner, Pause, PauseRequest,
+    Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Reading, Release,
+    ResetSlotRequest, ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome,
+    RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason, Slot, SlotEnd, SlotReset,
+    SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock, UnlockRequest,
+    assert_locked, blocking, current_lock, current_provider, delegate, extend_current,
+    missed_slots, parse_duration, set_global_executor, set_global_provider, testing, with_executor,
+    with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

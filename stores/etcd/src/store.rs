@@ -209,7 +209,8 @@ impl Store for EtcdStore {
     /// cluster does not agree on keep-alives: a leader that was paused ends leases by its own state, even those that
     /// another leader has kept alive in the meantime.
     ///
-    /// If the old lease lasts longer than requested, the lock keeps it and nothing is written.
+    /// If the old lease lasts longer than requested, the lock keeps it and nothing is written. How long it lasts is for
+    /// the store to report: the clocks of this host may have stood still since it was granted.
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         let (name, owner) = (lease.name(), lease.owner());
         let held = lease.state::<LeaseState>();
@@ -221,17 +222,25 @@ impl Store for EtcdStore {
         };
         let mut found = self.known(lease).await?;
         for _ in 0..ROUNDS {
-            let Some(lock) = found.held_by(owner) else {
+            let Some(mut lock) = found.held_by(owner).cloned() else {
                 return Ok(Extension::Lost);
             };
             let old = lock.lease;
-            let (ends, at_most) = self.end_of(held, old).await?;
+            let (ends, mut at_most) = self.end_of(held, old).await?;
             if self.clock.now() + request.lock_at_most_for() <= ends {
-                found = self.find(name).await?;
-                if found.held_by(owner).is_some() && found.ends_with(old) {
-                    return Ok(extended(found.end_of(lease), found, Some(ends)));
+                let asked = self.clock.now();
+                let both = futures_util::future::join(self.find(name), self.left(old));
+                let (now, left) = both.await;
+                found = now?;
+                match found.held_by(owner) {
+                    Some(now) if found.ends_with(old) => lock = now.clone(),
+                    _ => continue,
                 }
-                continue;
+                at_most = left?.unwrap_or_default();
+                let at_least = at_most.saturating_sub(Duration::from_secs(1));
+                if request.lock_at_most_for() <= at_least {
+                    return Ok(extended(found.end_of(lease), found, Some(asked + at_least)));
+                }
             }
             let now = self.clock.system_time();
             let new = self.grant(request.lock_at_most_for().max(at_most)).await?;
@@ -470,7 +479,7 @@ impl EtcdStore {
     fn kept_for(&self, end: &End<'_>, found: &Found, now: SystemTime) -> Duration {
         let held = end.lease.and_then(|lease| lease.state::<LeaseState>());
         // Counted from the reply, which arrived no earlier than the lock was taken.
-        let held_for = held.map(|held| self.clock.now().saturating_since(held.since));
+        let held_for = held.map(|held| self.clock.now().at_least_since(held.since));
         // If the lease was won elsewhere, the record and the clocks of that host and this one decide.
         let at = found.record().locked_at;
         let held_for = held_for.or(at.and_then(|at| now.duration_since(at).ok()));

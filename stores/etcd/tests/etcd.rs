@@ -15,8 +15,8 @@ use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::address;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Level, ListRequest,
-    LockName, LockProvider, LockState, Owner, PruneRequest, Pruned, SkipReason, Slot, SlotEnd,
-    SystemClock, Unlock, UnlockRequest,
+    LockName, LockProvider, LockState, ManualClock, Owner, PruneRequest, Pruned, SkipReason, Slot,
+    SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::given::{program, server};
@@ -194,6 +194,32 @@ async fn leases_are_rounded_up_and_no_further() {
             .await
             .unwrap();
     }
+}
+
+/// The clocks of a host that a hypervisor pauses stand still, and the store's leases run on.
+#[tokio::test]
+async fn an_extension_is_not_confirmed_by_a_clock_that_stood_still() {
+    let mut room = Room::new().await;
+    let still = ManualClock::starting_at(SystemClock.system_time());
+    let builder = EtcdProvider::builder(room.admin.clone()).environment(room.environment());
+    room.provider = builder.clock(Arc::new(still)).build().unwrap();
+    let lease = room.take().await;
+    let seconds = |seconds| ExtendRequest::new(Duration::from_secs(seconds));
+    let extended = |extension| match extension {
+        Extension::Extended(lease) => lease,
+        lost => panic!("the lease runs: {lost:?}"),
+    };
+    // Longer than the 60 s that it has.
+    let lease = extended(room.provider.extend(&lease, &seconds(64)).await.unwrap());
+    let (long, _) = room.lease().await;
+    // Kept as it is: it lasts long enough.
+    let lease = extended(room.provider.extend(&lease, &seconds(61)).await.unwrap());
+    assert_eq!(room.lease().await.0, long);
+    sleep(Duration::from_secs(5)).await;
+    let _ = extended(room.provider.extend(&lease, &seconds(61)).await.unwrap());
+    let (id, granted) = room.lease().await;
+    assert_ne!(id, long, "it would end too early");
+    assert!(granted >= 61, "{granted}");
 }
 
 /// Covers attempts that lost a race, extensions and unlocks.

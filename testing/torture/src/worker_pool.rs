@@ -200,6 +200,11 @@ impl WorkerPool {
         Ok(())
     }
 
+    /// By how many milliseconds that clock is ahead.
+    pub(crate) fn clock(&self, number: usize) -> i64 {
+        self.clocks.get(&number).map_or(0, WallClock::ahead)
+    }
+
     /// An error message about a wall clock whose setting its worker has not yet observed.
     pub(crate) fn clock_without_effect(&self) -> Option<String> {
         self.clocks.iter().find_map(|(number, clock)| {

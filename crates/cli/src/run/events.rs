@@ -21,7 +21,7 @@ pub(super) struct Events {
     /// Why the lock is waited for, and which owner has it, as printed last.
     printed: Mutex<Option<(SkipReason, Option<String>)>>,
     is_lost: AtomicBool,
-    lease_changed: Notify,
+    extended: Notify,
     /// Why the last call to the store failed, if it was not taken from here.
     store_error: Mutex<Option<String>>,
     store_failed: Notify,
@@ -49,7 +49,7 @@ impl Events {
             is_waiting: AtomicBool::new(false),
             printed: Mutex::new(None),
             is_lost: AtomicBool::new(false),
-            lease_changed: Notify::new(),
+            extended: Notify::new(),
             store_error: Mutex::new(None),
             store_failed: Notify::new(),
             is_held: AtomicBool::new(false),
@@ -62,9 +62,9 @@ impl Events {
         self.is_waiting.load(Ordering::Relaxed)
     }
 
-    /// Completes when the lease was extended or lost since the last call. Cancellation safe.
-    pub(super) async fn lease_changed(&self) {
-        self.lease_changed.notified().await;
+    /// Completes when the lease was extended since the last call. Cancellation safe.
+    pub(super) async fn extended(&self) {
+        self.extended.notified().await;
     }
 
     /// Forgets failures of the store so far. Further ones are about the release.
@@ -167,10 +167,7 @@ impl Listener for Events {
             Event::Lost {
                 reason: LostReason::NotHeldInStore,
                 ..
-            } => {
-                self.is_lost.store(true, Ordering::Relaxed);
-                self.lease_changed.notify_one();
-            }
+            } => self.is_lost.store(true, Ordering::Relaxed),
             Event::Acquired { .. } => self.is_held.store(true, Ordering::Relaxed),
             Event::StoreError { name, error, .. } => {
                 if self.is_held.load(Ordering::Relaxed) {
@@ -189,7 +186,7 @@ impl Listener for Events {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
                 *failure = None;
-                self.lease_changed.notify_one();
+                self.extended.notify_one();
             }
             _ => {}
         }

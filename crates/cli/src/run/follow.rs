@@ -11,7 +11,8 @@ use crate::watchdog::Plan;
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Reads the end of the lease in the last seconds before the command is stopped, and extends the lease to that end if
-/// another process has moved it. The extension is an event, by which the watchdog gets its new plan.
+/// another process has moved it. The extension is an event, by which the watchdog gets its new plan. If the record names
+/// another owner, an extension finds out whether the lease is lost, since a read may be of an old record.
 pub(super) async fn follow(lock: &HeldLock, provider: &dyn LockProvider) -> Infallible {
     let at_most = lock.lease().lock_at_most_for();
     let mut known = lock.locked_until();
@@ -40,7 +41,10 @@ async fn catch_up(
         return Ok(());
     };
     let is_ours = record.owner.as_deref() == Some(lock.owner().as_str());
-    let (Some(until), Some(now)) = (record.locked_until.filter(|_| is_ours), record.read_at) else {
+    if !is_ours {
+        return lock.extend(&ExtendRequest::new(lock.time_left())).await;
+    }
+    let (Some(until), Some(now)) = (record.locked_until, record.read_at) else {
         return Ok(());
     };
     // Not every store reports the end that it grants.

@@ -4,14 +4,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Release, SystemClock};
+use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Reading, Release, SystemClock};
 
 use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
 use super::events::Events;
 use super::signals::{Signals, name_of};
 use super::slot;
-use super::{LOSS, code_of_signal, why_not_extended};
+use super::{LOSS, code_of_signal, over, why_not_extended};
 use crate::args::HoldArgs;
+use crate::clock;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::signals::never_stop_for_terminal;
@@ -39,6 +40,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
         terminal,
         "the lock is given up when the lease ends",
     ));
+    let since = clock::now();
     let acquired = acquire(
         &claim,
         &claim.config(),
@@ -72,10 +74,21 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     let printed = terminal.print(&text);
     let code = match printed {
         Ok(()) => {
-            let end = kept(&held, until, &events, &mut signals).await;
-            end_of(end, held, &events, &mut signals, args, terminal).await
+            let end = kept(&held, until, &mut signals).await;
+            end_of(end, held, since, &events, &mut signals, args, terminal).await
         }
-        Err(_) => end_of(End::Wanted, held, &events, &mut signals, args, terminal).await,
+        Err(_) => {
+            end_of(
+                End::Wanted,
+                held,
+                since,
+                &events,
+                &mut signals,
+                args,
+                terminal,
+            )
+            .await
+        }
     };
     tokio::select! {
         () = settle(&executor, &args.name, terminal) => {}
@@ -85,12 +98,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
 }
 
 /// Waits until the lock is to be released, or is lost.
-async fn kept(
-    held: &HeldLock,
-    until: Option<Moment>,
-    events: &Events,
-    signals: &mut Signals,
-) -> End {
+async fn kept(held: &HeldLock, until: Option<Moment>, signals: &mut Signals) -> End {
     let passed = async {
         match until {
             Some(until) => SystemClock.sleep_until(until).await,
@@ -101,17 +109,7 @@ async fn kept(
         biased;
         _ = first_to_end(signals) => End::Wanted,
         () = passed => End::Wanted,
-        () = lost(held, events) => End::Lost,
-    }
-}
-
-/// Completes when the lease has ended for us. The keep-alive extends it until then.
-async fn lost(held: &HeldLock, events: &Events) {
-    while !held.is_lost() {
-        tokio::select! {
-            () = events.lease_changed() => {}
-            () = SystemClock.sleep_until(SystemClock.now() + held.time_left()) => {}
-        }
+        _ = held.lost() => End::Lost,
     }
 }
 
@@ -119,6 +117,7 @@ async fn lost(held: &HeldLock, events: &Events) {
 async fn end_of(
     end: End,
     held: HeldLock,
+    since: Reading,
     events: &Events,
     signals: &mut Signals,
     args: &HoldArgs,
@@ -127,8 +126,11 @@ async fn end_of(
     const PATIENCE: Duration = Duration::from_secs(10);
     let name = &args.name;
     let lost = |events: &Events| {
+        let jumped = clock::now().jumped_since(since);
         let why = if events.is_lost() {
             LOSS.to_owned()
+        } else if !jumped.is_zero() {
+            over(jumped)
         } else {
             let why = why_not_extended(events.not_extended());
             format!("it could not be extended{why}")

@@ -5,12 +5,11 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::pin::pin;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::stdio::dup2_stdin;
 use rustix::termios::isatty;
-use shedlock::{HeldLock, LockProvider, Moment, Slot};
+use shedlock::{Clock, Deadline, HeldLock, LockProvider, LostReason, Slot, SystemClock};
 
 use super::events::Events;
 use super::follow::follow;
@@ -99,7 +98,7 @@ impl<'a> Job<'a> {
                 Some(tee) => tee.files(),
                 None => [stdout.as_fd(), stderr.as_fd()],
             };
-            Guard::start(self.start(lock, plan), files)
+            Guard::start(self.start(lock, plan), plan, files)
         };
         self.output = tee.map(Tee::close);
         let mut guard = guard.map_err(|error| unguarded(&error))?;
@@ -111,6 +110,7 @@ impl<'a> Job<'a> {
         let mut keys = Keys::default();
         let mut is_running = false;
         let mut following = pin!(follow(lock, provider));
+        let (mut lost, mut is_lost) = (pin!(lock.lost()), false);
         loop {
             tokio::select! {
                 biased;
@@ -130,7 +130,7 @@ impl<'a> Job<'a> {
                         Signal::TSTP => foreground.asked_to_stop(),
                         _ => {}
                     }
-                    if asks_to_end(signal) && Asked::note(&mut self.asked, signal, clock::now()) {
+                    if asks_to_end(signal) && Asked::note(&mut self.asked, signal, SystemClock.now()) {
                         guard.kill();
                     } else {
                         guard.signal(signal);
@@ -138,34 +138,41 @@ impl<'a> Job<'a> {
                 }
                 () = keys.ctrl_c(foreground.lent_to()) => {
                     let grace = self.args.stop_grace();
-                    if Asked::note_typed(&mut self.asked, grace, clock::now()) {
+                    if Asked::note_typed(&mut self.asked, grace, SystemClock.now()) {
                         guard.kill();
                     }
                 }
                 never = &mut following, if !self.args.keep_alive => match never {},
-                () = self.events.lease_changed() => {
-                    if self.events.is_lost() {
-                        guard.stop(StopReason::LeaseLost);
-                    } else {
-                        guard.extend(self.plan_of(lock, run_until));
-                    }
+                reason = &mut lost, if !is_lost => {
+                    is_lost = true;
+                    guard.stop(match reason {
+                        LostReason::NotHeldInStore => StopReason::LeaseLost,
+                        _ => StopReason::LeaseOver,
+                    });
                 }
+                () = self.events.extended() => guard.extend(self.plan_of(lock, run_until)),
             }
         }
     }
 
     /// When the command is stopped, whatever its lease.
-    fn run_until(&self) -> Moment {
-        let longest = self.args.max_run_time.unwrap_or(Duration::MAX);
-        clock::now() + longest
+    fn run_until(&self) -> Option<Deadline> {
+        let longest = self.args.max_run_time?;
+        Some(clock::now().deadline(longest))
     }
 
     /// The clock is read before the remaining time is, so the plan is early rather than late.
-    fn plan_of(&self, lock: &HeldLock, run_until: Moment) -> Plan {
+    fn plan_of(&self, lock: &HeldLock, run_until: Option<Deadline>) -> Plan {
         let now = clock::now();
-        Plan::new(now + lock.time_left(), lock.lease().lock_at_most_for())
-            .with_run_until(run_until)
-            .with_stop_grace(self.args.stop_grace())
+        let plan = Plan::new(
+            now.deadline(lock.time_left()),
+            lock.lease().lock_at_most_for(),
+        )
+        .with_stop_grace(self.args.stop_grace());
+        match run_until {
+            Some(until) => plan.with_run_until(until),
+            None => plan,
+        }
     }
 
     fn start(&self, lock: &HeldLock, plan: Plan) -> Start {
@@ -179,7 +186,7 @@ impl<'a> Job<'a> {
             name: name.clone(),
             arguments: arguments.to_vec(),
             environment: environment::of(lock, self.args, self.store.address()),
-            plan,
+            plan: plan.to_send(clock::now()),
             lock: self.heirloom(lock),
         }
     }

@@ -17,6 +17,7 @@ mod tee;
 mod until_done;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{Clock, Skip, Slot, SystemClock};
@@ -88,6 +89,7 @@ fn explain(
     ended: &Ended,
     asked: Option<Asked>,
     not_extended: Option<NotExtended>,
+    jumped: Duration,
     args: &RunArgs,
     terminal: Terminal,
 ) {
@@ -99,6 +101,10 @@ fn explain(
         format!("it did not end after the {first} sent to this program, and ")
     });
     match ended.stopped {
+        Some(StopReason::LeaseOver) => terminal.error(&format!(
+            "{name}: the command was stopped: {ignored}its lease had ended: {}",
+            over(jumped)
+        )),
         Some(StopReason::Deadline) if args.keep_alive => terminal.error(&format!(
             "{name}: the command was stopped: {ignored}its lease could not be extended{}",
             why_not_extended(not_extended)
@@ -159,6 +165,17 @@ fn why_not_extended(failure: Option<NotExtended>) -> String {
     }
 }
 
+/// Why a command was stopped only when its lease had ended, after these words.
+fn over(jumped: Duration) -> String {
+    const OVERLAP: &str = "another run may have overlapped this one";
+    if jumped.is_zero() {
+        return format!("this process was suspended or too slow; {OVERLAP}");
+    }
+    let seconds = jumped.saturating_add(Duration::from_millis(500)).as_secs();
+    let jumped = output::duration(Duration::from_secs(seconds.max(1)));
+    format!("the wall clock jumped forward by {jumped}, which counts as elapsed time; {OVERLAP}")
+}
+
 /// How a lease is lost before it ends.
 const LOSS: &str = "the lock was freed by force or paused with --now, taken over while this process was suspended, or its \
                     record was changed";
@@ -169,6 +186,7 @@ fn code_of(ended: &Ended) -> u8 {
             Some(
                 StopReason::Deadline
                 | StopReason::RanTooLong
+                | StopReason::LeaseOver
                 | StopReason::LeaseLost
                 | StopReason::HolderGone,
             ),
@@ -213,6 +231,7 @@ mod tests {
         for cut in [
             StopReason::Deadline,
             StopReason::RanTooLong,
+            StopReason::LeaseOver,
             StopReason::LeaseLost,
         ] {
             assert_eq!(code_of(&ended(exited, Some(cut))), 75);

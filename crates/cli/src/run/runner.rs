@@ -17,6 +17,7 @@ use super::signals::{Signals, name_of};
 use super::{LOSS, code_of, explain, program, slot};
 use crate::args::RunArgs;
 use crate::cause;
+use crate::clock;
 use crate::exit::{self, Failure};
 use crate::journal;
 use crate::metrics::Serving;
@@ -120,6 +121,7 @@ impl<'a> Runner<'a> {
         let lock = lock(self.args, slot, wait);
         let claim = self.args.claim();
         let keeps = Keeps(Some(self.args));
+        let since = clock::now();
         let signals = &mut self.signals;
         let acquired = acquire(&claim, &lock, &events, signals, keeps, self.terminal).await;
         let (name, again) = (&self.args.name, self.has_run);
@@ -145,6 +147,7 @@ impl<'a> Runner<'a> {
                 ended,
                 asked,
                 events.not_extended(),
+                clock::now().jumped_since(since),
                 self.args,
                 self.terminal,
             );
@@ -379,10 +382,11 @@ fn is_uncut(ended: &Ended) -> bool {
 
 /// Why the run has failed, for the journal: whether the command was stopped, or ended by itself.
 fn failure(ended: Option<&Ended>, code: u8) -> String {
-    use StopReason::{Deadline, LeaseLost, RanTooLong, WatchdogGone};
+    use StopReason::{Deadline, LeaseLost, LeaseOver, RanTooLong, WatchdogGone};
     let stopped = match ended.and_then(|ended| ended.stopped) {
         Some(Deadline) => Some("its lease was about to end"),
         Some(RanTooLong) => Some("it ran longer than --max-run-time"),
+        Some(LeaseOver) => Some("its lease had ended"),
         Some(LeaseLost) => Some("its lease was lost"),
         Some(WatchdogGone) => Some("the watchdog was killed"),
         _ => None,

@@ -9,7 +9,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use shedlock::{Clock, Moment, SystemClock};
+use shedlock::{Deadline, LeaseClock, Reading};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -30,6 +30,8 @@ pub(crate) struct Guard {
     /// What the watchdog has not read yet. It may be stopped, and nothing here waits for it.
     outbox: Vec<u8>,
     plan: Plan,
+    /// When the plan was made.
+    made: Reading,
     leader: Option<Pid>,
     alarm: Alarm,
 }
@@ -51,14 +53,24 @@ pub(crate) enum News {
 #[derive(Clone, Copy, Debug)]
 enum Alarm {
     Kill,
-    KillWatchdog { at: Moment },
+    /// The wall clock has jumped past the deadline: the watchdog may notice it later than this process.
+    KillAfterJump {
+        at: Deadline,
+    },
+    KillWatchdog {
+        at: Deadline,
+    },
     Done,
 }
 
 impl Guard {
     /// Starts a watchdog, and has it start the command with this process's standard input, and with
     /// these files as its stdout and stderr.
-    pub(crate) fn start(start: Start, outputs: [BorrowedFd<'_>; 2]) -> io::Result<Self> {
+    pub(crate) fn start(
+        start: Start,
+        plan: Plan,
+        outputs: [BorrowedFd<'_>; 2],
+    ) -> io::Result<Self> {
         // If the watchdog dies, its children are reparented to this process, which can still stop
         // them.
         adopt_orphans();
@@ -77,7 +89,6 @@ impl Guard {
             send_file(&ours, output)?;
         }
         ours.set_nonblocking(true)?;
-        let plan = start.plan;
         let mut guard = Self {
             looks: Process::find(Pid::from_child(&watchdog)),
             watchdog,
@@ -85,6 +96,7 @@ impl Guard {
             inbox: Inbox::default(),
             outbox: Vec::new(),
             plan,
+            made: clock::now(),
             leader: None,
             alarm: Alarm::Kill,
         };
@@ -139,7 +151,8 @@ impl Guard {
     pub(crate) fn extend(&mut self, plan: Plan) {
         if let Alarm::Kill = self.alarm {
             self.plan = plan;
-            self.tell_if_short(&Order::Extend(plan));
+            self.made = clock::now();
+            self.tell_if_short(&Order::Extend(plan.to_send(clock::now())));
         }
     }
 
@@ -172,31 +185,36 @@ impl Guard {
             Report::Stopped { signal } => News::Stopped(signal),
             Report::Ended(mut ended) => {
                 // We stopped the command, in place of a watchdog that did not act.
-                if !matches!(self.alarm, Alarm::Kill) {
-                    ended.stopped = Some(self.plan.stop().1);
+                if !matches!(self.alarm, Alarm::Kill | Alarm::KillAfterJump { .. }) {
+                    ended.stopped = Some(self.plan.stopped_at(clock::now()));
                 }
                 News::Ended(ended)
             }
         }
     }
 
-    fn alarm_at(&self) -> Moment {
+    fn alarm_at(&self) -> Option<Deadline> {
         match self.alarm {
-            Alarm::Kill => self.plan.kill_at(),
-            Alarm::KillWatchdog { at } => at,
-            Alarm::Done => Moment::from_origin(Duration::MAX),
+            Alarm::Kill => Some(self.plan.kill_at()),
+            Alarm::KillAfterJump { at } | Alarm::KillWatchdog { at } => Some(at),
+            Alarm::Done => None,
         }
     }
 
     /// The watchdog should have reported the end of the job already.
     fn ring(&mut self) {
         const PATIENCE: Duration = Duration::from_secs(10);
+        const AFTER_JUMP: Duration = Duration::from_secs(2);
         let watchdog = Pid::from_child(&self.watchdog);
+        let now = clock::now();
         match self.alarm {
-            Alarm::Kill => {
-                self.alarm = Alarm::KillWatchdog {
-                    at: self.plan.ends_at() + PATIENCE,
-                };
+            Alarm::Kill if !now.jumped_since(self.made).is_zero() => {
+                let at = now.deadline(AFTER_JUMP);
+                self.alarm = Alarm::KillAfterJump { at };
+            }
+            Alarm::Kill | Alarm::KillAfterJump { .. } => {
+                let at = now.deadline(PATIENCE);
+                self.alarm = Alarm::KillWatchdog { at };
                 processes::signal_below(watchdog, None, &[Signal::KILL]);
                 // It may have been stopped. If it is gone, its end of the socket closes.
                 let _ = kill_process(watchdog, Signal::CONT);
@@ -218,10 +236,11 @@ impl Guard {
     }
 }
 
-async fn until(moment: Moment) {
-    // The runtime's clock has a different origin if the system has no common one.
-    let left = moment.saturating_since(clock::now());
-    SystemClock.sleep_until(SystemClock.now() + left).await;
+async fn until(due: Option<Deadline>) {
+    match due {
+        Some(due) => LeaseClock::system().sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// This very program, even if its file was replaced in the meantime: both processes must use the

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Completion, Error, JournalEntry, Lease, LockName, LockProvider,
-    LockState, Moment, Owner, RunEnd, RunOutcome, RunRecord, Slot, SlotEnd, SystemClock, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Clock, Completion, Deadline, Error, JournalEntry, Lease, LockName,
+    LockProvider, LockState, Moment, Owner, RunEnd, RunOutcome, RunRecord, Slot, SlotEnd,
+    SystemClock, Unlock, UnlockRequest,
 };
 
 use super::ORPHANS_ARE_ADOPTED;
@@ -40,7 +40,7 @@ pub(super) struct Orphaned {
     pub(super) lock: Heirloom,
     pub(super) ended: Ended,
     /// When the lease ends for us.
-    pub(super) ends_at: Moment,
+    pub(super) ends_at: Deadline,
     /// Whether a signal had asked the command to end.
     pub(super) is_asked_to_end: bool,
 }
@@ -115,7 +115,7 @@ impl Orphaned {
 
     fn release(&self) -> Result<Released, String> {
         crate::choose_crypto();
-        let left = self.ends_at.saturating_since(clock::now());
+        let left = self.ends_at.left(clock::now());
         let patience = Self::PATIENCE.min(left);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -264,9 +264,9 @@ impl Heirloom {
     }
 }
 
-/// A moment on the shared clock as a date and time.
-fn on_the_calendar(moment: Moment) -> Option<String> {
-    let left = moment.saturating_since(clock::now());
+/// The end of a lease as a date and time.
+fn on_the_calendar(ends_at: Deadline) -> Option<String> {
+    let left = ends_at.left(clock::now());
     let instant = SystemClock.system_time().checked_add(left)?;
     Some(format!("about {}", output::second(instant)))
 }
@@ -291,7 +291,7 @@ mod tests {
                 stopped,
                 survivors: Vec::new(),
             },
-            ends_at: Moment::from_origin(Duration::ZERO),
+            ends_at: clock::now().deadline(Duration::ZERO),
             is_asked_to_end,
         };
         let gone = Some(StopReason::HolderGone);
@@ -310,7 +310,7 @@ mod tests {
                 stopped: Some(StopReason::HolderGone),
                 survivors: vec![7, 8],
             },
-            ends_at: clock::now() + Duration::from_secs(60),
+            ends_at: clock::now().deadline(Duration::from_secs(60)),
             is_asked_to_end: false,
         };
         orphaned.lock.store_option = " --store …".to_owned();

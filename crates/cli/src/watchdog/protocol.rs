@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::heirloom::Heirloom;
-use super::plan::{Plan, StopReason};
+use super::plan::{SentPlan, StopReason};
 
 /// The messages from `run` to its watchdog.
 #[derive(Debug, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) enum Order {
     /// Kill the command, which was asked to end a second time.
     Kill,
     /// The lease was extended in the store: these are the deadlines now.
-    Extend(Plan),
+    Extend(SentPlan),
     /// Stop the command for this reason.
     Stop(StopReason),
 }
@@ -48,7 +48,7 @@ pub(crate) struct Start {
     /// Variables that are set for the command, or removed.
     pub(crate) environment: Vec<(String, Option<String>)>,
     /// The deadlines.
-    pub(crate) plan: Plan,
+    pub(crate) plan: SentPlan,
     /// The lock that the command runs under.
     pub(crate) lock: Heirloom,
 }
@@ -186,9 +186,9 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
     use std::time::Duration;
 
-    use shedlock::Moment;
-
     use super::*;
+    use crate::clock;
+    use crate::watchdog::Plan;
 
     #[test]
     fn messages_arrive_whole_however_they_are_cut() {
@@ -199,9 +199,10 @@ mod tests {
             arguments: arguments.clone(),
             environment: vec![("SHEDLOCK_SLOT".into(), None)],
             plan: Plan::new(
-                Moment::from_origin(Duration::from_secs(9)),
+                clock::now().deadline(Duration::from_secs(9)),
                 Duration::from_secs(3),
-            ),
+            )
+            .to_send(clock::now()),
             lock: Heirloom::for_test(),
         }));
         let mut bytes = frame(&start).unwrap();

@@ -60,7 +60,7 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
         match supervision.step(now) {
             Step::Terminate => signal(&[Signal::TERM, Signal::CONT]),
             Step::Kill => signal(&[Signal::KILL]),
-            Step::Wait(until) => pause(until.saturating_since(now).min(TICK)),
+            Step::Wait(until) => pause(until.left(now).min(TICK)),
         }
     }
 }

@@ -59,7 +59,8 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
             return line.flush().map(|()| None);
         }
     };
-    if !start.plan.has_time(clock::now()) {
+    let plan = start.plan.received(clock::now());
+    if !plan.has_time(clock::now()) {
         line.send(&Report::NotStarted(NotStarted::TooLate))?;
         return line.flush().map(|()| None);
     }
@@ -74,7 +75,7 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
         pid: job.leader().as_raw_pid(),
     })?;
     let mut watch = Watch {
-        supervision: Supervision::new(start.plan),
+        supervision: Supervision::new(plan),
         job,
         line,
         changed,
@@ -173,7 +174,7 @@ impl Watch {
                 Step::Terminate => self.job.terminate(),
                 Step::Kill => self.job.kill(),
                 Step::Wait(until) => {
-                    let limit = self.timer.set(until)?;
+                    let limit = self.timer.set(until.left(now))?;
                     self.wait(limit)?;
                 }
             }
@@ -203,7 +204,9 @@ impl Watch {
                     self.supervision
                         .kill(StopReason::SecondSignal, clock::now());
                 }
-                Ok(Some(Order::Extend(plan))) => self.supervision.extend(plan),
+                Ok(Some(Order::Extend(plan))) => {
+                    self.supervision.extend(plan.received(clock::now()));
+                }
                 Ok(Some(Order::Stop(reason))) => self.supervision.stop(reason, clock::now()),
                 Ok(Some(Order::Start(_))) => {}
                 Ok(None) => break,

@@ -1,19 +1,19 @@
-//! A file descriptor to poll that is ready at a moment.
+//! A file descriptor to poll that is ready after a while.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::event::Timespec;
-use shedlock::Moment;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use boottime::Timer;
 
-/// The longest wait if timers may stand still while the machine sleeps.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const LONGEST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
+/// The longest wait, so that a jump of the wall clock is noticed within this time. Where timers stand still while the
+/// machine sleeps, so is the end of the sleep.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// A kernel timer on the shared clock. It fires at the instant at which a suspended machine wakes
-/// up past the moment.
+/// A kernel timer that counts sleep. It fires at the instant at which a suspended machine wakes
+/// up past its time.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod boottime {
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,7 +23,7 @@ mod boottime {
         timerfd_settime,
     };
 
-    use super::{Moment, Timespec, io};
+    use super::{Duration, LONGEST_WAIT, Timespec, io};
 
     #[derive(Debug)]
     pub(crate) struct Timer(OwnedFd);
@@ -34,15 +34,13 @@ mod boottime {
             Ok(Self(timerfd_create(TimerfdClockId::Boottime, flags)?))
         }
 
-        /// Fires at this moment and not before. Returns how long a poll may last at most.
-        pub(crate) fn set(&self, moment: Moment) -> io::Result<Option<Timespec>> {
+        /// Fires after this time, or after the longest wait. Returns how long a poll may last at most.
+        pub(crate) fn set(&self, left: Duration) -> io::Result<Option<Timespec>> {
             // A timer that is set to zero never fires.
-            let since = moment
-                .since_origin()
-                .max(std::time::Duration::from_nanos(1));
+            let left = left.clamp(Duration::from_nanos(1), LONGEST_WAIT);
             let at = Timespec {
-                tv_sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: since.subsec_nanos().into(),
+                tv_sec: left.as_secs().try_into().unwrap_or(1),
+                tv_nsec: left.subsec_nanos().into(),
             };
             let never = Timespec {
                 tv_sec: 0,
@@ -52,7 +50,7 @@ mod boottime {
                 it_interval: never,
                 it_value: at,
             };
-            timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &setting)?;
+            timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &setting)?;
             Ok(None)
         }
     }
@@ -80,10 +78,8 @@ impl Timer {
         Ok(Self(silent, other))
     }
 
-    pub(crate) fn set(&self, moment: Moment) -> io::Result<Option<Timespec>> {
-        let left = moment
-            .saturating_since(crate::clock::now())
-            .min(LONGEST_WAIT);
+    pub(crate) fn set(&self, left: Duration) -> io::Result<Option<Timespec>> {
+        let left = left.min(LONGEST_WAIT);
         Ok(Some(Timespec {
             tv_sec: left.as_secs() as _,
             tv_nsec: left.subsec_nanos().into(),

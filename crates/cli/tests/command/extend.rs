@@ -1,8 +1,11 @@
 //! A later end for the lease of a running command.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Sandbox, calendar, done, end, eventually};
+use super::common::{FAMILY, Sandbox, all_gone, calendar, done, end, eventually, now, signal};
 
 /// Keeps running until the file `go` exists.
 const SCRIPT: &str = "echo up > up; until [ -e go ]; do sleep 0.02; done";
@@ -132,4 +135,26 @@ fn an_extension_that_changed_nothing_is_not_in_the_history() {
     assert_eq!((longer.code, history()), (0, 1), "{longer:?}");
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(end(run).code, 0);
+}
+
+#[test]
+fn a_command_whose_lock_has_another_owner_does_not_run_to_the_end_of_its_lease() {
+    let sandbox = Sandbox::new();
+    // The record is read when two thirds of the lease are left, and the command is stopped when one third is.
+    let began = now();
+    let child = sandbox.run("a", "15s", FAMILY).spawn().unwrap();
+    sandbox.await_lines("pids", 3);
+    let freed = done(&mut sandbox.shedlock(&["unlock", "--force", "a"]));
+    assert_eq!(freed.code, 0, "{}", freed.stderr);
+    let mut hold = sandbox.shedlock(&["hold", "a", "--lock-at-most-for", "60s"]);
+    let other = hold.spawn().unwrap();
+    let ended = end(child);
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    let said = "its lease was lost (the lock was freed by force";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(all_gone(&sandbox.pids("pids")));
+    let took = now().saturating_sub(began);
+    assert!(took < Duration::from_secs(9), "{took:?}");
+    signal(other.id(), Signal::TERM);
+    end(other);
 }

@@ -57,7 +57,7 @@ use serde_json::Value;
 use common::{Done, Sandbox, done};
 
 /// The names of all checks that a healthy store passes, whatever store it is.
-const COMMON: [&str; 9] = [
+const COMMON: [&str; 10] = [
     "setup",
     "reachable",
     "clock",
@@ -67,6 +67,8 @@ const COMMON: [&str; 9] = [
     "acquired",
     "slots",
     "paused",
+    #[cfg(target_os = "linux")]
+    "clock-rate",
 ];
 
 /// What `doctor` found in a store.

@@ -1,57 +1,81 @@
-//! The clock that measures leases.
+//! The clock that measures leases from the inside.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Clock, Moment};
-use crate::BoxFuture;
+use super::{Clock, Deadline, Moment, Reading, SystemClock};
 
-/// A clock that also counts time that only its calendar has seen pass.
+/// Measures leases from the inside: it also counts time that only the wall clock has seen pass.
 ///
 /// While a hypervisor pauses a guest, or takes a snapshot of it, all clocks of the guest can stand
-/// still. Afterwards its calendar is corrected. The amount by which it jumps forward is time during
-/// which leases ran on.
-#[derive(Clone, Debug)]
-pub(crate) struct LeaseClock<C> {
-    inner: C,
+/// still. Afterwards its wall clock is corrected. The amount by which it jumps forward is time
+/// during which leases ran on. Jumps of up to 100 ms are ignored.
+///
+/// Clones share what they have seen.
+#[derive(Clone)]
+pub struct LeaseClock {
+    inner: Arc<dyn Clock>,
     seen: Arc<Mutex<Seen>>,
+    longest_wait: Duration,
 }
 
 #[derive(Debug)]
 struct Seen {
-    /// An upper bound of how far the calendar was ahead of the moment, in nanoseconds.
+    /// An upper bound of how far the wall clock was ahead of the moment, in nanoseconds.
     ahead: i128,
-    /// How much of the elapsed time only the calendar has seen.
+    /// How much of the elapsed time only the wall clock has seen.
     unseen: Duration,
+    rates: Rates,
 }
 
-/// Smaller jumps are ignored: margins cover them, and a calendar may be stepped by that much to
+/// Smaller jumps are ignored: margins cover them, and a wall clock may be stepped by that much to
 /// keep it correct.
 const JUMP: Duration = Duration::from_millis(100);
 
 /// The longest single wait, so that a jump is noticed within this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-impl<C: Clock> LeaseClock<C> {
-    pub(crate) fn new(inner: C) -> Self {
-        let ahead = nanos(inner.system_time()) - nanos_of(inner.now());
+impl LeaseClock {
+    /// Creates a clock that counts the jumps of this clock's calendar from now on.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let now = clock.now();
+        let ahead = nanos(clock.system_time()) - nanos_of(now);
+        let seen = Seen {
+            ahead,
+            unseen: Duration::ZERO,
+            rates: Rates::since(now),
+        };
         Self {
-            inner,
-            seen: Arc::new(Mutex::new(Seen {
-                ahead,
-                unseen: Duration::ZERO,
-            })),
+            inner: clock,
+            seen: Arc::new(Mutex::new(seen)),
+            longest_wait: LONGEST_WAIT,
         }
     }
 
-    /// Reads the clock before and after the calendar, so that a thread that is stopped between two
-    /// reads does not see a jump.
-    fn look(&self) -> Moment {
+    /// Notices a jump only within this time, for simulations of many hours.
+    pub(crate) fn set_longest_wait(&mut self, longest: Duration) {
+        self.longest_wait = longest;
+    }
+
+    /// Returns the one over [`SystemClock`] that this process shares. Executors without a clock of
+    /// their own use it, so that each jump is logged once.
+    pub fn system() -> Self {
+        static SHARED: OnceLock<LeaseClock> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| Self::new(Arc::new(SystemClock)));
+        shared.clone()
+    }
+
+    /// Reads all clocks. The first reading after a jump of the wall clock logs it.
+    ///
+    /// The clock is read before and after the wall clock, so that a thread that is stopped between
+    /// two reads does not see a jump.
+    pub fn read(&self) -> Reading {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.inner.now();
         let calendar = nanos(self.inner.system_time());
-        let now = self.inner.now();
-        let jumped = calendar - nanos_of(now) - seen.ahead;
+        let after = self.inner.now();
+        let jumped = calendar - nanos_of(after) - seen.ahead;
         seen.ahead = calendar - nanos_of(before);
         let jumped =
             u64::try_from(jumped / 1_000_000).map_or(Duration::ZERO, Duration::from_millis);
@@ -62,8 +86,80 @@ impl<C: Clock> LeaseClock<C> {
                 crate::text::duration(jumped),
             );
         }
-        now + seen.unseen
+        seen.rates.compare(before, after);
+        Reading::new(before, seen.unseen)
     }
+
+    /// Completes when the deadline has passed, within a second of a jump of the wall clock that
+    /// makes it pass. Cancellation safe.
+    pub fn sleep_until(&self, deadline: Deadline) -> crate::BoxFuture<'static, ()> {
+        let clock = self.clone();
+        Box::pin(async move {
+            loop {
+                let now = clock.read();
+                let left = deadline.left(now);
+                if left.is_zero() {
+                    return;
+                }
+                let next = now.moment() + left.min(clock.longest_wait);
+                clock.inner.sleep_until(next).await;
+            }
+        })
+    }
+}
+
+impl fmt::Debug for LeaseClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LeaseClock").field(&self.inner).finish()
+    }
+}
+
+/// The difference between the rates of two clocks that leases tolerate, in parts per million.
+pub(crate) const TOLERATED_PPM: u128 = 500;
+
+/// Compares the rates of the clock that is slewed and of the one that is not.
+#[derive(Debug)]
+struct Rates {
+    since: Moment,
+    is_logged: bool,
+}
+
+impl Rates {
+    const PERIOD: Duration = Duration::from_secs(60);
+    /// A thread that was stopped between two reads sees a difference that there is not.
+    const CLOSE: Duration = Duration::from_millis(1);
+
+    fn since(moment: Moment) -> Self {
+        Self {
+            since: moment,
+            is_logged: false,
+        }
+    }
+
+    fn compare(&mut self, before: Moment, after: Moment) {
+        if before.saturating_since(self.since) < Self::PERIOD
+            || after.at_most_since(before) > Self::CLOSE
+        {
+            return;
+        }
+        let since = std::mem::replace(&mut self.since, before);
+        let ppm = parts_per_million(since, before);
+        if ppm > TOLERATED_PPM && !self.is_logged {
+            self.is_logged = true;
+            tracing::warn!(
+                "the clock of this host is slewed by {ppm} ppm, and leases tolerate \
+                 {TOLERATED_PPM}: they end up to that much earlier here; a store whose clock is \
+                 slewed like this can end them before their holders stop"
+            );
+        }
+    }
+}
+
+/// Returns by how much the rates of the two clocks of a moment have differed.
+pub(crate) fn parts_per_million(from: Moment, to: Moment) -> u128 {
+    let (least, most) = (to.at_least_since(from), to.at_most_since(from));
+    let difference = most.saturating_sub(least).as_nanos();
+    difference.saturating_mul(1_000_000) / least.as_nanos().max(1)
 }
 
 fn nanos(calendar: SystemTime) -> i128 {
@@ -73,34 +169,6 @@ fn nanos(calendar: SystemTime) -> i128 {
 
 fn nanos_of(moment: Moment) -> i128 {
     i128::try_from(moment.since_origin().as_nanos()).unwrap_or(i128::MAX / 4)
-}
-
-impl<C: Clock + Clone> Clock for LeaseClock<C> {
-    fn now(&self) -> Moment {
-        self.look()
-    }
-
-    fn system_time(&self) -> SystemTime {
-        self.inner.system_time()
-    }
-
-    fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
-        let clock = self.clone();
-        Box::pin(async move {
-            loop {
-                let left = moment.saturating_since(clock.now());
-                if left.is_zero() {
-                    return;
-                }
-                let next = clock.inner.now() + left.min(LONGEST_WAIT);
-                clock.inner.sleep_until(next).await;
-            }
-        })
-    }
-
-    fn random(&self) -> u64 {
-        self.inner.random()
-    }
 }
 
 #[cfg(test)]
@@ -113,26 +181,27 @@ mod tests {
     #[test]
     fn a_jump_of_the_calendar_forward_counts_as_time_that_passed() {
         let manual = ManualClock::new();
-        let clock = LeaseClock::new(manual.clone());
-        let start = clock.now();
+        let clock = LeaseClock::new(Arc::new(manual.clone()));
+        let ends = clock.read().deadline(10 * MINUTE);
+        let left = || ends.left(clock.read());
         manual.advance(MINUTE);
-        assert_eq!(clock.now().saturating_since(start), MINUTE);
+        assert_eq!(left(), 9 * MINUTE);
         manual.set_system_time(manual.system_time() + MINUTE);
-        assert_eq!(clock.now().saturating_since(start), 2 * MINUTE);
+        assert_eq!(left(), 8 * MINUTE);
         // Neither a small jump nor a backward jump counts.
         manual.set_system_time(manual.system_time() + JUMP);
         manual.set_system_time(manual.system_time() - 5 * MINUTE);
-        assert_eq!(clock.now().saturating_since(start), 2 * MINUTE);
+        assert_eq!(left(), 8 * MINUTE);
         manual.advance(MINUTE);
-        assert_eq!(clock.now().saturating_since(start), 3 * MINUTE);
+        assert_eq!(left(), 7 * MINUTE);
     }
 
     /// Simulates a pause of the guest: only the calendar shows it, and nothing wakes the task.
     #[tokio::test]
     async fn a_task_whose_lease_ended_in_a_pause_of_the_machine_is_stopped_soon_after_it() {
         let manual = ManualClock::new();
-        let executor = Executor::new(Arc::new(MemoryProvider::new()))
-            .clock(Arc::new(LeaseClock::new(manual.clone())));
+        let executor =
+            Executor::new(Arc::new(MemoryProvider::new())).clock(Arc::new(manual.clone()));
         let task = tokio::spawn(async move {
             let config = LockConfig::new("a").lock_at_most_for(MINUTE);
             executor
@@ -145,5 +214,27 @@ mod tests {
         manual.set_system_time(manual.system_time() + MINUTE);
         manual.advance(LONGEST_WAIT);
         assert!(task.await.unwrap().unwrap().is_lost());
+    }
+
+    #[test]
+    fn a_rate_is_compared_over_a_minute_and_reported_once() {
+        let second = Duration::from_secs(1);
+        let at = |slewed: f64, steady: f64| {
+            Moment::of_two_clocks(second.mul_f64(slewed), second.mul_f64(steady))
+        };
+        assert_eq!(parts_per_million(at(1., 1.), at(109., 101.)), 80_000);
+        assert_eq!(parts_per_million(at(1., 1.), at(101., 109.)), 80_000);
+        let mut rates = Rates::since(at(0., 0.));
+        let mut look = |moment: Moment| {
+            rates.compare(moment, moment);
+            rates.is_logged
+        };
+        assert!(!look(at(10., 20.)), "too soon");
+        assert!(!look(at(70., 70.03)), "tolerated");
+        assert!(look(at(140., 140.1)));
+        let stopped = at(300., 300.);
+        let mut rates = Rates::since(at(0., 0.));
+        rates.compare(stopped, stopped + second);
+        assert_eq!(rates.since, at(0., 0.), "the thread was stopped");
     }
 }

@@ -2,69 +2,38 @@
 //!
 //! Nothing else in this crate reads the machine's time. A lint enforces this.
 
+mod ends;
 mod lease;
 mod manual;
+mod moment;
 mod system;
 
 use std::fmt;
-use std::ops::Add;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-pub(crate) use lease::LeaseClock;
+pub use ends::{Deadline, NotBefore, Reading};
+pub use lease::LeaseClock;
+pub(crate) use lease::{TOLERATED_PPM, parts_per_million};
 pub use manual::ManualClock;
+pub use moment::Moment;
 pub use system::SystemClock;
 
 use crate::BoxFuture;
-
-/// A point on a clock that never goes back and keeps running while the machine is suspended.
-///
-/// Only differences are meaningful, and only between moments of one clock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Moment(Duration);
-
-impl Moment {
-    /// Returns the moment this long after the clock's origin.
-    pub const fn from_origin(since: Duration) -> Self {
-        Self(since)
-    }
-
-    /// Returns the time since the clock's origin.
-    pub const fn since_origin(self) -> Duration {
-        self.0
-    }
-
-    /// Returns the time since `earlier`, or zero if `earlier` is later.
-    pub fn saturating_since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
-impl Add<Duration> for Moment {
-    type Output = Self;
-
-    fn add(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration))
-    }
-}
-
-impl fmt::Debug for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Moment({:?})", self.0)
-    }
-}
 
 /// The source of time for the runtime.
 ///
 /// [`SystemClock`] is the real one. [`ManualClock`] stands still until a test moves it.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Returns the current moment, on the clock that measures leases from the inside.
+    /// Returns the current moment. A clock that has only one part uses
+    /// [`Moment::from_origin`].
     fn now(&self) -> Moment;
 
     /// Returns the current calendar time. It serves for display, and for stores that have no clock.
     /// It never lengthens our own lease.
     fn system_time(&self) -> SystemTime;
 
-    /// Completes when [`now`](Self::now) has reached `moment`. Cancellation safe.
+    /// Completes when [`now`](Self::now) has reached `moment`, by the clock that is slewed.
+    /// Cancellation safe.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()>;
 
     /// Returns 64 random bits: for owners, and for pauses that must differ from those of other

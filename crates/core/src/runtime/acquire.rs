@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, Held};
-use crate::clock::Moment;
+use crate::clock::{Deadline, Moment, NotBefore};
 use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease};
 
 /// How often an attempt is sent if replies are lost, including the first time.
@@ -39,7 +39,7 @@ pub(super) async fn attempt(
     };
     match pending.ask(wait_until).await? {
         (Attempt::Acquired(lease), deadline) => {
-            if context.clock.now() >= deadline {
+            if deadline.has_passed(context.lease_clock.read()) {
                 // Dropping `pending` withdraws it.
                 return Err(too_late(context, &lease));
             }
@@ -90,12 +90,12 @@ struct Pending<'a> {
     /// A copy of it is in transit.
     is_unanswered: bool,
     /// Until when a copy whose reply was lost may arrive.
-    stray_until: Option<Moment>,
+    stray_until: Option<NotBefore>,
 }
 
 impl Pending<'_> {
     /// Ends it: the attempt has a reply. Also returns until when copies of it may still arrive.
-    fn defuse(&mut self) -> (AttemptRequest, Option<Moment>) {
+    fn defuse(&mut self) -> (AttemptRequest, Option<NotBefore>) {
         let request = self.request.take();
         let request = request.expect("no one else takes it while it is pending");
         (request, self.stray_until.take())
@@ -107,13 +107,14 @@ impl Pending<'_> {
     /// Once a reply was lost, the lease counts from the first request that may have won it. Nothing
     /// is sent past the end of that lease, since a lease granted then would already have ended for
     /// us.
-    async fn ask(&mut self, wait_until: Option<Moment>) -> Result<(Attempt, Moment), Error> {
+    async fn ask(&mut self, wait_until: Option<Moment>) -> Result<(Attempt, Deadline), Error> {
         let context = self.context;
         let clock = &*context.clock;
         let Some(request) = &self.request else {
             unreachable!("asked while pending")
         };
-        let ends_if_sent_now = || context.deadline(clock.now(), request.lock_at_most_for());
+        let ends_if_sent_now =
+            || context.deadline(context.lease_clock.read(), request.lock_at_most_for());
         let mut next_pause = FIRST_PAUSE;
         let mut ends_if_won_unseen = None;
         for asked in 1.. {
@@ -151,7 +152,7 @@ impl Pending<'_> {
                 pause = pause.min(wait);
             }
             let goes_on = is_waited_for || (unknown && asked < ASKED);
-            let is_over = unknown && now + pause >= deadline;
+            let is_over = unknown && deadline.left(context.lease_clock.read()) <= pause;
             if is_over || !(goes_on && error.is_retryable()) {
                 if !unknown {
                     self.request = None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::LostPolicy;
 use super::withdrawal::Withdrawals;
-use crate::clock::{Clock, LeaseClock, Moment, SystemClock};
+use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
     AttemptRequest, ClockSource, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults,
     LockName, LockProvider,
@@ -15,7 +15,10 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) provider: Arc<dyn LockProvider>,
+    /// For calls, pauses and waits.
     pub(crate) clock: Arc<dyn Clock>,
+    /// For the ends of leases, over the same clock.
+    pub(crate) lease_clock: LeaseClock,
     pub(crate) listeners: Vec<Arc<dyn Listener>>,
     pub(crate) journal: Option<JournalWriter>,
     pub(crate) defaults: LockDefaults,
@@ -30,7 +33,8 @@ impl Context {
     pub(crate) fn new(provider: Arc<dyn LockProvider>) -> Self {
         Self {
             provider,
-            clock: Arc::new(LeaseClock::new(SystemClock)),
+            clock: Arc::new(SystemClock),
+            lease_clock: LeaseClock::system(),
             listeners: Vec::new(),
             journal: None,
             defaults: LockDefaults::new(),
@@ -42,6 +46,11 @@ impl Context {
         }
     }
 
+    pub(crate) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.lease_clock = LeaseClock::new(clock.clone());
+        self.clock = clock;
+    }
+
     /// Returns when a lease that was requested at `sent` ends for us.
     ///
     /// The store starts to count when it receives the request, which is after `sent`: the lease
@@ -49,8 +58,8 @@ impl Context {
     /// and leaves time to stop the task. If the clients' clocks judge, the tolerated skew between
     /// them is subtracted too, because a client that is ahead takes the lock that much earlier. So
     /// is the skew between servers that judge one after another.
-    pub(crate) fn deadline(&self, sent: Moment, lock_at_most_for: Duration) -> Moment {
-        sent + self.usable(lock_at_most_for)
+    pub(crate) fn deadline(&self, sent: Reading, lock_at_most_for: Duration) -> Deadline {
+        sent.deadline(self.usable(lock_at_most_for))
     }
 
     /// Returns how much of a lease of this length we can use.

@@ -58,7 +58,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
                 }
                 return Poll::Pending;
             }
-            ready!(watcher.poll(held.state(), &*held.context().clock, context));
+            ready!(watcher.poll(held.state(), &held.context().lease_clock, context));
         }
     })
     .await
@@ -68,6 +68,6 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
 pub(crate) async fn watch_deadline(held: &Held) {
     let mut watcher = Watcher::default();
     while held.lost().is_none() && !held.is_released() {
-        poll_fn(|context| watcher.poll(held.state(), &*held.context().clock, context)).await;
+        poll_fn(|context| watcher.poll(held.state(), &held.context().lease_clock, context)).await;
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, LeaseState, LostReason, Release};
-use crate::clock::Moment;
+use crate::clock::{Deadline, Moment};
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
     ProviderIdentity, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
@@ -65,7 +65,7 @@ impl Held {
         context: Arc<Context>,
         lease: Lease,
         completion: Completion,
-        deadline: Moment,
+        deadline: Deadline,
         strays: Option<Withdrawal>,
     ) -> Self {
         Self {
@@ -281,7 +281,7 @@ impl Held {
 
     /// Limits the run time, counted from now.
     pub(crate) fn bound_run(&self, max_run_time: Duration) {
-        let until = self.context.clock.now() + max_run_time;
+        let until = self.context.lease_clock.read().deadline(max_run_time);
         self.state.run_until(until);
     }
 
@@ -290,12 +290,12 @@ impl Held {
             return Duration::ZERO;
         }
         let stop_at = self.state.stop_at();
-        stop_at.saturating_since(self.context.clock.now())
+        stop_at.left(self.context.lease_clock.read())
     }
 
     /// Returns why the lease is lost, if it is. Reads the clock. A released lease is not lost.
     pub(crate) fn lost(&self) -> Option<LostReason> {
-        let now = self.context.clock.now();
+        let now = self.context.lease_clock.read();
         self.state.lost(now, |reason| self.announce_lost(reason))
     }
 
@@ -392,7 +392,7 @@ impl Held {
             .check_usable(request.lock_at_most_for())
             .map_err(|error| self.context_of(error))?;
         let lease = self.lease();
-        let sent = self.context.clock.now();
+        let sent = self.context.lease_clock.read();
         let deadline = self.context.deadline(sent, request.lock_at_most_for());
         let call = self.context.provider.extend(&lease, request);
         match bounded(&*self.context.clock, limit, call).await {
@@ -429,6 +429,7 @@ impl Held {
         let _one_at_a_time = self.one_at_a_time().await;
         let clock = &*self.context.clock;
         let (lease, deadline) = (self.lease(), self.state.deadline());
+        let left = || deadline.left(self.context.lease_clock.read());
         self.unlock_sent.get_or_init(|| clock.now());
         let mut pause = Duration::from_millis(50);
         let mut unknown = false;
@@ -438,13 +439,13 @@ impl Held {
                 Ok(Unlock::Unlocked) => return Release::Released,
                 // The reply to an earlier unlock was lost, and the lease cannot have ended by
                 // itself yet. So that unlock took effect.
-                Ok(Unlock::Lost) if unknown && clock.now() < deadline => return Release::Released,
+                Ok(Unlock::Lost) if unknown && !left().is_zero() => return Release::Released,
                 Ok(Unlock::Lost) => return Release::Lost,
                 Err(error) => self.context_of(error),
             };
             self.context.store_failed(&self.name, self.job(), &error);
             unknown |= error.is_outcome_unknown();
-            if !error.is_retryable() || clock.now() + pause >= deadline {
+            if !error.is_retryable() || left() <= pause {
                 return Release::Failed(error);
             }
             clock.sleep_until(clock.now() + pause).await;

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::Held;
-use crate::clock::Moment;
+use crate::clock::Deadline;
 use crate::{Error, ErrorKind, ExtendRequest};
 
 /// Extends a lease in the background until it is dropped or the lease is lost.
@@ -54,12 +54,12 @@ async fn keep(held: &Held) {
     let limit = (usable / 6).min(held.context().store_timeout);
     let first_pause = (usable / 60).min(Duration::from_secs(1));
     let longest_pause = (usable / 12).min(Duration::from_secs(30));
-    let clock = &held.context().clock;
+    let (clock, lease_clock) = (&held.context().clock, &held.context().lease_clock);
     let mut pause = first_pause;
     loop {
-        clock.sleep_until(due(held, usable)).await;
+        lease_clock.sleep_until(due(held, usable)).await;
         // The task may have extended the lease further.
-        if due(held, usable) > clock.now() {
+        if !due(held, usable).has_passed(lease_clock.read()) {
             continue;
         }
         if held.is_released() || held.lost().is_some() {
@@ -90,7 +90,6 @@ async fn keep(held: &Held) {
 }
 
 /// Returns when a third of the usable part of the lease has passed.
-fn due(held: &Held, usable: Duration) -> Moment {
-    let deadline = held.state().deadline().since_origin();
-    Moment::from_origin(deadline.saturating_sub(usable / 3 * 2))
+fn due(held: &Held, usable: Duration) -> Deadline {
+    held.state().deadline().earlier_by(usable / 3 * 2)
 }

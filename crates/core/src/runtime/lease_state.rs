@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{AbortHandle, Mutex, MutexGuard, PoisonError};
-use crate::{Lease, LostReason, Moment};
+use crate::{Deadline, Lease, LostReason, Reading};
 
 type Callback = Box<dyn FnOnce() + Send>;
 
@@ -19,9 +19,9 @@ pub(crate) struct LeaseState(Mutex<State>);
 
 struct State {
     lease: Lease,
-    deadline: Moment,
+    deadline: Deadline,
     /// The end of the longest allowed run, whatever the lease.
-    run_until: Option<Moment>,
+    run_until: Option<Deadline>,
     lost: Option<LostReason>,
     /// The release has begun: the lease has ended for the task.
     is_released: bool,
@@ -38,7 +38,7 @@ struct State {
 }
 
 impl LeaseState {
-    pub(crate) fn new(lease: Lease, deadline: Moment) -> Self {
+    pub(crate) fn new(lease: Lease, deadline: Deadline) -> Self {
         Self(Mutex::new(State {
             lease,
             deadline,
@@ -65,20 +65,20 @@ impl LeaseState {
     }
 
     /// Returns when the lease ends for us.
-    pub(crate) fn deadline(&self) -> Moment {
+    pub(crate) fn deadline(&self) -> Deadline {
         self.lock().deadline
     }
 
     /// Returns when the task is stopped: with its lease, or after its longest run.
-    pub(crate) fn stop_at(&self) -> Moment {
+    pub(crate) fn stop_at(&self) -> Deadline {
         self.lock().stop_at()
     }
 
     /// Replaces the lease after an extension. The deadline never moves closer, since the store
     /// keeps the later end.
-    pub(crate) fn extend(&self, lease: Lease, deadline: Moment) {
+    pub(crate) fn extend(&self, lease: Lease, deadline: Deadline) {
         let old = self.change(|state| {
-            state.deadline = state.deadline.max(deadline);
+            state.deadline = deadline.unless_earlier(state.deadline);
             mem::replace(&mut state.lease, lease)
         });
         // Outside the mutex, like all calls to foreign code.
@@ -86,7 +86,7 @@ impl LeaseState {
     }
 
     /// Limits the run.
-    pub(crate) fn run_until(&self, moment: Moment) {
+    pub(crate) fn run_until(&self, moment: Deadline) {
         self.change(|state| state.run_until = Some(moment));
     }
 
@@ -108,7 +108,7 @@ impl LeaseState {
     /// deadline.
     pub(crate) fn lost(
         &self,
-        now: Moment,
+        now: Reading,
         announce: impl FnOnce(LostReason),
     ) -> Option<LostReason> {
         let state = self.lock();
@@ -151,7 +151,7 @@ impl LeaseState {
 
     /// Returns when the task is to be stopped according to the current state, or `None` if the
     /// lease has ended already. The waker is woken once when that changes.
-    pub(crate) fn watch(&self, waker: &Waker) -> Option<Moment> {
+    pub(crate) fn watch(&self, waker: &Waker) -> Option<Deadline> {
         let mut state = self.lock();
         if state.lost.is_some() || state.is_released {
             return None;
@@ -251,15 +251,15 @@ impl LeaseState {
 }
 
 impl State {
-    fn stop_at(&self) -> Moment {
+    fn stop_at(&self) -> Deadline {
         self.run_until
-            .map_or(self.deadline, |run_until| run_until.min(self.deadline))
+            .map_or(self.deadline, |run_until| run_until.or(self.deadline))
     }
 
-    fn is_over(&self, now: Moment) -> Option<LostReason> {
-        if now >= self.deadline {
+    fn is_over(&self, now: Reading) -> Option<LostReason> {
+        if self.deadline.has_passed(now) {
             Some(LostReason::DeadlinePassed)
-        } else if now >= self.stop_at() {
+        } else if self.stop_at().has_passed(now) {
             Some(LostReason::RanTooLong)
         } else {
             None

@@ -3,6 +3,7 @@
 mod acquire;
 mod bounded;
 mod context;
+mod copies;
 mod dropped;
 mod guard;
 mod held;
@@ -17,6 +18,7 @@ mod watcher;
 mod withdrawal;
 
 pub(crate) use context::Context;
+pub use copies::Copies;
 pub(crate) use dropped::ReleaseOnDrop;
 pub(crate) use guard::{Ended, guard, watch_deadline};
 pub(crate) use held::{Held, SlotWord};

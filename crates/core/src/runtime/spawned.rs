@@ -73,8 +73,8 @@ impl Held {
         let margin = self.context().margin(self.lease().lock_at_most_for());
         let over = self
             .context()
-            .clock
-            .sleep_until(self.state().deadline() + margin);
+            .lease_clock
+            .sleep_until(self.state().deadline().later_by(margin));
         tokio::select! {
             biased;
             () = poll_fn(|context| self.state().poll_idle(context)) => {}

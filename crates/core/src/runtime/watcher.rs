@@ -3,18 +3,18 @@
 use std::task::{Context, Poll};
 
 use super::LeaseState;
-use crate::{BoxFuture, Clock, Moment};
+use crate::{BoxFuture, Deadline, LeaseClock};
 
 /// Waits for the moment at which a task is to be stopped, which can change.
 #[derive(Default)]
-pub(crate) struct Watcher(Option<(Moment, BoxFuture<'static, ()>)>);
+pub(crate) struct Watcher(Option<(Deadline, BoxFuture<'static, ()>)>);
 
 impl Watcher {
     /// Ready when the lease may have ended. The caller must check it then.
     pub(crate) fn poll(
         &mut self,
         state: &LeaseState,
-        clock: &dyn Clock,
+        clock: &LeaseClock,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         let Some(stop_at) = state.watch(context.waker()) else {

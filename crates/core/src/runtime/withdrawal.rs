@@ -8,15 +8,17 @@ use tokio::sync::watch;
 
 use super::Context;
 use super::bounded::bounded;
-use crate::clock::Moment;
+use crate::clock::{Moment, NotBefore};
 use crate::{AttemptRequest, LockName};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How much later than its timeout a copy may be granted: stores truncate times to milliseconds,
-/// and a clock may be slewed while the timeout runs.
+/// How much later than its timeout a copy may be granted: stores truncate times to milliseconds.
 const SLACK: Duration = Duration::from_millis(100);
+
+/// The store's clock and ours may be slewed apart by a thousandth while the timeout runs.
+const SLEW: u32 = 1_000;
 
 /// Ends whatever the copies of one attempt have won, or may still win.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(crate) struct Withdrawal {
     /// Whether one of the copies may have won already.
     at_once: bool,
     /// Until when a copy may arrive.
-    stray_until: Option<Moment>,
+    stray_until: Option<NotBefore>,
 }
 
 impl Withdrawal {
@@ -34,13 +36,16 @@ impl Withdrawal {
     ///
     /// It counts from the end of the call, not from its beginning: the provider computes the
     /// not-after when it sends, and the process may have been stopped between the two.
-    pub(super) fn bound(context: &Context, request: &AttemptRequest) -> Moment {
+    pub(super) fn bound(context: &Context, request: &AttemptRequest) -> NotBefore {
         let server_skew = context.provider.capabilities().server_skew;
-        context.clock.now() + request.timeout() + SLACK + server_skew
+        let timeout = request.timeout();
+        NotBefore::after(context.clock.now(), timeout)
+            .later_by(timeout / SLEW + SLACK)
+            .later_by(server_skew)
     }
 
     /// Withdraws an attempt that may have won.
-    pub(super) fn new(request: AttemptRequest, stray_until: Option<Moment>) -> Self {
+    pub(super) fn new(request: AttemptRequest, stray_until: Option<NotBefore>) -> Self {
         Self {
             request,
             at_once: true,
@@ -49,7 +54,7 @@ impl Withdrawal {
     }
 
     /// Withdraws copies that may still arrive, for an attempt that has a reply.
-    pub(super) fn of_strays(request: AttemptRequest, until: Moment) -> Self {
+    pub(super) fn of_strays(request: AttemptRequest, until: NotBefore) -> Self {
         Self {
             request,
             at_once: false,
@@ -70,7 +75,7 @@ impl Withdrawal {
 
     /// Returns whether copies could still arrive at that moment.
     pub(super) fn is_needed(&self, at: Moment) -> bool {
-        self.stray_until.is_some_and(|until| at < until)
+        self.stray_until.is_some_and(|until| !until.has_come(at))
     }
 
     /// Starts the withdrawal on the current runtime.
@@ -93,21 +98,23 @@ impl Withdrawal {
 
     async fn run(self, context: &Context, turn: &Turn) {
         let clock = &*context.clock;
-        let last = self.stray_until.unwrap_or_else(|| clock.now());
+        let last = self
+            .stray_until
+            .unwrap_or_else(|| NotBefore::after(clock.now(), Duration::ZERO));
         // A lease that was won before then has ended by itself.
-        let give_up = last + self.request.lock_at_most_for();
+        let give_up = last.later_by(self.request.lock_at_most_for());
         if self.at_once && !self.until_answered(context, turn, give_up).await {
             return;
         }
         if let Some(until) = self.stray_until {
-            clock.sleep_until(until).await;
+            until.wait(clock).await;
             self.until_answered(context, turn, give_up).await;
         }
     }
 
     /// Repeats the call until the store replies or there can be nothing left to withdraw. Only one
     /// call is made at a time for each name. Returns whether the store has replied.
-    async fn until_answered(&self, context: &Context, turn: &Turn, give_up: Moment) -> bool {
+    async fn until_answered(&self, context: &Context, turn: &Turn, give_up: NotBefore) -> bool {
         let clock = &*context.clock;
         let (lock, owner) = (self.request.name().as_str(), self.request.owner().as_str());
         let (mut pause, mut last) = (FIRST_PAUSE, None);
@@ -122,7 +129,7 @@ impl Withdrawal {
                     return true;
                 }
                 Ok(false) => return true,
-                Err(error) if clock.now() + pause < give_up => {
+                Err(error) if give_up.left(clock.now()) > pause => {
                     let why = format!("{error:#}");
                     if last.as_ref() != Some(&why) {
                         tracing::warn!(lock, owner, error = %why, "cannot withdraw an attempt, retrying");

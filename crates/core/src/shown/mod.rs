@@ -1,6 +1,7 @@
 //! What the command and the dashboard show in the same way: instants, durations, states, untrusted
 //! text, JSON objects, and what operators do.
 
+mod clock_rate;
 mod journal;
 #[cfg(feature = "json")]
 pub mod json;
@@ -13,6 +14,7 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 pub use crate::job_metrics::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
 pub use crate::text::{visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};
+pub use clock_rate::ClockRate;
 pub use journal::{journal_finding, missing_journal};
 pub use operator::{
     Extended, extend_by_operator, extension_detail, is_far_ahead, record_action, slot_detail,

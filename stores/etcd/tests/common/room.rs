@@ -39,6 +39,11 @@ impl Room {
         }
     }
 
+    pub(crate) fn environment(&self) -> &str {
+        let rest = self.lock.strip_prefix("shedlock:").unwrap();
+        rest.strip_suffix(":job").unwrap()
+    }
+
     pub(crate) fn request(&self) -> AttemptRequest {
         AttemptRequest::new(LockName::new("job").unwrap(), Owner::generate(), MINUTE)
     }

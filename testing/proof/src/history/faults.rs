@@ -100,6 +100,12 @@ impl Faults {
         }
     }
 
+    /// Whether a fault between this process and the store may hold up its requests in this period.
+    pub(super) fn hold_up(&self, process: u32, from: u64, to: u64) -> bool {
+        let mut spans = self.in_the_way_of(process);
+        spans.any(|span| span.from <= to && from <= span.to)
+    }
+
     /// How long this process was stopped in this period.
     pub(super) fn stopped_between(&self, process: u32, from: u64, to: u64) -> u64 {
         let overlap = |span: &Span| span.to.min(to).saturating_sub(span.from.max(from));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::faults::Faults;
 use super::lease::Life;
 use super::pauses::Operators;
-use super::{History, What, exact, exclusion, hosts, limits, order, skips};
+use super::{History, What, exact, exclusion, hosts, limits, order, skips, withdrawals};
 
 /// The parameters by which a history is judged.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Rules {
 }
 
 /// All laws that a violation may name.
-pub const LAWS: [&str; 28] = [
+pub const LAWS: [&str; 29] = [
     "overlap",
     "overlap in the store",
     "lost ownership",
@@ -61,6 +61,7 @@ pub const LAWS: [&str; 28] = [
     "shortened",
     "taken for too long",
     "owner returns",
+    "not withdrawn",
     "unknown owner",
     "slot refused",
     "token twice",
@@ -129,6 +130,7 @@ impl History {
     /// | `shortened` | an extension moved the end of a lease to an earlier instant, or a skip reports such an end |
     /// | `taken for too long` | an attempt was skipped as locked although every lease had ended, or that of the named holder |
     /// | `owner returns` | an owner holds a lock again that it had given back, when no copy of its attempt can arrive any more |
+    /// | `not withdrawn` | an attempt that may still win was withdrawn too early or not at all, although its process was neither killed nor stopped |
     /// | `unknown owner` | a skip names a holder that never attempted the lock |
     /// | `slot refused` | an attempt was skipped as taken although no one can have had the slot or a later one |
     /// | `token twice`, `token goes back`, `no token` | fencing tokens do not grow |
@@ -198,6 +200,7 @@ impl History {
             findings.violated("pause forced", &evidence);
         }
         limits::tasks(&faults, &lives, rules, &mut findings);
+        withdrawals::judge(&self.events, &lives, &faults, rules, &mut findings);
         findings
     }
 

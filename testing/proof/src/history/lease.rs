@@ -89,10 +89,18 @@ pub(super) struct Life {
     /// The copies that got no reply, whatever later copies of the same attempt returned. They may
     /// arrive late.
     stray: Option<Stray>,
+    /// Whether its process knows of them.
+    knows_of_strays: bool,
     /// When the withdrawal without a reply so far was sent.
     withdrawing: Option<u64>,
+    /// When the last withdrawal was sent.
+    pub(super) withdrawal_sent: Option<u64>,
+    /// Whether that one has failed or has no reply.
+    has_failed_to_withdraw: bool,
     /// When the last unlock was sent.
     releasing: Option<u64>,
+    /// When the first unlock was sent.
+    unlock_sent: Option<u64>,
     /// Until when an unanswered extension of ShedLock may keep the lock.
     adrift: Option<u64>,
 }
@@ -164,7 +172,11 @@ impl Life {
             is_unlocked: false,
             open: Some((event.at, timeout)),
             stray: None,
+            knows_of_strays: false,
             withdrawing: None,
+            withdrawal_sent: None,
+            has_failed_to_withdraw: false,
+            unlock_sent: None,
             releasing: None,
             adrift: None,
         })
@@ -176,6 +188,7 @@ impl Life {
         match &event.what {
             What::Asked { timeout, .. } | What::PauseAsked { timeout, .. } => {
                 // The same attempt again, because a reply was lost.
+                self.knows_of_strays |= self.open.is_some();
                 self.goes_astray(at, faults);
                 self.last_asked = at;
                 self.open = Some((at, *timeout));
@@ -196,12 +209,17 @@ impl Life {
                 self.goes_astray(at, faults);
             }
             What::Skipped { .. } | What::Failed => self.open = None,
-            What::Unknown => self.goes_astray(at, faults),
+            What::Unknown => {
+                self.knows_of_strays = true;
+                self.goes_astray(at, faults);
+            }
             What::Withdrawn => {
                 // At-least still applies if the lock was unlocked before.
                 self.withdrawn |= self.released.is_none();
                 self.release_asked.get_or_insert(at);
                 self.withdrawing = Some(at);
+                self.withdrawal_sent = Some(at);
+                self.has_failed_to_withdraw = true;
             }
             What::Withdrew => self.withdrew(at),
             What::RenewAsked { at_most } => self.renew(at, *at_most),
@@ -220,6 +238,7 @@ impl Life {
             What::ReleaseAsked => {
                 self.release_asked.get_or_insert(at);
                 self.releasing = Some(at);
+                self.unlock_sent.get_or_insert(at);
                 self.runs_until = self.runs_until.min(at);
                 self.releases += 1;
                 if self.releases == 1 {
@@ -255,6 +274,7 @@ impl Life {
 
     /// Processes the end of the log: calls without a reply so far get none.
     pub(super) fn end(&mut self, faults: &Faults) {
+        self.knows_of_strays |= self.open.is_some();
         self.goes_astray(u64::MAX, faults);
         self.renewal_has_no_answer(faults);
     }

@@ -39,6 +39,7 @@ mod pauses;
 mod pending;
 mod skips;
 mod stored;
+mod withdrawals;
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,19 +1,21 @@
 //! A clock that makes leases end at the wrong time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{BoxFuture, Clock, Moment};
 
 /// The right clock, read by an executor in the right places, with an error that makes its deadlines
 /// wrong.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WrongClock {
     right: Arc<dyn Clock>,
-    /// Whether each reading shows the moment of the reading before.
-    lags: bool,
-    hands: Mutex<Hands>,
+    error: ClockError,
+    hands: Arc<Mutex<Hands>>,
 }
+
+/// As in the runtime.
+const JUMP: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct Hands {
@@ -21,15 +23,36 @@ struct Hands {
     behind: Duration,
     /// Its value at the last reading.
     last: Moment,
+    /// How far the calendar was ahead at the last reading, in nanoseconds.
+    ahead: i128,
+    /// How far the calendar has jumped forward in total.
+    jumped: Duration,
+}
+
+/// What is wrong with each reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClockError {
+    /// Nothing: only what the mistake does to it.
+    None,
+    /// It shows the moment of the reading before.
+    Lags,
+    /// It counts forward jumps of the calendar, as the clock of leases does.
+    CountsJumps,
 }
 
 impl WrongClock {
-    pub(super) fn new(right: Arc<dyn Clock>, lags: bool) -> Arc<Self> {
-        let hands = Mutex::new(Hands {
+    pub(super) fn new(right: Arc<dyn Clock>, error: ClockError) -> Arc<Self> {
+        let hands = Arc::new(Mutex::new(Hands {
             behind: Duration::ZERO,
             last: right.now(),
-        });
-        Arc::new(Self { right, lags, hands })
+            ahead: ahead(&*right),
+            jumped: Duration::ZERO,
+        }));
+        Arc::new(Self {
+            right,
+            error,
+            hands,
+        })
     }
 
     /// Makes the clock stand still since this moment: a deadline counted from that moment then
@@ -50,7 +73,20 @@ impl Clock for WrongClock {
         let right = self.right.now().since_origin();
         let shown = Moment::from_origin(right.saturating_sub(hands.behind));
         let before = std::mem::replace(&mut hands.last, shown);
-        if self.lags { before } else { shown }
+        match self.error {
+            ClockError::None => shown,
+            ClockError::Lags => before,
+            ClockError::CountsJumps => {
+                let ahead = ahead(&*self.right);
+                let jumped =
+                    u64::try_from(ahead - hands.ahead).map_or(Duration::ZERO, Duration::from_nanos);
+                hands.ahead = ahead;
+                if jumped > JUMP {
+                    hands.jumped += jumped;
+                }
+                shown + hands.jumped
+            }
+        }
     }
 
     fn system_time(&self) -> SystemTime {
@@ -58,11 +94,32 @@ impl Clock for WrongClock {
     }
 
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
-        let behind = self.hands().behind;
-        self.right.sleep_until(moment + behind)
+        if self.error != ClockError::CountsJumps {
+            let behind = self.hands().behind;
+            return self.right.sleep_until(moment + behind);
+        }
+        let clock = self.clone();
+        Box::pin(async move {
+            loop {
+                let left = moment.saturating_since(clock.now());
+                if left.is_zero() {
+                    return;
+                }
+                // Often enough to see a jump.
+                let pause = left.min((left / 8).max(Duration::from_secs(1)));
+                let next = clock.right.now() + pause;
+                clock.right.sleep_until(next).await;
+            }
+        })
     }
 
     fn random(&self) -> u64 {
         self.right.random()
     }
+}
+
+fn ahead(clock: &dyn Clock) -> i128 {
+    let calendar = clock.system_time().duration_since(UNIX_EPOCH);
+    let nanos = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(0);
+    nanos(calendar.unwrap_or_default()) - nanos(clock.now().since_origin())
 }

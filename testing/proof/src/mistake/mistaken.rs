@@ -11,7 +11,7 @@ use shedlock_core::{
 };
 
 use super::Mistake;
-use super::clock::WrongClock;
+use super::clock::{ClockError, WrongClock};
 use super::site::{Records, Shared, Site};
 use crate::SeededRng;
 
@@ -65,7 +65,11 @@ impl Mistaken {
             records,
             wrong_clock: WrongClock::new(
                 Arc::clone(&clock),
-                mistake == Some(Mistake::NoLookAfterPause),
+                match mistake {
+                    Some(Mistake::NoLookAfterPause) => ClockError::Lags,
+                    Some(Mistake::WaitCountsJumps) => ClockError::CountsJumps,
+                    _ => ClockError::None,
+                },
             ),
             clock,
             rng: Mutex::new(SeededRng::new(seed)),

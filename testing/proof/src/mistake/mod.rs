@@ -133,6 +133,7 @@ known! {
         DeadlineFromReply
         DeadlineFromLastAsk
         NoLookAfterPause
+        WaitCountsJumps
         ClockAhead
     }
     tokens {

@@ -159,6 +159,27 @@ impl Known for NoLookAfterPause {
         .in_simulation();
 }
 
+/// The wait for the final withdrawal ends earlier by each forward jump of the wall clock, as the
+/// lease does. A copy that arrives after it holds the lock for all of at-most.
+pub(super) struct WaitCountsJumps;
+
+impl Known for WaitCountsJumps {
+    const ABOUT: About = About::new("wait-counts-jumps")
+        .at(At::Clock)
+        .violates(&["not withdrawn", "owner returns"])
+        .in_torture()
+        .in_simulation();
+
+    /// Imitates a network that sometimes loses the reply.
+    async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let answer = site.inner.attempt(request).await?;
+        if site.one_in(4) {
+            return Err(Error::new(ErrorKind::OutcomeUnknown, "the reply was lost"));
+        }
+        Ok(answer)
+    }
+}
+
 /// One client's clock is ahead by half a lease, and the clients' clocks judge.
 pub(super) struct ClockAhead;
 

@@ -1,5 +1,7 @@
 //! Copies of an attempt that arrive late.
 
+use std::time::Duration;
+
 use shedlock_proof::history::{Rules, What};
 
 use super::{AT_MOST, Forger, MS, TIMEOUT};
@@ -193,4 +195,44 @@ fn a_log_of_an_earlier_version_is_read() -> Result<(), serde_json::Error> {
     };
     assert_eq!((holder, until), (None, None));
     Ok(())
+}
+
+/// Rules of a harness whose processes withdraw within this time, in milliseconds.
+fn withdrawing(within: u64) -> Rules {
+    Rules {
+        withdrawal: Some(Duration::from_millis(within)),
+        ..Forger::rules()
+    }
+}
+
+#[test]
+fn an_attempt_that_may_still_win_is_withdrawn_past_its_bound() {
+    const BOUND: u64 = TIMEOUT / MS;
+    let unknown = || {
+        Forger::default()
+            .asked(0, "a")
+            .event(10, "a", What::Unknown)
+    };
+    // The process writes something long after that.
+    let lives_on =
+        |forger: Forger| forger.done_to(BOUND + 2_000, "a", What::WallClock { shows: 0 });
+    let early = |forger: Forger| forger.withdrawn(20, "a").withdrawn(BOUND - 1, "a");
+    lives_on(early(unknown())).must_be_convicted_by(&withdrawing(1_000), "not withdrawn: ");
+    lives_on(unknown()).must_be_convicted_by(&withdrawing(1_000), "not withdrawn: ");
+    lives_on(early(unknown()).withdrawn(BOUND, "a")).must_be_lawful_by(&withdrawing(1_000));
+    // It may have been killed.
+    early(unknown()).must_be_lawful_by(&withdrawing(1_000));
+    // It was stopped.
+    let stopped = early(unknown())
+        .done_to(BOUND + 1, "a", What::Stopped)
+        .done_to(BOUND + 900, "a", What::GoesOn);
+    lives_on(stopped).must_be_lawful_by(&withdrawing(1_000));
+    // What was won was held past the bound, when no copy could win any more.
+    let held = Forger::default()
+        .asked(0, "a")
+        .event(10, "a", What::Unknown)
+        .asked(20, "a")
+        .acquired(21, "a", 1)
+        .released(BOUND + 10, "a");
+    lives_on(held).must_be_lawful_by(&withdrawing(1_000));
 }

@@ -220,7 +220,8 @@ impl Plan {
 
     /// Whether clients withdraw what they may have won, as far as they know.
     pub(crate) fn withdraws(&self) -> bool {
-        !self.wrong.is_some_and(Mistake::is_of_the_clock)
+        let delays = |it: Mistake| it.is_of_the_clock() && it != Mistake::WaitCountsJumps;
+        !self.wrong.is_some_and(delays)
     }
 
     /// The jobs whose slots all have to run once there are no more faults. None if running clocks

@@ -32,6 +32,10 @@ pub(crate) struct Process {
 
 /// A caller that waits for a run polls every ten seconds.
 const LONGEST_RUN: Duration = Duration::from_secs(300);
+
+/// How often a lease looks at the wall clock: as often as once a second would be too many events.
+const WALL_CLOCK_CHECK: Duration = Duration::from_secs(300);
+
 const MOMENT: Duration = Duration::from_millis(20);
 
 /// How long after its grace period a shutdown may take: to release locks, and to get the replies.
@@ -85,6 +89,7 @@ impl Process {
         let (provider, clock) = self.with_its_mistake();
         let executor = Executor::new(provider)
             .clock(clock)
+            .wall_clock_check(WALL_CLOCK_CHECK)
             .store_timeout(self.plan.store_timeout)
             .listener(Arc::new(Counting(self.chronicle.clone())));
         self.schedule(&executor);

@@ -24,6 +24,32 @@ pub(super) fn apart(worker_pool: &mut WorkerPool, context: &Arena) -> Verdict {
     worker_pool.set_clock(WRONG[0], at_most + 4 * reach)
 }
 
+/// Gives each worker a wall clock of its own. Not applicable without libfaketime.
+pub(super) fn of_all(worker_pool: &mut WorkerPool, context: &Arena, workers: usize) -> Verdict {
+    let library = WallClock::library().map_err(Stop::not_applicable)?;
+    WallClock::reach(context).map_err(Stop::not_applicable)?;
+    for number in 0..workers {
+        worker_pool.give_clock(number, library.clone())?;
+    }
+    Ok(())
+}
+
+/// Sets one worker's clock forward by this much, as after a pause of its machine. A clock that would
+/// be ahead by more than the store tolerates is set back first.
+pub(super) fn forward(
+    worker_pool: &mut WorkerPool,
+    context: &Arena,
+    workers: usize,
+    by: Duration,
+) -> Verdict {
+    let reach = WallClock::reach(context).map_err(Stop::not_applicable)?;
+    let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX).min(reach);
+    let number = worker_pool.rng.below(workers as u64);
+    let number = usize::try_from(number).unwrap_or(0);
+    let ahead = worker_pool.clock(number) + by;
+    worker_pool.set_clock(number, if ahead > reach { -reach } else { ahead })
+}
+
 /// The workers' wall clocks.
 #[derive(Debug)]
 pub(super) struct Clocks {

@@ -14,7 +14,7 @@ use super::tally::Tally;
 use super::{Options, clocks, jobs};
 use crate::Arena;
 use crate::wall_clock;
-use crate::worker_pool::WorkerPool;
+use crate::worker_pool::{WorkerPool, patience};
 
 const WORKERS: usize = 5;
 
@@ -23,6 +23,12 @@ const WORKERS_BESIDE_SHEDLOCKS: usize = 2;
 
 /// The time within which each mistake must be detected.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long after its bound a withdrawal may be sent. The withdrawals of one name take turns, and the
+/// call before it may go unanswered. The rest is for a busy machine.
+pub(super) fn withdrawal(at_most: Duration) -> Duration {
+    2 * patience(at_most) + Duration::from_secs(3)
+}
 
 /// The interval between two checks of the logs.
 const LOOK: Duration = Duration::from_millis(500);
@@ -51,6 +57,10 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
         let lacks = "the store cannot be reached through a proxy";
         return Err(Stop::not_applicable(lacks));
     }
+    let jumps = wrong == Mistake::WaitCountsJumps;
+    if jumps {
+        clocks::of_all(&mut worker_pool, context, WORKERS)?;
+    }
     if shedlocks > 0 {
         worker_pool.add_shedlocks(shedlocks)?;
         worker_pool.add(WORKERS_BESIDE_SHEDLOCKS)?;
@@ -61,6 +71,8 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
         worker_pool.add_operator()?;
     }
     let at_most = context.timing().short();
+    let mut rules = worker_pool.rules();
+    rules.withdrawal = jumps.then(|| withdrawal(at_most));
     let (mut processes, mut tally) = (Processes::default(), Tally::default());
     let started = now();
     let mut next_look = started + LOOK;
@@ -85,6 +97,8 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
                 .await?;
         }
         match worker_pool.rng.number() % 6 {
+            // A process that was stopped may withdraw late.
+            _ if jumps => clocks::forward(&mut worker_pool, context, WORKERS, patience(at_most))?,
             0 => processes.kill(&mut worker_pool, &mut tally).await?,
             deed if deed <= stops => processes.stop(&mut worker_pool, at_most, &mut tally)?,
             _ => {}
@@ -93,7 +107,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
         if now() < next_look {
             continue;
         }
-        seen = worker_pool.history()?.judge(&worker_pool.rules());
+        seen = worker_pool.history()?.judge(&rules);
         if let Some(law) = wrong.convicted(&seen) {
             let after = now().saturating_since(started);
             tell(context, wrong, after, &seen, law);

@@ -277,6 +277,7 @@ impl<'a> Run<'a> {
             rules.flight += KEEPS_ROWS;
         }
         rules.skew = self.clocks.apart(self.context);
+        rules.withdrawal = Some(hunt::withdrawal(self.at_most));
         let findings = self.worker_pool.judge(&rules)?;
         self.tally.events = findings.events;
         self.tally.runs_again = findings.runs_again;

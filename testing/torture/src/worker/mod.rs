@@ -3,7 +3,6 @@
 mod journal;
 mod operator;
 mod spec;
-mod strays;
 mod task;
 
 use std::sync::Arc;
@@ -14,8 +13,9 @@ use shedlock_conformance::child::Opener;
 use shedlock_conformance::wait::{PATIENCE, bounded, now, sleep};
 use shedlock_conformance::{BoxError, Provider};
 use shedlock_core::{
-    Attempt, AttemptRequest, ClockSource, Error, ErrorKind, Executor, ExtendRequest, Extension,
-    Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, SlotEnd, UnlockRequest,
+    Attempt, AttemptRequest, ClockSource, Copies, Error, ErrorKind, Executor, ExtendRequest,
+    Extension, Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, SlotEnd,
+    UnlockRequest,
 };
 use tokio::io::AsyncReadExt;
 
@@ -25,7 +25,6 @@ use shedlock_proof::{Mistaken, Recorded, SeededRng, Surroundings};
 
 use journal::Journal;
 pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
-use strays::Strays;
 use task::Task;
 
 /// The pause after a failed call.
@@ -161,11 +160,11 @@ impl Worker {
     /// Makes each call itself, as a direct user of the contract does.
     async fn by_hand(&mut self, job: &Job, mut slot: Option<Slot>) -> Result<(), BoxError> {
         // An open slot blocks later ones: a worker that is skipped because of one runs it.
-        while let Some((answer, strays)) = self.attempt(job, slot).await? {
+        while let Some((answer, copies)) = self.attempt(job, slot).await? {
             match answer {
                 Attempt::Acquired(lease) => {
                     let held = self.hold(job, lease).await;
-                    strays.that_ran().withdraw();
+                    copies.withdraw(true);
                     return held;
                 }
                 Attempt::Skipped(Skip {
@@ -174,10 +173,10 @@ impl Worker {
                     ..
                 }) if slot != Some(open) => {
                     slot = Some(open);
-                    strays.withdraw();
+                    copies.withdraw(false);
                 }
                 _ => {
-                    strays.withdraw();
+                    copies.withdraw(false);
                     break;
                 }
             }
@@ -189,7 +188,7 @@ impl Worker {
         &mut self,
         job: &Job,
         slot: Option<Slot>,
-    ) -> Result<Option<(Attempt, Strays)>, BoxError> {
+    ) -> Result<Option<(Attempt, Copies)>, BoxError> {
         let name = LockName::new(&job.name)?;
         let mut request = AttemptRequest::new(name, Owner::generate(), self.spec.at_most)
             .with_lock_at_least_for(job.at_least)
@@ -205,23 +204,23 @@ impl Worker {
     async fn ask(
         &mut self,
         request: &AttemptRequest,
-    ) -> Result<Option<(Attempt, Strays)>, BoxError> {
-        let mut strays = Strays::none(&self.provider, request);
+    ) -> Result<Option<(Attempt, Copies)>, BoxError> {
+        let mut copies = self.executor.copies_of(request);
         loop {
             match self.answer(self.provider.attempt(request)).await {
-                Ok(answer) => return Ok(Some((answer, strays))),
+                Ok(answer) => return Ok(Some((answer, copies))),
                 Err(error) if self.comes_of_the_mistake(&error) => {
-                    strays.give_up();
+                    copies.give_up();
                     return Ok(None);
                 }
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(error) => {
                     if error.is_outcome_unknown() {
-                        strays.one_more();
+                        copies.add_unanswered();
                     }
                     sleep(PAUSE).await;
                     if !error.is_outcome_unknown() || self.rng.one_in(2) {
-                        strays.give_up();
+                        copies.give_up();
                         return Ok(None);
                     }
                 }

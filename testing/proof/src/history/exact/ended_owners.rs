@@ -1,6 +1,6 @@
 //! Locks that are held by owners that have ended.
 
-use super::{Ending, Exact, Grant, SlotsSeen};
+use super::{Asked, Ending, Exact, Grant, SlotsSeen};
 use crate::history::Earlier;
 
 /// How much later than its timeout a copy may be granted, as in the runtime.
@@ -13,6 +13,7 @@ impl<'a> Exact<'a> {
     /// A client withdraws what it may have won.
     pub(super) fn withdraws(&mut self, owner: &str) {
         if let Some(asked) = self.owners.get_mut(owner) {
+            asked.goes_astray();
             asked.withdrawn_at = Some(self.now);
             asked.is_last_withdrawal_sent |= self.now >= asked.bound();
         }
@@ -83,12 +84,44 @@ impl<'a> Exact<'a> {
 
     /// Checks the locks that are held at the end.
     pub(super) fn judge_end(&mut self) {
+        let mut not_withdrawn: Vec<String> = self
+            .owners
+            .iter()
+            .filter_map(|(owner, asked)| self.not_withdrawn(owner, asked))
+            .collect();
+        not_withdrawn.sort_unstable();
+        for what in not_withdrawn {
+            self.findings.violated("not withdrawn", &what);
+        }
         let names: Vec<&str> = self.locks.keys().copied().collect();
         for name in names {
             if let Some((law, what)) = self.was_held_by_no_one(name) {
                 self.findings.violated(law, &what);
             }
         }
+    }
+
+    /// Returns the violation if copies of this attempt may have won until a moment since which it was
+    /// not withdrawn, although its process was running all the time.
+    fn not_withdrawn(&self, owner: &str, asked: &Asked<'_>) -> Option<String> {
+        let withdrawal = self.limits.withdrawal?;
+        let bound = asked.strays_until?;
+        let disturbed = self.disturbed.get(&asked.process).copied();
+        let is_excused = disturbed >= Some(asked.first_sent)
+            || self.now <= bound.saturating_add(SLACK + withdrawal)
+            || asked.withdrawn_at >= Some(bound)
+            // What held the lock until then needs none.
+            || asked.has_won && asked.unlocked_at.is_none_or(|at| at >= bound);
+        (!is_excused).then(|| {
+            let sent = match asked.withdrawn_at {
+                Some(sent) => format!("its last withdrawal was sent at {sent} ns"),
+                None => "it was not withdrawn".to_owned(),
+            };
+            format!(
+                "a copy of {owner} at {} could win until {bound} ns, and {sent}",
+                asked.name
+            )
+        })
     }
 
     /// Whether the record of the lock was deleted or reverted since this owner's request. Then its

@@ -130,6 +130,9 @@ struct Asked<'a> {
     first_sent: u64,
     last_sent: u64,
     timeout: u64,
+    /// Whether the last copy has no reply so far, and until when copies without one may win.
+    is_unanswered: bool,
+    strays_until: Option<u64>,
     /// The latest end of its lease by its own calculation, and whether an earlier attempt may have
     /// won it.
     over: u64,
@@ -161,6 +164,13 @@ impl Asked<'_> {
     fn bound(&self) -> u64 {
         self.last_sent.saturating_add(self.timeout)
     }
+
+    /// The last copy gets no reply.
+    fn goes_astray(&mut self) {
+        if std::mem::take(&mut self.is_unanswered) {
+            self.strays_until = self.strays_until.max(Some(self.bound()));
+        }
+    }
 }
 
 impl<'a> Exact<'a> {
@@ -171,6 +181,9 @@ impl<'a> Exact<'a> {
             What::Asked { .. } => self.asks(event),
             What::Skipped { locked, .. } => {
                 self.findings.skips += 1;
+                if let Some(asked) = self.owners.get_mut(owner) {
+                    asked.is_unanswered = false;
+                }
                 if *locked {
                     self.called_held(name, owner);
                 }
@@ -198,13 +211,16 @@ impl<'a> Exact<'a> {
         match what {
             What::Acquired { locked_until, .. } => {
                 asked.has_won = true;
+                asked.is_unanswered = false;
                 let until = locked_until.map_or(0, |until| until.saturating_sub(ahead));
                 asked.told_until = asked.told_until.max(until);
             }
             // It won nothing, except through an earlier attempt.
             What::Failed => {
+                asked.is_unanswered = false;
                 asked.may_have_won &= asked.over != asked.last_sent.saturating_add(asked.at_most);
             }
+            What::Unknown => asked.goes_astray(),
             What::RenewAsked { at_most } => asked.renewal = Some((now, *at_most)),
             What::Renewed { locked_until } => {
                 if let Some((sent, at_most)) = asked.renewal.take() {
@@ -240,7 +256,9 @@ impl<'a> Exact<'a> {
         };
         let over = self.now.saturating_add(at_most);
         if let Some(asked) = self.owners.get_mut(event.owner.as_str()) {
+            asked.goes_astray();
             asked.last_sent = self.now;
+            asked.is_unanswered = true;
             if !asked.may_have_won {
                 asked.over = over;
                 asked.may_have_won = true;
@@ -257,6 +275,8 @@ impl<'a> Exact<'a> {
             first_sent: self.now,
             last_sent: self.now,
             timeout,
+            is_unanswered: true,
+            strays_until: None,
             over,
             may_have_won: true,
             has_won: false,

@@ -50,6 +50,7 @@ impl Life {
         let Some(asked) = self.withdrawing.take() else {
             return;
         };
+        self.has_failed_to_withdraw = false;
         self.stray = self
             .stray
             .filter(|stray| asked < stray.timeout && asked <= stray.by);
@@ -58,6 +59,17 @@ impl Life {
             let kept = if self.releases > 0 { self.kept() } else { 0 };
             self.over_by(at, at.saturating_add(self.skew).max(kept));
         }
+    }
+
+    /// Returns from when on a withdrawal had to be sent, if none was sent since then. What held the
+    /// lock until then needs none. While the store is unavailable, a process gives up when the lease
+    /// would have ended by itself (law 6: the worst case).
+    pub(in crate::history) fn withdrawal_due(&self) -> Option<u64> {
+        let bound = self.stray.filter(|_| self.knows_of_strays)?.timeout;
+        let is_ours = self.host.is_none() && self.pause.is_none() && !self.is_old;
+        let ended = self.acquired.is_none() || self.unlock_sent.is_some_and(|at| at < bound);
+        let is_sent = self.withdrawal_sent.is_some_and(|sent| sent >= bound);
+        (is_ours && ended && !is_sent && !self.has_failed_to_withdraw).then_some(bound)
     }
 
     /// Records that it ended at `ended`: past `moment` it holds only what a stray copy wins.
