@@ -93,6 +93,14 @@ impl HeldLock {
         self.held.time_left()
     }
 
+    /// Returns for how long copies of the attempt that won this lease may still arrive at the store,
+    /// because their replies were lost; `None` if none may. They are withdrawn by this process.
+    /// Another process that gives the lock back in its place must
+    /// [withdraw](crate::LockProvider::withdraw) the attempt once more after that time.
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        self.held.unanswered_for()
+    }
+
     /// Returns true once the lease has ended, or may have ended.
     pub fn is_lost(&self) -> bool {
         self.held.lost().is_some()

@@ -17,6 +17,7 @@ use crate::cause;
 use crate::exit::{self, Failure};
 use crate::journal;
 use crate::output;
+use crate::output::shell_word;
 use crate::signals::asks_to_end;
 use crate::store::Store;
 use crate::terminal::Terminal;
@@ -140,8 +141,9 @@ async fn ask(
 /// for a store that stays unavailable.
 pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) {
     // Copies arrive for as long as a call may take. The store then has as long again to answer.
-    const LIMIT: Duration = AttemptRequest::DEFAULT_TIMEOUT.saturating_mul(2);
-    let give_up = SystemClock.now() + LIMIT;
+    let skew = executor.provider().capabilities().server_skew;
+    let limit = AttemptRequest::DEFAULT_TIMEOUT.saturating_mul(2) + skew;
+    let give_up = SystemClock.now() + limit;
     let mut settled = pin!(executor.settled());
     let is_settled = tokio::select! {
         biased;
@@ -154,13 +156,15 @@ pub(super) async fn settle(executor: &Executor, name: &str, terminal: Terminal) 
     terminal.notice(&format!(
         "{name}: the store did not reply to an attempt in time; waiting up to {} s to withdraw the \
          attempt, because it may still take the lock",
-        LIMIT.as_secs()
+        limit.as_secs()
     ));
     tokio::select! {
         () = settled => {}
         () = SystemClock.sleep_until(give_up) => terminal.error(&format!(
             "{name}: the store still does not reply; if the attempt takes the lock, the lock \
-             becomes free after --lock-at-most-for"
+             becomes free after --lock-at-most-for, and the slot of a --schedule is used up; to run \
+             that slot, run `shedlock slot reset {}`",
+            shell_word(name)
         )),
     }
 }

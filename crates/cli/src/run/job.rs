@@ -206,6 +206,7 @@ impl<'a> Job<'a> {
             slot: lock.slot().map(Slot::as_micros),
             slot_tolerance: slot::tolerance(self.args),
             must_not_be_lost: self.args.must_not_be_lost,
+            unanswered_for: lock.unanswered_for(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shedlock::{
     Attempt, AttemptRequest, Clock, Completion, Deadline, Error, JournalEntry, Lease, LockName,
-    LockProvider, LockState, Moment, Owner, RunEnd, RunOutcome, RunRecord, Slot, SlotEnd,
-    SystemClock, Unlock, UnlockRequest,
+    LockProvider, LockState, Moment, NotBefore, Owner, RunEnd, RunOutcome, RunRecord, Slot,
+    SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 
 use super::ORPHANS_ARE_ADOPTED;
@@ -32,6 +32,8 @@ pub(crate) struct Heirloom {
     pub(crate) slot: Option<i64>,
     pub(crate) slot_tolerance: Duration,
     pub(crate) must_not_be_lost: bool,
+    /// For how long copies of the attempt may still arrive, if any may.
+    pub(crate) unanswered_for: Option<Duration>,
 }
 
 /// A job that has ended, and whose `run` is gone.
@@ -44,6 +46,9 @@ pub(super) struct Orphaned {
     /// Whether a signal had asked the command to end.
     pub(super) is_asked_to_end: bool,
 }
+
+/// The pause before a call that failed is made again.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// What became of the lock.
 #[derive(Debug)]
@@ -98,6 +103,47 @@ impl Orphaned {
         }
     }
 
+    /// Withdraws what a copy of the attempt takes that arrives only now, as `run` would have done. Returns what the user has
+    /// to know if that fails.
+    pub(super) fn withdraw_copies(&self) -> Option<String> {
+        // The time is counted once more from now: when it began is not known here.
+        let arriving = self.lock.unanswered_for?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .ok()?;
+        let is_withdrawn = runtime.block_on(async {
+            let bound = NotBefore::after(SystemClock.now(), arriving);
+            bound.wait(&SystemClock).await;
+            let give_up = SystemClock.now() + Self::PATIENCE;
+            tokio::select! {
+                () = self.withdraw_until_answered() => true,
+                () = SystemClock.sleep_until(give_up) => false,
+            }
+        });
+        runtime.shutdown_background();
+        (!is_withdrawn).then(|| {
+            format!(
+                "{}: the store still does not reply; if a copy of the attempt takes the lock, the \
+                 lock becomes free after --lock-at-most-for",
+                self.lock.name
+            )
+        })
+    }
+
+    async fn withdraw_until_answered(&self) {
+        while self.try_withdraw().await.is_err() {
+            SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
+        }
+    }
+
+    async fn try_withdraw(&self) -> Result<(), Error> {
+        // Its slot was run, and must not be given back.
+        let request = self.lock.request()?.without_slot();
+        self.lock.store.open().await?.withdraw(&request).await?;
+        Ok(())
+    }
+
     /// Whether no process of the command can be left.
     fn proof(&self) -> Result<(), String> {
         if !self.ended.survivors.is_empty() {
@@ -138,7 +184,6 @@ impl Orphaned {
 
     /// Retries while the store is unavailable.
     async fn release_until(&self, give_up: Moment) -> Result<Released, Error> {
-        const PAUSE: Duration = Duration::from_millis(250);
         loop {
             match self.try_release().await {
                 Err(error) if error.is_retryable() && SystemClock.now() + PAUSE < give_up => {
@@ -260,6 +305,7 @@ impl Heirloom {
             slot: None,
             slot_tolerance: Duration::ZERO,
             must_not_be_lost: false,
+            unanswered_for: None,
         }
     }
 }

@@ -31,6 +31,9 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
         Ok(Some(orphaned)) => {
             // Only now that nothing is left to guard: a terminal or pipe may block forever.
             terminal.error(&orphaned.settle());
+            if let Some(failed) = orphaned.withdraw_copies() {
+                terminal.error(&failed);
+            }
             ExitCode::from(exit::LOST)
         }
         Err(error) => {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use common::{FAMILY, Sandbox, all_gone, calendar, end, eventually, is_alive, now, pause};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::Signal;
-use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, contains};
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -223,6 +223,56 @@ fn kill_9_of_run_does_not_keep_the_lock(store: &str, case: &str) {
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
 }
 
+/// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
+fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut url = Url::parse(direct).unwrap();
+    let sandbox = Sandbox::new();
+    let migrated = common::done(&mut sandbox.bare(&["migrate", "--store", direct]));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
+    if url.scheme() == "mysql" {
+        // The proxy searches for the lock's name.
+        url.query_pairs_mut().append_pair("ssl-mode", "disabled");
+    }
+    url.set_host(Some("127.0.0.1")).unwrap();
+    url.set_port(Some(proxy.addr().port())).unwrap();
+    // Redis gets its script with the second request, if it does not have it.
+    let _ = common::done(
+        sandbox
+            .run_with(&format!("{case}_warm"), "1m", &[], "true")
+            .env("SHEDLOCK_STORE", url.as_str()),
+    );
+    let trap = proxy.on_request(contains(case), 1, Strike::CutAndWithholdRequest);
+    let mut child = sandbox
+        .run_with(case, "1h", &[], "echo $$ > pids; exec sleep 60")
+        .env("SHEDLOCK_STORE", url.as_str())
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("pids", 1);
+    assert!(trap.has_struck());
+    child.kill().unwrap();
+    let state = || sandbox.lock_in(direct, case)["state"].clone();
+    eventually("the watchdog's release", || state() == "free");
+    // Another owner comes and goes, so that the record no longer shows that the first one has ended.
+    let other = common::done(
+        sandbox
+            .run_with(case, "1h", &[], "true")
+            .env("SHEDLOCK_STORE", direct),
+    );
+    assert_eq!(other.code, 0, "{}", other.stderr);
+    assert_eq!(runtime.block_on(trap.deliver()), Delivery::Answered);
+    assert_eq!(state(), "held", "the copy came too late for this test");
+    let ended = end(child);
+    eventually("the withdrawal", || state() == "free");
+    let said = "released the lock\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+}
+
 fn wait_until(moment: Duration) {
     while now() < moment {
         pause(Duration::from_millis(20));
@@ -248,6 +298,12 @@ fn main() {
         trials.push(Trial::test(case.clone(), move || {
             let direct = killed.url(&std::env::temp_dir())?;
             kill_9_of_run_does_not_keep_the_lock(&direct, &case);
+            Ok(())
+        }));
+        let (case, copied) = (format!("copied_{}", store.name()), store.clone());
+        trials.push(Trial::test(case.clone(), move || {
+            let direct = copied.url(&std::env::temp_dir())?;
+            the_watchdog_withdraws_what_a_late_copy_takes(&direct, &case);
             Ok(())
         }));
         for (how, fault) in [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)] {

@@ -367,6 +367,12 @@ impl Held {
         }
     }
 
+    /// Returns for how long copies of the attempt may still arrive.
+    pub(crate) fn unanswered_for(&self) -> Option<Duration> {
+        let strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
+        strays.as_ref()?.left(self.context.clock.now())
+    }
+
     /// Notifies the listeners, if there are any, with the current lease.
     pub(crate) fn emit(&self, event: impl for<'a> FnOnce(&'a Lease) -> Event<'a>) {
         if self.context.has_listeners() {

@@ -78,6 +78,12 @@ impl Withdrawal {
         self.stray_until.is_some_and(|until| !until.has_come(at))
     }
 
+    /// Returns for how long copies may still arrive.
+    pub(super) fn left(&self, now: Moment) -> Option<Duration> {
+        let left = self.stray_until?.left(now);
+        Some(left).filter(|left| !left.is_zero())
+    }
+
     /// Starts the withdrawal on the current runtime.
     pub(super) fn start(self, context: &Arc<Context>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
