@@ -68,17 +68,21 @@ impl LeaseClock {
 
     /// Reads all clocks. The first reading after a jump of the wall clock logs it.
     ///
-    /// The clock is read before and after the wall clock, so that a thread that is stopped between
-    /// two reads does not see a jump.
+    /// The clock is read before the wall clock, and again after it if there seems to be a jump: a
+    /// thread that is stopped between two reads does not see one.
     pub fn read(&self) -> Reading {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.inner.now();
         let calendar = nanos(self.inner.system_time());
-        let after = self.inner.now();
-        let jumped = calendar - nanos_of(after) - seen.ahead;
-        seen.ahead = calendar - nanos_of(before);
-        let jumped =
-            u64::try_from(jumped / 1_000_000).map_or(Duration::ZERO, Duration::from_millis);
+        let known = std::mem::replace(&mut seen.ahead, calendar - nanos_of(before));
+        let jumped_since = |moment| {
+            let jumped = (calendar - nanos_of(moment) - known) / 1_000_000;
+            u64::try_from(jumped).map_or(Duration::ZERO, Duration::from_millis)
+        };
+        let mut jumped = jumped_since(before);
+        if jumped > JUMP {
+            jumped = jumped_since(self.inner.now());
+        }
         if jumped > JUMP {
             seen.unseen = seen.unseen.saturating_add(jumped);
             tracing::warn!(
@@ -86,7 +90,9 @@ impl LeaseClock {
                 crate::text::duration(jumped),
             );
         }
-        seen.rates.compare(before, after);
+        if seen.rates.is_due(before) {
+            seen.rates.compare(before, self.inner.now());
+        }
         Reading::new(before, seen.unseen)
     }
 
@@ -136,10 +142,13 @@ impl Rates {
         }
     }
 
+    fn is_due(&self, now: Moment) -> bool {
+        now.saturating_since(self.since) >= Self::PERIOD
+    }
+
+    /// Compares them at `before`, unless the thread was stopped until `after`.
     fn compare(&mut self, before: Moment, after: Moment) {
-        if before.saturating_since(self.since) < Self::PERIOD
-            || after.at_most_since(before) > Self::CLOSE
-        {
+        if after.at_most_since(before) > Self::CLOSE {
             return;
         }
         let since = std::mem::replace(&mut self.since, before);
@@ -226,7 +235,9 @@ mod tests {
         assert_eq!(parts_per_million(at(1., 1.), at(101., 109.)), 80_000);
         let mut rates = Rates::since(at(0., 0.));
         let mut look = |moment: Moment| {
-            rates.compare(moment, moment);
+            if rates.is_due(moment) {
+                rates.compare(moment, moment);
+            }
             rates.is_logged
         };
         assert!(!look(at(10., 20.)), "too soon");

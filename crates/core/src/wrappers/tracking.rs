@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::clock::{Clock, Moment, SystemClock};
+use crate::clock::{Clock, Deadline, LeaseClock, Reading};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Error, ExtendRequest, Extension, Lease, LockProvider,
     Owner, Unlock, UnlockRequest,
@@ -33,24 +33,28 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct TrackingProvider {
     inner: Arc<dyn LockProvider>,
-    clock: Arc<dyn Clock>,
+    clock: LeaseClock,
     held: Arc<Mutex<HashMap<Owner, Tracked>>>,
 }
 
 #[derive(Debug)]
 struct Tracked {
     lease: Lease,
-    over: Moment,
+    over: Deadline,
 }
 
 impl TrackingProvider {
     /// Wraps a provider.
     pub fn new(inner: Arc<dyn LockProvider>) -> Self {
-        Self::with_clock(inner, Arc::new(SystemClock))
+        Self::over(inner, LeaseClock::system())
     }
 
     /// Wraps a provider. This clock determines when leases have ended.
     pub fn with_clock(inner: Arc<dyn LockProvider>, clock: Arc<dyn Clock>) -> Self {
+        Self::over(inner, LeaseClock::new(clock))
+    }
+
+    fn over(inner: Arc<dyn LockProvider>, clock: LeaseClock) -> Self {
         Self {
             inner,
             clock,
@@ -60,9 +64,9 @@ impl TrackingProvider {
 
     /// Returns the leases that run, in the order of their names.
     pub fn held(&self) -> Vec<Lease> {
-        let now = self.clock.now();
+        let now = self.clock.read();
         let mut tracked = self.lock();
-        tracked.retain(|_, tracked| tracked.over > now);
+        tracked.retain(|_, tracked| !tracked.over.has_passed(now));
         let mut leases: Vec<Lease> = tracked
             .values()
             .map(|tracked| tracked.lease.clone())
@@ -72,13 +76,13 @@ impl TrackingProvider {
         leases
     }
 
-    fn track(&self, lease: &Lease, asked: Moment, lock_at_most_for: Duration) {
-        let over = asked + lock_at_most_for;
+    fn track(&self, lease: &Lease, asked: Reading, lock_at_most_for: Duration) {
+        let over = asked.deadline(lock_at_most_for);
         let mut held = self.lock();
         // An extension never shortens a lease.
         let over = held
             .get(lease.owner())
-            .map_or(over, |known| known.over.max(over));
+            .map_or(over, |known| over.unless_earlier(known.over));
         let lease = lease.clone();
         held.insert(lease.owner().clone(), Tracked { lease, over });
     }
@@ -95,7 +99,7 @@ impl TrackingProvider {
 impl LockProvider for TrackingProvider {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            let asked = self.clock.now();
+            let asked = self.clock.read();
             let answer = self.inner.attempt(request).await?;
             if let Attempt::Acquired(lease) = &answer {
                 self.track(lease, asked, request.lock_at_most_for());
@@ -118,7 +122,7 @@ impl LockProvider for TrackingProvider {
         request: &'a ExtendRequest,
     ) -> BoxFuture<'a, Result<Extension, Error>> {
         Box::pin(async move {
-            let asked = self.clock.now();
+            let asked = self.clock.read();
             let answer = self.inner.extend(lease, request).await?;
             match &answer {
                 Extension::Extended(lease) => self.track(lease, asked, request.lock_at_most_for()),
