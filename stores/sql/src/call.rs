@@ -300,7 +300,7 @@ impl<B: Driver> Call<'_, B> {
         let result = answer.unwrap_or_else(|| Err(Failure::silent()));
         let is_class = |class| result.as_ref().is_err_and(|failure| failure.class == class);
         if !is_class(Class::ReplyLost) {
-            unanswered.is_answered();
+            unanswered.answered();
         }
         let has_remedy = is_class(Class::Prepared) && held.lost_a_statement();
         // An error reply is a reply too.
@@ -319,7 +319,7 @@ impl<B: Driver> Call<'_, B> {
 struct Unanswered<'a, B: Driver>(&'a Connections<B>);
 
 impl<B: Driver> Unanswered<'_, B> {
-    fn is_answered(self) {
+    fn answered(self) {
         std::mem::forget(self);
     }
 }
