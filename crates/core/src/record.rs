@@ -19,8 +19,9 @@ pub struct LockRecord {
     /// (`host/process/random`), ShedLock's host, or a [`Pause`]. If the lock is free, this is the
     /// last owner.
     pub owner: Option<String>,
-    /// Whether this owner has unlocked the lock. False for a lease that runs, for one that expired,
-    /// and for ShedLock's owners, which leave no mark.
+    /// Whether the lease of this owner was ended by an unlock: its own, a forced one, or the
+    /// resumption of a pause. False for a lease that runs, for one that expired, and for ShedLock's
+    /// owners, which leave no mark.
     pub is_unlocked: bool,
     /// When the lock was last acquired, by the provider's clock.
     pub locked_at: Option<SystemTime>,
