@@ -127,6 +127,12 @@ impl Owner {
         Self::marked(stored, FREED)
     }
 
+    /// Returns whether a store keeps this owner with a mark, whichever it is: its lease has ended.
+    pub fn has_ended_in(&self, stored: &str) -> bool {
+        let mark = stored.strip_prefix(&*self.0);
+        mark.is_some_and(|mark| mark == RELEASED || mark == FREED)
+    }
+
     fn marked(stored: &str, mark: &str) -> String {
         let id = Pause::parse(stored).map_or(stored, |pause| pause.id());
         format!("{id}{mark}")

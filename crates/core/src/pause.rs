@@ -115,11 +115,14 @@ pub(crate) enum PauseEnd {
 ///
 /// The pause is a lease whose owner names the operator and the reason, so replicas need nothing to
 /// obey it, ShedLock's included. Slots that fall due during the pause count as taken, also after it
-/// has ended; [`ResumeRequest::catching_up`] makes them available again.
+/// has ended; [`ResumeRequest::catching_up`] makes them available again. Slots that were due before
+/// it stay available. A second pause that begins before a slot after the first one was taken also
+/// skips the slots between the two.
 ///
 /// A running task is left alone unless the request [replaces its lease](Self::replacing_holder). A
-/// lock that `lock_at_least_for` keeps, or whose slot waits for its backoff, is paused at once. A
-/// lock that is paused already gets the new pause.
+/// lock that `lock_at_least_for` keeps, or whose slot waits for its backoff, is paused at once, and
+/// stays taken until that end even if it is resumed earlier. A lock that is paused already gets the
+/// new pause, whose slots are those since the beginning of the old one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PauseRequest {
@@ -206,7 +209,9 @@ impl PauseRequest {
     /// Returns the owner text of the pause, with the end that it keeps
     /// ([`Pause::kept_until`]). For providers.
     pub fn owner_keeping(&self, end: Option<SystemTime>) -> String {
-        let kept = end.and_then(|end| Slot::at(end).ok());
+        // Never earlier: a slot has whole microseconds.
+        let up = |end: SystemTime| end.checked_add(Duration::from_nanos(999));
+        let kept = end.and_then(up).and_then(|end| Slot::at(end).ok());
         let kept = kept.map_or_else(String::new, |end| format!("{KEPT}{}", end.as_micros()));
         let mut owner = format!("{}{MARK}{kept}{SEPARATOR} {}", self.id, self.reason);
         owner.truncate(LONGEST_MARK);
@@ -259,7 +264,7 @@ pub struct ResumeRequest {
 
 impl ResumeRequest {
     /// Ends the pause of this lock, whoever has paused it. Slots that fell due during the pause
-    /// stay taken.
+    /// stay taken, also if something else has ended it.
     pub fn new(name: LockName) -> Self {
         Self {
             name,
@@ -267,7 +272,7 @@ impl ResumeRequest {
         }
     }
 
-    /// Makes the slots after the last one taken before the pause available again.
+    /// Makes the slots that the pause has skipped available again, also if it has ended.
     pub fn catching_up(mut self) -> Self {
         self.catches_up = true;
         self
@@ -317,9 +322,11 @@ impl Paused {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Resumed {
-    /// The pause has ended. This is the record from before.
+    /// The pause has ended, or had ended and left slots over that are free now. This is the record
+    /// from before.
     Resumed(LockRecord),
-    /// The lock is not paused; this is its record, if it has one. Nothing was changed.
+    /// The lock is not paused, and no slots are left over that the request could free; this is its
+    /// record, if it has one. Nothing was changed.
     NotPaused(Option<LockRecord>),
 }
 
