@@ -1,5 +1,7 @@
 //! What a store keeps about an owner is read as what was meant, whatever a user wrote beside it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use proptest::prelude::*;
 use shedlock_core::{LockName, LockRecord, LockState, Owner, Pause, PauseRequest};
 

@@ -221,7 +221,8 @@ pub(crate) enum Value<'a> {
 impl<'a> Values<'a> {
     /// Sets the slots that the record gets.
     pub(crate) fn slots(&mut self, slots: &SlotState) {
-        let micros = |slot: Option<shedlock_core::Slot>| slot.map_or(NONE, |slot| slot.as_micros());
+        let micros =
+            |slot: Option<shedlock_core::Slot>| slot.map_or(NONE, shedlock_core::Slot::as_micros);
         self.slot = micros(slots.last);
         self.done = micros(slots.done);
         self.attempts = slots.attempts.map_or(NONE, i64::from);

@@ -1,8 +1,8 @@
 //! Mistakes about the pauses of operators.
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockState, Pause,
-    PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, Unlock,
+    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockRecord, LockState,
+    Pause, PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, Unlock,
     UnlockRequest,
 };
 
@@ -124,7 +124,7 @@ impl Known for PauseIsAHighWaterMark {
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let record = site.inner.inspect(request.name()).await?;
-        let skipped = record.as_ref().and_then(|it| it.slots_skipped_before());
+        let skipped = record.as_ref().and_then(LockRecord::slots_skipped_before);
         let is_passed =
             skipped.is_some_and(|it| request.slot().is_some_and(|slot| slot <= it.until));
         match record.filter(|record| is_passed && record.last_slot != request.slot()) {
