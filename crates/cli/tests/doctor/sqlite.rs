@@ -121,7 +121,8 @@ async fn a_record_without_an_end_is_not_missed() {
     let sandbox = Sandbox::migrated();
     let table = "DROP TABLE shedlock; CREATE TABLE shedlock (name VARCHAR(64) NOT NULL PRIMARY KEY, \
         lock_until BIGINT, locked_at BIGINT, locked_by VARCHAR(255), shedlock_fencing_token BIGINT, \
-        shedlock_slot BIGINT, shedlock_slot_done BIGINT, shedlock_slot_attempts BIGINT); \
+        shedlock_slot BIGINT, shedlock_slot_done BIGINT, shedlock_slot_attempts BIGINT, \
+        shedlock_skip_from BIGINT, shedlock_skip_until BIGINT); \
         INSERT INTO shedlock (name) VALUES ('a')";
     run(&sandbox, table).await;
     doctor(&sandbox.store()).has_only("end", "error", "\"a\" (no end)");
