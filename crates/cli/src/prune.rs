@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use glob::Pattern;
 use shedlock::{
-    Clock, Journal, KeepReason, ListRequest, LockName, LockRecord, PruneRequest, Pruned, Slot,
-    SystemClock,
+    Clock, JobRecord, JobsRequest, Journal, KeepReason, ListRequest, LockName, LockRecord,
+    PruneRequest, Pruned, RunsRequest, Slot, SystemClock, scheduler,
 };
 
 use crate::args::PruneArgs;
@@ -25,15 +25,21 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
     let typed = args.names.iter().map(|text| Typed::read(text));
     let typed: Vec<Typed> = typed.collect::<Result<_, _>>()?;
     let store = Store::open_existing(&args.store, terminal).await?;
+    let journal = journal::if_any(&store).await?;
     let mut removal = Removal {
         args,
         store: &store,
-        journal: journal::if_any(&store).await?,
+        scheduled: match &journal {
+            Some(journal) => scheduled(&**journal).await?,
+            None => Vec::new(),
+        },
+        journal,
         trail: Trail::of(&store, &args.store, terminal),
         terminal,
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,
         kept: 0,
+        remembered: 0,
         is_explained: false,
         is_complete: true,
     };
@@ -52,17 +58,36 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
     })
 }
 
-/// Why a record is kept.
-enum Why {
-    Rule(KeepReason),
-    /// Its job has a schedule, and this slot comes next: the last one can still be asked for.
-    Scheduled(Slot),
+/// The jobs that are registered with a schedule.
+async fn scheduled(journal: &dyn Journal) -> Result<Vec<JobRecord>, Failure> {
+    let mut jobs = Vec::new();
+    let mut request = JobsRequest::new().with_limit(1_000);
+    loop {
+        let page = journal.jobs(&request).await?;
+        let is_last = page.len() < request.limit();
+        let next = page.last().map(|last| last.job.clone());
+        jobs.extend(page.into_iter().filter(|job| job.schedule.is_some()));
+        match next {
+            Some(next) if !is_last => request = request.with_after(next),
+            _ => return Ok(jobs),
+        }
+    }
+}
+
+/// How long after it a host may ask for this slot of the job: for two periods of its schedule.
+fn asked_for(job: &JobRecord, slot: Slot) -> Duration {
+    let next = |after| scheduler::next_slot(job, after);
+    let second = next(slot.instant()).and_then(next);
+    let length = second.and_then(|second| second.duration_since(slot.instant()).ok());
+    length.unwrap_or(PruneRequest::SLOTS_ASKED_FOR)
 }
 
 struct Removal<'a> {
     args: &'a PruneArgs,
     store: &'a Store,
     journal: Option<Arc<dyn Journal>>,
+    /// The jobs that the journal has with a schedule.
+    scheduled: Vec<JobRecord>,
     trail: Trail,
     terminal: Terminal,
     locks: PrunedLocks<'a>,
@@ -70,6 +95,8 @@ struct Removal<'a> {
     seen: usize,
     /// Those that are idle and must be kept all the same.
     kept: usize,
+    /// Those of them that only ShedLock for Java keeps.
+    remembered: usize,
     /// Whether a line about each name and pattern says already that nothing is removed.
     is_explained: bool,
     /// Whether the record of each lock that was named is removed, or would be.
@@ -133,7 +160,7 @@ impl Removal<'_> {
             None => Some(no_such_lock(self.store, &self.args.store)),
             Some(record) => {
                 let kept = self.one(record).await?;
-                kept.map(|(record, why)| self.why_kept(&record, &why))
+                kept.map(|(record, reason)| self.why_kept(&record, reason))
             }
         };
         if let Some(why) = why {
@@ -165,21 +192,22 @@ impl Removal<'_> {
 
     /// Removes this record, or shows that it would be removed. Returns it with the reason if it must
     /// be kept.
-    async fn one(&mut self, record: LockRecord) -> Result<Option<(LockRecord, Why)>, Failure> {
+    async fn one(
+        &mut self,
+        record: LockRecord,
+    ) -> Result<Option<(LockRecord, KeepReason)>, Failure> {
         self.seen += 1;
-        let request = PruneRequest::new(record.name.clone(), self.args.idle_for);
+        let request = self.request(&record).await?;
+        let capabilities = self.store.provider().capabilities();
         let now = record.read_at.unwrap_or_else(|| SystemClock.system_time());
         let used = record.last_used();
         let idle = used.and_then(|used| now.duration_since(used).ok());
         let is_idle = idle.is_some_and(|idle| idle >= self.args.idle_for);
-        if let Some(reason) = request.refusal(&record, now) {
+        if let Some(reason) = request.refusal(&record, now, &capabilities) {
             let is_taken = reason == KeepReason::Taken;
             self.kept += usize::from(is_idle && !is_taken);
-            return Ok(Some((record, Why::Rule(reason))));
-        }
-        if let Some(next) = self.next_slot(&record, now).await? {
-            self.kept += usize::from(is_idle);
-            return Ok(Some((record, Why::Scheduled(next))));
+            self.remembered += usize::from(reason == KeepReason::RememberedByShedLock);
+            return Ok(Some((record, reason)));
         }
         let removed = if self.args.yes {
             match self.store.provider().prune(&request).await? {
@@ -188,7 +216,7 @@ impl Removal<'_> {
                     record
                 }
                 Pruned::Kept { record, reason, .. } => {
-                    return Ok(Some((record, Why::Rule(reason))));
+                    return Ok(Some((record, reason)));
                 }
                 // Another process has just removed it.
                 _ => return Ok(None),
@@ -212,32 +240,31 @@ impl Removal<'_> {
         self.trail.record(action).await;
     }
 
-    /// The next slot of the lock's job, if the journal has its schedule and that slot is not due yet. A
-    /// run that starts late still asks for the slot before it, which the record shows as taken.
-    async fn next_slot(
-        &self,
-        record: &LockRecord,
-        now: SystemTime,
-    ) -> Result<Option<Slot>, Failure> {
-        let Some(journal) = self.journal.as_ref().filter(|_| record.last_slot.is_some()) else {
-            return Ok(None);
+    /// The request to remove this record, with what the journal knows about the slots of its job.
+    async fn request(&self, record: &LockRecord) -> Result<PruneRequest, Failure> {
+        let mut request = PruneRequest::new(record.name.clone(), self.args.idle_for);
+        if self.args.no_shedlock {
+            request = request.without_shedlock();
+        }
+        let last = record.newest_slot();
+        let (Some(last), Some(journal)) = (last, &self.journal) else {
+            return Ok(request);
         };
-        let job = journal.job(record.name.as_str()).await?;
-        let next = job.and_then(|job| job.next_slot);
-        Ok(next.filter(|next| next.instant() > now))
+        // The name of a lock need not show which job it belongs to.
+        let name = record.name.as_str();
+        let runs = RunsRequest::new().with_name(name).with_limit(1);
+        let runs = journal.runs(&runs).await?;
+        let is_its_job =
+            |job: &&JobRecord| job.may_have(name) || runs.iter().any(|run| *run.job == *job.job);
+        let jobs = self.scheduled.iter().filter(is_its_job);
+        Ok(match jobs.map(|job| asked_for(job, last)).max() {
+            Some(length) => request.with_slots_asked_for(length),
+            None => request,
+        })
     }
 
-    fn why_kept(&self, lock: &LockRecord, why: &Why) -> String {
+    fn why_kept(&self, lock: &LockRecord, reason: KeepReason) -> String {
         let name = output::shell_word(lock.name.as_str());
-        let reason = match why {
-            Why::Rule(reason) => *reason,
-            Why::Scheduled(next) => {
-                return format!(
-                    "its job has a schedule whose next slot is {next}, so a late start could run the \
-                     last one again"
-                );
-            }
-        };
         match reason {
             KeepReason::Taken => format!("it is {}", output::state_in_words(lock.state)),
             KeepReason::SlotOpen => {
@@ -257,6 +284,20 @@ impl Removal<'_> {
                     output::duration(self.args.idle_for)
                 )
             }
+            KeepReason::SlotAskedFor => {
+                let slot = lock.newest_slot();
+                let slot = slot.map(|slot| slot.to_string());
+                format!(
+                    "a late start may still ask for its slot {}, and would run it again; it is kept for \
+                     two periods of its schedule, or for 400d if the journal has no schedule of it",
+                    slot.unwrap_or_default()
+                )
+            }
+            KeepReason::RememberedByShedLock => {
+                "a ShedLock for Java that has asked for it would never create its record again, and would \
+                 never run that job again, with no error; if none uses this store, add --no-shedlock"
+                    .to_owned()
+            }
             KeepReason::TokenAhead => {
                 "its fencing token is ahead of the store's clock, and a new record would start with a \
                  smaller one; check that clock"
@@ -270,6 +311,12 @@ impl Removal<'_> {
         let (count, seen) = (self.locks.count(), self.seen);
         let idle = output::duration(self.args.idle_for);
         match count {
+            0 if self.remembered > 0 => format!(
+                "no record to remove: {seen} seen, {} of them idle for {idle} but kept; {} of these a \
+                 running ShedLock for Java would never create again: if none uses this store, add \
+                 --no-shedlock",
+                self.kept, self.remembered
+            ),
             0 if self.kept > 0 => format!(
                 "no record to remove: {seen} seen, {} of them idle for {idle} but kept; give a name to \
                  see why",

@@ -38,6 +38,9 @@ pub struct Capabilities {
     pub pause: bool,
     /// Whether records that are no longer used can be removed.
     pub prune: bool,
+    /// Whether ShedLock's providers for this store remember the names of records that exist, so that a
+    /// running JVM never creates a record again that was removed.
+    pub remembered_by_shedlock: bool,
     /// How much later than requested the lock may become free: the time resolution of the store.
     pub granularity: Duration,
     /// The longest `lock_at_most_for` that the store can express.
@@ -114,6 +117,7 @@ impl Capabilities {
             list: true,
             pause: true,
             prune: true,
+            remembered_by_shedlock: false,
             granularity: Duration::ZERO,
             longest_lock_at_most_for: Duration::MAX,
             longest_call: Duration::from_secs(10),

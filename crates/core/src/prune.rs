@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{Error, ErrorKind, LockName, LockRecord, LockState, Slot};
+use crate::{Capabilities, Error, ErrorKind, LockName, LockRecord, LockState, Slot};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -15,11 +15,16 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// # What a removed record forgets
 ///
 /// - **Slots.** A slot that was taken or done can be taken again, because no record shows it any
-///   more. That is why the last slot must be at least as old as the idle time. Choose an idle time
-///   longer than any attempt can be late: longer than the longest period between two slots of a job,
-///   plus its late limit, plus the longest outage after which you expect missed slots to be made up.
+///   more. That is why the record is kept while a replica may still ask for its last slot: by default
+///   for 400 days, longer than the period of a yearly job. If you know the schedule,
+///   [`with_slots_asked_for`](Self::with_slots_asked_for) sets the time; two periods are enough.
 ///   The scheduler finds missed slots from the last one taken. After a removal it finds none, as for a
 ///   job that never ran, and starts with the next slot.
+/// - **ShedLock's memory.** Providers of ShedLock for SQL databases remember each name that they have
+///   asked for, also if they did not get the lock, and never insert its record again: without the
+///   record, that JVM never runs the job again, with no error. On such a store
+///   ([`Capabilities::remembered_by_shedlock`]) every record is kept, whoever its last owner was,
+///   unless you [state](Self::without_shedlock) that no ShedLock runs.
 /// - **Fencing tokens.** They keep growing, because a first token comes from the clock that judges
 ///   leases or from the store's own revision. A record whose token is ahead of that clock is kept.
 /// - **Late requests.** A copy of an attempt, an extension or an unlock that was sent before the
@@ -35,6 +40,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct PruneRequest {
     name: LockName,
     idle_for: Duration,
+    slots_asked_for: Duration,
+    is_without_shedlock: bool,
 }
 
 /// The result of a removal.
@@ -63,8 +70,12 @@ pub enum KeepReason {
     Taken,
     /// Its last slot must not be lost and is not done.
     SlotOpen,
-    /// It was used within the idle time, or its last slot is not old enough.
+    /// It was used within the idle time, or its last slot is not that old.
     UsedRecently,
+    /// A replica may still ask for its last slot, which would run again.
+    SlotAskedFor,
+    /// A running ShedLock for Java may remember it, and would never create it again.
+    RememberedByShedLock,
     /// Its fencing token is ahead of the clock that judges leases, and a new record would start
     /// with a smaller one.
     TokenAhead,
@@ -78,10 +89,32 @@ impl PruneRequest {
     /// late for a slot, and missed slots may still be made up.
     pub const SHORTEST: Duration = DAY;
 
+    /// How long after it a slot may be asked for, if nothing is known about its schedule: 400 days.
+    pub const SLOTS_ASKED_FOR: Duration = DAY.saturating_mul(400);
+
     /// Removes the record of this lock if it has been idle for at least this long by the store's
     /// clock.
     pub fn new(name: LockName, idle_for: Duration) -> Self {
-        Self { name, idle_for }
+        Self {
+            name,
+            idle_for,
+            slots_asked_for: Self::SLOTS_ASKED_FOR,
+            is_without_shedlock: false,
+        }
+    }
+
+    /// Sets how long after it a slot may still be asked for: two periods of the job's schedule.
+    /// Default: [`SLOTS_ASKED_FOR`](Self::SLOTS_ASKED_FOR).
+    pub fn with_slots_asked_for(mut self, duration: Duration) -> Self {
+        self.slots_asked_for = duration;
+        self
+    }
+
+    /// States that no ShedLock for Java runs on this store, so that records may be removed which it
+    /// would remember.
+    pub fn without_shedlock(mut self) -> Self {
+        self.is_without_shedlock = true;
+        self
     }
 
     /// Returns the same request under another name. For wrappers that map names.
@@ -114,13 +147,18 @@ impl PruneRequest {
     }
 
     /// Returns why this record must be kept; `None` if it may be removed. `now` is the time at which
-    /// it was read, by the clock that judges its lease. Providers use it, and callers that only
-    /// show what would be removed.
-    pub fn refusal(&self, record: &LockRecord, now: SystemTime) -> Option<KeepReason> {
+    /// it was read, by the clock that judges its lease. Providers use it with their capabilities, and
+    /// so do callers that only show what would be removed.
+    pub fn refusal(
+        &self,
+        record: &LockRecord,
+        now: SystemTime,
+        capabilities: &Capabilities,
+    ) -> Option<KeepReason> {
         if record.state != LockState::Free {
             return Some(KeepReason::Taken);
         }
-        if record.slot_attempts.is_some() {
+        if has_undecided_slots(record) {
             return Some(KeepReason::SlotOpen);
         }
         let Some(used) = last_used(record) else {
@@ -132,11 +170,28 @@ impl PruneRequest {
         if !is_idle {
             return Some(KeepReason::UsedRecently);
         }
+        let is_past = |slot: Slot| {
+            let age = now.duration_since(slot.instant());
+            age.is_ok_and(|age| age >= self.slots_asked_for)
+        };
+        let last = record.newest_slot();
+        if last.is_some_and(|last| !is_past(last)) {
+            return Some(KeepReason::SlotAskedFor);
+        }
         let micros = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let is_ahead = |token: u64| u128::from(token) >= micros.as_micros();
         let is_ahead = record.fencing_token.is_some_and(is_ahead);
-        is_ahead.then_some(KeepReason::TokenAhead)
+        if is_ahead {
+            return Some(KeepReason::TokenAhead);
+        }
+        let is_remembered = capabilities.remembered_by_shedlock && !self.is_without_shedlock;
+        is_remembered.then_some(KeepReason::RememberedByShedLock)
     }
+}
+
+/// Whether the record says of a slot what a new record could not say: that it must still run.
+fn has_undecided_slots(record: &LockRecord) -> bool {
+    record.slot_attempts.is_some()
 }
 
 impl Pruned {
@@ -152,27 +207,27 @@ impl LockRecord {
     pub fn last_used(&self) -> Option<SystemTime> {
         last_used(self)
     }
+
+    /// Returns the newest slot that the record shows as taken, done or skipped.
+    pub fn newest_slot(&self) -> Option<Slot> {
+        let skipped = self.skipped_slots.map(|skipped| skipped.until);
+        self.last_slot.max(self.last_slot_done).max(skipped)
+    }
 }
 
 fn last_used(record: &LockRecord) -> Option<SystemTime> {
-    let skipped = record.skipped_slots.map(|skipped| skipped.until);
-    let slots = [record.last_slot, record.last_slot_done, skipped];
-    let slots = slots.map(|slot| slot.map(Slot::instant));
+    let slot = record.newest_slot().map(Slot::instant);
     // The record of an attempt that was withdrawn ends in the first second of 1970.
     let ends = record
         .locked_until
         .filter(|end| *end > UNIX_EPOCH + Duration::from_secs(1));
-    [record.locked_at, ends]
-        .into_iter()
-        .chain(slots)
-        .flatten()
-        .max()
+    [record.locked_at, ends, slot].into_iter().flatten().max()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SkippedSlots;
+    use crate::{ClockSource, SkippedSlots};
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -181,7 +236,14 @@ mod tests {
     }
 
     fn request() -> PruneRequest {
-        PruneRequest::new(LockName::new("job").unwrap(), DAY)
+        PruneRequest::new(LockName::new("job").unwrap(), DAY).with_slots_asked_for(DAY)
+    }
+
+    /// What a store can do whose records ShedLock remembers, or does not.
+    fn store(remembered: bool) -> Capabilities {
+        let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.remembered_by_shedlock = remembered;
+        capabilities
     }
 
     /// A free record that has been idle for exactly a day.
@@ -198,7 +260,7 @@ mod tests {
     fn changed(change: impl FnOnce(&mut LockRecord)) -> Option<KeepReason> {
         let mut record = idle();
         change(&mut record);
-        request().refusal(&record, now())
+        request().refusal(&record, now(), &store(false))
     }
 
     #[test]
@@ -246,6 +308,35 @@ mod tests {
             record.locked_until = Some(UNIX_EPOCH + Duration::from_millis(1));
         });
         assert_eq!(withdrawn, Some(AgeUnknown));
+    }
+
+    #[test]
+    fn a_slot_that_may_still_be_asked_for_keeps_the_record() {
+        let request = PruneRequest::new(LockName::new("job").unwrap(), DAY);
+        let refusal = |request: &PruneRequest, age: Duration| {
+            let mut record = idle();
+            record.last_slot = Slot::at(now() - age).ok();
+            record.last_slot_done = None;
+            request.refusal(&record, now(), &store(false))
+        };
+        let asked_for = Some(KeepReason::SlotAskedFor);
+        assert_eq!(refusal(&request, 20 * DAY), asked_for);
+        assert_eq!(refusal(&request, 399 * DAY), asked_for);
+        assert_eq!(refusal(&request, 400 * DAY), None);
+        let monthly = request.with_slots_asked_for(61 * DAY);
+        assert_eq!(refusal(&monthly, 60 * DAY), asked_for);
+        assert_eq!(refusal(&monthly, 61 * DAY), None);
+    }
+
+    /// The owner proves nothing: ShedLock also remembers names for which it lost.
+    #[test]
+    fn a_record_that_a_jvm_may_remember_is_kept_unless_none_runs() {
+        let refusal =
+            |request: PruneRequest, remembered| request.refusal(&idle(), now(), &store(remembered));
+        let kept = Some(KeepReason::RememberedByShedLock);
+        assert_eq!(refusal(request(), true), kept);
+        assert_eq!(refusal(request().without_shedlock(), true), None);
+        assert_eq!(refusal(request(), false), None);
     }
 
     #[test]

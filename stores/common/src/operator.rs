@@ -180,7 +180,8 @@ pub(crate) async fn prune<S: Store>(store: &S, request: &PruneRequest) -> Result
         let Some(seen) = store.look(name).await? else {
             return Ok(Pruned::NoRecord);
         };
-        if let Some(reason) = request.refusal(&seen.record, now(store, &seen)) {
+        let capabilities = store.capabilities();
+        if let Some(reason) = request.refusal(&seen.record, now(store, &seen), &capabilities) {
             return Ok(Pruned::kept(seen.record, reason));
         }
         // A removal that may have happened needs no error: the next look shows what is there now.

@@ -53,6 +53,7 @@ impl<B: Driver> Store for SqlStore<B> {
         // A length in bytes that always fits: a name never has more characters than bytes.
         capabilities.longest_name = shape.name.length;
         capabilities.durable = dialect.is_durable(shape);
+        capabilities.remembered_by_shedlock = true;
         if !self.options.time.is_client() {
             capabilities.server_skew = self.options.server_skew;
         }

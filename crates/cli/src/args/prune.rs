@@ -15,13 +15,15 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// A record is removed only if its lock is free, and if its last use, the end of its last lease and its
 /// last scheduled time (slot) are all at least as old as --idle-for by the store's clock. A slot that
 /// must not be lost and is not done keeps its record. So does a lock that is taken while this command
-/// runs, and a job whose schedule is in the journal and whose next slot is still ahead. Records that
-/// ShedLock for Java wrote are removed by the same rules.
+/// runs, and a slot that a host may still ask for, which would run again: for two periods of its job's
+/// schedule if the journal has it, and for 400 days if not.
 ///
-/// Without its record, a lock counts as one that was never taken: a slot that has been run can run
-/// again, and no missed slot is made up for. Choose a time longer than the longest period of your
-/// schedules, plus the time for which you make up for missed runs. The next run creates a new record,
-/// and its fencing token is larger than all before.
+/// Each ShedLock for Java that runs on a SQL database remembers the names that it has asked for, and
+/// never creates their records again: it would never run those jobs again, with no error, whoever had
+/// the lock last. So on these stores nothing is removed without --no-shedlock.
+///
+/// Without its record, a lock counts as one that was never taken, and no missed slot is made up for. The
+/// next run creates a new record, and its fencing token is larger than all before.
 ///
 /// Prints each record on stdout, and their number on stderr.
 #[derive(Debug, Args)]
@@ -36,6 +38,9 @@ pub(crate) struct PruneArgs {
     /// How long a lock must have been idle, like 90d: at least 1d
     #[arg(long, value_name = "DURATION", value_parser = values::idle_time, allow_hyphen_values = true)]
     pub(crate) idle_for: Duration,
+    /// No ShedLock for Java runs on this store: remove records that it would never create again
+    #[arg(long)]
+    pub(crate) no_shedlock: bool,
     /// Remove the records instead of only showing them
     #[arg(long)]
     pub(crate) yes: bool,

@@ -28,6 +28,7 @@ mod pause;
 #[path = "../../../pings/tests/support/mod.rs"]
 mod ping_server;
 mod pings;
+mod prune;
 mod release;
 mod run;
 mod run_messages;

@@ -33,14 +33,19 @@ cases!("prunes" [Operators]:
     a_paused_lock_keeps_its_record,
     a_recent_slot_keeps_the_record [Slots],
     an_open_slot_keeps_the_record [Slots],
+    a_slot_that_may_still_be_asked_for_keeps_the_record [Slots],
     a_removed_record_forgets_its_slots [Slots],
+    a_record_that_shedlock_may_remember_is_kept [Record],
     the_record_of_shedlock_is_removed [Record],
     a_record_that_is_taken_meanwhile_is_kept [Exclusion],
     attempts_and_removals_at_once_break_nothing [Exclusion],
 );
 
+/// A removal where no ShedLock runs, of a job whose slots are not asked for after the idle time.
 fn request(lock: &LockName, idle_for: Duration) -> PruneRequest {
     PruneRequest::new(lock.clone(), idle_for)
+        .with_slots_asked_for(idle_for)
+        .without_shedlock()
 }
 
 async fn removal(
@@ -66,7 +71,12 @@ async fn kept(
     idle_for: Duration,
     expected: KeepReason,
 ) -> Verdict {
-    let answer = provider.prune(&request(lock, idle_for)).await?;
+    kept_from(provider, &request(lock, idle_for), expected).await
+}
+
+async fn kept_from(provider: &Provider, request: &PruneRequest, expected: KeepReason) -> Verdict {
+    let lock = request.name();
+    let answer = provider.prune(request).await?;
     ensure!(
         matches!(&answer, Pruned::Kept { reason, .. } if *reason == expected),
         "the record of {lock} should be kept ({expected:?}), but the answer was {answer:?}"
@@ -281,6 +291,20 @@ pub async fn an_open_slot_keeps_the_record(context: &TestContext) -> Verdict {
     removed(&case.second, &case.job, short).await
 }
 
+/// A job that runs once a month has a record that has been idle for weeks, and a late start asks for its
+/// last slot. Unless the schedule is known, that may be a year later.
+pub async fn a_slot_that_may_still_be_asked_for_keeps_the_record(context: &TestContext) -> Verdict {
+    context.needs_prune()?;
+    let case = Slots::new(context).await?;
+    let lease = acquire(&case.first, &case.request(5)?).await?;
+    unlock(&case.first, &lease).await?;
+    let short = idle(context).await;
+    let unknown = PruneRequest::new(case.job.clone(), short).without_shedlock();
+    kept_from(&case.second, &unknown, KeepReason::SlotAskedFor).await?;
+    skipped_as(&case.first, &case.request(5)?, SkipReason::SlotTaken).await?;
+    removed(&case.second, &case.job, short).await
+}
+
 /// Nothing of the record is left, wherever the store keeps its parts: not even the last slot.
 pub async fn a_removed_record_forgets_its_slots(context: &TestContext) -> Verdict {
     context.needs_prune()?;
@@ -295,6 +319,28 @@ pub async fn a_removed_record_forgets_its_slots(context: &TestContext) -> Verdic
     skipped_as(&case.second, &case.request(4)?, SkipReason::SlotTaken).await?;
     let lease = acquire(&case.second, &case.request(5)?).await?;
     unlock(&case.second, &lease).await
+}
+
+/// On a store where ShedLock remembers names, no record is removed until someone states that no ShedLock
+/// runs: a JVM also remembers names that this process took last.
+pub async fn a_record_that_shedlock_may_remember_is_kept(context: &TestContext) -> Verdict {
+    context.needs_prune()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let lease = acquire(&first, &context.request(&job)).await?;
+    unlock(&first, &lease).await?;
+    let short = idle(context).await;
+    let careful = PruneRequest::new(job.clone(), short);
+    if context.capabilities().remembered_by_shedlock {
+        kept_from(&second, &careful, KeepReason::RememberedByShedLock).await?;
+        return removed(&second, &job, short).await;
+    }
+    let answer = second.prune(&careful).await?;
+    ensure!(
+        matches!(answer, Pruned::Removed(_)),
+        "ShedLock does not remember names of this store, but the answer was {answer:?}"
+    );
+    Ok(())
 }
 
 /// Records that ShedLock left, whose owner is only a host, are removed by the same rules.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
+use crate::journal::is_of_template;
 use crate::{
     Error, JobRecord, Journal, ListRequest, LockName, LockProvider, LockRecord, LockState,
     RunsRequest,
@@ -117,37 +118,6 @@ pub(super) fn postpone(
     let allowance = deadline.duration_since(slot.instant()).unwrap_or_default();
     let later = next(job, end).and_then(|next| next.checked_add(allowance));
     job.deadline = job.deadline.max(later);
-}
-
-/// Whether a name can come from a template, like `expire-acme` from `expire-{tenant}`.
-fn is_of_template(name: &str, template: &str) -> bool {
-    let mut literals = Vec::new();
-    let mut rest = template;
-    while let Some((literal, after)) = rest.split_once('{') {
-        let Some((_, after)) = after.split_once('}') else {
-            break;
-        };
-        literals.push(literal);
-        rest = after;
-    }
-    let Some((first, middle)) = literals.split_first() else {
-        return name == template;
-    };
-    let Some(inner) = name.strip_prefix(first) else {
-        return false;
-    };
-    let Some(mut inner) = inner.strip_suffix(rest) else {
-        return false;
-    };
-    middle
-        .iter()
-        .all(|literal| match inner.split_once(literal) {
-            Some((_, after)) => {
-                inner = after;
-                true
-            }
-            None => false,
-        })
 }
 
 #[cfg(test)]

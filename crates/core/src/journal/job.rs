@@ -60,8 +60,45 @@ impl JobRecord {
         }
     }
 
+    /// Returns whether a lock of this name can belong to the job: the name of the job itself, or one from
+    /// its template, like `expire-acme` from `expire-{tenant}`.
+    pub fn may_have(&self, name: &str) -> bool {
+        is_of_template(name, &self.job)
+    }
+
     /// Returns whether a success is overdue at this instant.
     pub fn is_overdue(&self, now: SystemTime) -> bool {
         self.deadline.is_some_and(|deadline| now > deadline)
     }
+}
+
+/// Whether a name can come from a template, like `expire-acme` from `expire-{tenant}`.
+pub(crate) fn is_of_template(name: &str, template: &str) -> bool {
+    let mut literals = Vec::new();
+    let mut rest = template;
+    while let Some((literal, after)) = rest.split_once('{') {
+        let Some((_, after)) = after.split_once('}') else {
+            break;
+        };
+        literals.push(literal);
+        rest = after;
+    }
+    let Some((first, middle)) = literals.split_first() else {
+        return name == template;
+    };
+    let Some(inner) = name.strip_prefix(first) else {
+        return false;
+    };
+    let Some(mut inner) = inner.strip_suffix(rest) else {
+        return false;
+    };
+    middle
+        .iter()
+        .all(|literal| match inner.split_once(literal) {
+            Some((_, after)) => {
+                inner = after;
+                true
+            }
+            None => false,
+        })
 }

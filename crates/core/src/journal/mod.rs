@@ -19,6 +19,7 @@ use std::fmt;
 pub use audit::{Actor, AuditRecord};
 pub use entry::{JobChange, JournalEntry};
 pub use job::JobRecord;
+pub(crate) use job::is_of_template;
 pub use memory::MemoryJournal;
 pub use missed::{MissedSlots, missed_slots};
 pub use query::{AuditRequest, JobsRequest, RunsRequest};

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use super::{LONGEST, Mark, MemoryProvider, Record, after, next_token};
 use crate::{
-    Error, ForceUnlockRequest, ForcedUnlock, LockState, PauseRequest, Paused, PruneRequest, Pruned,
-    ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset,
+    Error, ForceUnlockRequest, ForcedUnlock, LockProvider, LockState, PauseRequest, Paused,
+    PruneRequest, Pruned, ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset,
 };
 
 /// Rounds up: the slots up to this end are skipped, and slots have whole microseconds.
@@ -111,7 +111,7 @@ impl MemoryProvider {
             return Ok(Pruned::NoRecord);
         };
         let before = record.as_record(request.name(), now);
-        if let Some(reason) = request.refusal(&before, now) {
+        if let Some(reason) = request.refusal(&before, now, &self.capabilities()) {
             return Ok(Pruned::kept(before, reason));
         }
         records.remove(request.name());

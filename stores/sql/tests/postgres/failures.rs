@@ -108,7 +108,7 @@ async fn a_removal_without_the_privilege_to_delete_is_reported() {
     url.set_username(&role).unwrap();
     let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
     let day = Duration::from_secs(86_400);
-    let prune = PruneRequest::new(name("old"), day);
+    let prune = PruneRequest::new(name("old"), day).without_shedlock();
     let error = provider.prune(&prune).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.to_string().contains("DELETE"), "{error}");

@@ -177,6 +177,7 @@ known! {
         OnePage
         PruneRemovesHeldLocks
         PruneIgnoresSlots
+        PruneForgetsSlots
         PruneIgnoresTime
         PruneInTwoSteps
         PruneKeepsTheRecord

@@ -65,7 +65,7 @@ async fn prune_overlooking(
     let Some(record) = found.filter(|_| request.validate().is_ok()) else {
         return site.inner.prune(request).await;
     };
-    let refusal = request.refusal(&record, site.read_at(&record));
+    let refusal = request.refusal(&record, site.read_at(&record), &site.inner.capabilities());
     if !overlooks(refusal, &record) {
         return site.inner.prune(request).await;
     }
@@ -109,6 +109,19 @@ impl Known for PruneIgnoresSlots {
     }
 }
 
+/// A removal does not look at how long a slot may be asked for.
+pub(super) struct PruneForgetsSlots;
+
+impl Known for PruneForgetsSlots {
+    const ABOUT: About = About::new("prune-forgets-slots")
+        .caught_by(&["prunes::a_slot_that_may_still_be_asked_for_keeps_the_record"]);
+
+    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
+        let overlooks = |refusal, _: &LockRecord| refusal == Some(KeepReason::SlotAskedFor);
+        prune_overlooking(site, request, overlooks).await
+    }
+}
+
 /// A removal does not look at the idle time.
 pub(super) struct PruneIgnoresTime;
 
@@ -147,7 +160,11 @@ impl Known for PruneKeepsTheRecord {
     async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
         let found = site.inner.inspect(request.name()).await?;
         match found.filter(|_| request.validate().is_ok()) {
-            Some(record) if request.refusal(&record, site.read_at(&record)).is_none() => {
+            Some(record)
+                if request
+                    .refusal(&record, site.read_at(&record), &site.inner.capabilities())
+                    .is_none() =>
+            {
                 Ok(Pruned::Removed(record))
             }
             _ => site.inner.prune(request).await,
