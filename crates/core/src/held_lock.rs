@@ -155,6 +155,27 @@ impl HeldLock {
         self.fail().await
     }
 
+    /// Leaves the lock taken until its lease ends, after work that may still go on and cannot be
+    /// stopped, and reports to listeners that it failed with this text. Nothing extends the lease any
+    /// more. Its slot stays as it is: used up, or open if it must not be lost.
+    ///
+    /// Listeners receive [`Event::UnlockFailed`](crate::Event::UnlockFailed).
+    pub fn leave_with(self, error: impl fmt::Display) {
+        let Self {
+            held,
+            running,
+            keep_alive,
+            release,
+        } = self;
+        drop(keep_alive);
+        held.fail(format!("{error:#}"));
+        if let Some(running) = running {
+            running.returned(None);
+        }
+        held.leave();
+        release.defuse();
+    }
+
     /// Gives the lock back as the request specifies. Otherwise as [`unlock`](Self::unlock).
     pub async fn unlock_with(self, request: &UnlockRequest) -> Release {
         let Self {

@@ -46,12 +46,13 @@ Exit codes:
   70     shedlock failed, or its watchdog was killed (the process that stops the command if shedlock
          itself is killed); the command was stopped, or not started
   75     the command was stopped because its lease was about to end, or because --max-run-time
-         had passed; or one of its processes could not be stopped; or the lease was lost early,
-         and another run may have overlapped this one. With --keep-alive, the command is stopped
-         as soon as the loss is noticed. Without it, the loss is noticed shortly before the lease
-         would have ended, or after the command has ended, and then only if another owner has
-         taken the lock, an operator has paused it with --now, or the lease ended while shedlock
-         was suspended. A lease also ends when the wall clock jumps past its end
+         had passed; or processes of the command are left, or may be left where /proc does not show
+         them, and the lock was not released; or the lease was lost early, and another run may have
+         overlapped this one. With --keep-alive, the command is stopped as soon as the loss is
+         noticed. Without it, the loss is noticed shortly before the lease would have ended, or
+         after the command has ended, and then only if another owner has taken the lock, an operator
+         has paused it with --now, or the lease ended while shedlock was suspended. A lease also
+         ends when the wall clock jumps past its end
   76     no host will run the slot: the last slot taken is ahead of the clock (see `shedlock slot
          reset`); or, with --must-not-be-lost, all attempts at it had failed before (the run that
          makes the last attempt exits with the command's own code, or with 75 if the command was

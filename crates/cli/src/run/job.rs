@@ -80,7 +80,7 @@ impl<'a> Job<'a> {
         self.asked
     }
 
-    /// Runs the command until it and all processes that it started have ended.
+    /// Runs the command until it and all processes that it started have ended, or are left and cannot be stopped.
     pub(super) async fn run(
         &mut self,
         lock: &HeldLock,

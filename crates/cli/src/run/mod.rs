@@ -134,19 +134,12 @@ fn explain(
         Some(StopReason::WatchdogGone) => terminal.error(&format!(
             "{name}: the command was stopped: the watchdog was killed"
         )),
+        Some(StopReason::LeftBehind) if ended.survivors.are_left() => {}
         Some(StopReason::LeftBehind) => terminal.notice(&format!(
             "{name}: the command left processes running; they were stopped before the lock was \
              released"
         )),
         Some(StopReason::HolderGone) | None => {}
-    }
-    if !ended.survivors.is_empty() {
-        let pids: Vec<String> = ended.survivors.iter().map(i32::to_string).collect();
-        terminal.error(&format!(
-            "{name}: these processes of the command could not be stopped and may run while another \
-             owner holds the lock: {}",
-            pids.join(", ")
-        ));
     }
 }
 
@@ -192,7 +185,7 @@ fn code_of(ended: &Ended) -> u8 {
             ),
             _,
         ) => exit::LOST,
-        _ if !ended.survivors.is_empty() => exit::LOST,
+        _ if ended.survivors.are_left() => exit::LOST,
         (Some(StopReason::WatchdogGone), _) | (_, None) => exit::INTERNAL,
         (_, Some(Status::Exited(code))) => code,
         (_, Some(Status::Signalled(signal))) => code_of_signal(signal),
@@ -206,12 +199,13 @@ fn code_of_signal(signal: i32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watchdog::Survivors;
 
     fn ended(status: Option<Status>, stopped: Option<StopReason>) -> Ended {
         Ended {
             status,
             stopped,
-            survivors: Vec::new(),
+            survivors: Survivors::None,
         }
     }
 
@@ -240,8 +234,10 @@ mod tests {
         assert_eq!(code_of(&ended(None, None)), 70);
         let killed = Some(Status::Signalled(Signal::KILL.as_raw()));
         assert_eq!(code_of(&ended(killed, None)), 137);
-        let mut left = ended(exited, None);
-        left.survivors.push(1);
-        assert_eq!(code_of(&left), 75);
+        for survivors in [Survivors::Known(vec![1]), Survivors::Unknown] {
+            let mut left = ended(exited, Some(StopReason::LeftBehind));
+            left.survivors = survivors;
+            assert_eq!(code_of(&left), 75);
+        }
     }
 }

@@ -60,6 +60,8 @@ pub(super) struct Ran {
     /// How long the lock may stay taken, apart from the pause after a failure.
     taken_for: Duration,
     is_released: bool,
+    /// Whether processes of the command are left, or may be.
+    pub(super) has_survivors: bool,
 }
 
 /// The lock after the command.
@@ -152,7 +154,12 @@ impl<'a> Runner<'a> {
                 self.terminal,
             );
         }
-        let given = self.release(held, &events, &ended, asked.is_some()).await;
+        let left = ended.as_ref().ok().filter(|it| it.survivors.are_left());
+        let has_survivors = left.is_some();
+        let given = match left {
+            Some(left) => self.leave(held, left),
+            None => self.release(held, &events, &ended, asked.is_some()).await,
+        };
         let code = match (&ended, given) {
             (Err(failure), _) => failure.number(),
             (Ok(_), Given::Lost) => exit::LOST,
@@ -186,6 +193,7 @@ impl<'a> Runner<'a> {
                 lease.lock_at_most_for()
             },
             is_released: given == Given::Back,
+            has_survivors,
         }))
     }
 
@@ -208,6 +216,19 @@ impl<'a> Runner<'a> {
         }
         self.is_backing_off = ran.is_released;
         self.terminal.warning(&text);
+    }
+
+    /// Leaves the lock taken until its lease ends, because processes of the command may run until then, and longer.
+    fn leave(&self, held: HeldLock, ended: &Ended) -> Given {
+        let (name, lock) = (held.name().clone(), Unreleased::of(&held));
+        let is_over = held.time_left().is_zero();
+        held.leave_with(failure(Some(ended), code_of(ended)));
+        self.terminal.error(&format!(
+            "{name}: {}; they may run while another owner holds the lock; the lock is not released: {}",
+            ended.survivors,
+            lock.fate(None, is_over, &self.args.store.option())
+        ));
+        Given::NotBack
     }
 
     /// Gives the lock back. Unless that finds the lease lost although the command ended by itself, the command's exit
@@ -391,11 +412,11 @@ fn failure(ended: Option<&Ended>, code: u8) -> String {
         Some(WatchdogGone) => Some("the watchdog was killed"),
         _ => None,
     };
-    let has_survivors = ended.is_some_and(|ended| !ended.survivors.is_empty());
+    let has_survivors = ended.is_some_and(|ended| ended.survivors.are_left());
     match (stopped, ended.and_then(|ended| ended.status)) {
         (Some(why), _) => format!("stopped: {why} (exit code {code})"),
         (None, _) if has_survivors => {
-            format!("some of its processes could not be stopped (exit code {code})")
+            format!("some of its processes are left (exit code {code})")
         }
         (None, Some(Status::Signalled(signal))) => {
             format!("ended by signal {signal} (exit code {code})")

@@ -56,7 +56,9 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                 if ran.code != 0 && !ran.is_asked_to_end {
                     runner.report_attempt(slot, attempt, &ran);
                 }
-                if ran.is_asked_to_end || (is_over && slot == wanted) {
+                // No second attempt beside what is left of this one.
+                let is_last = ran.is_asked_to_end || ran.has_survivors;
+                if is_last || (is_over && slot == wanted) {
                     return Ok(ran.code);
                 }
                 (slot, wait) = if is_over {

@@ -146,12 +146,8 @@ impl Orphaned {
 
     /// Whether no process of the command can be left.
     fn proof(&self) -> Result<(), String> {
-        if !self.ended.survivors.is_empty() {
-            let pids: Vec<_> = self.ended.survivors.iter().map(i32::to_string).collect();
-            return Err(format!(
-                "these processes of the command could not be stopped: {}",
-                pids.join(", ")
-            ));
+        if self.ended.survivors.are_left() {
+            return Err(self.ended.survivors.to_string());
         }
         if !ORPHANS_ARE_ADOPTED {
             return Err("this system does not report whether all its processes have ended".into());
@@ -320,7 +316,7 @@ fn on_the_calendar(ends_at: Deadline) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watchdog::StopReason;
+    use crate::watchdog::{StopReason, Survivors};
 
     #[test]
     fn the_password_of_the_store_is_in_no_debug_output() {
@@ -335,7 +331,7 @@ mod tests {
             ended: Ended {
                 status: Some(Status::Exited(code)),
                 stopped,
-                survivors: Vec::new(),
+                survivors: Survivors::None,
             },
             ends_at: clock::now().deadline(Duration::ZERO),
             is_asked_to_end,
@@ -354,7 +350,7 @@ mod tests {
             ended: Ended {
                 status: None,
                 stopped: Some(StopReason::HolderGone),
-                survivors: vec![7, 8],
+                survivors: Survivors::Known(vec![7, 8]),
             },
             ends_at: clock::now().deadline(Duration::from_secs(60)),
             is_asked_to_end: false,
@@ -369,5 +365,10 @@ mod tests {
         let end =
             format!("to free it sooner, run `shedlock unlock a --force --owner {owner} --store …`");
         assert!(said.ends_with(&end), "{said}");
+
+        orphaned.ended.survivors = Survivors::Unknown;
+        let said = orphaned.settle();
+        let why = "but the lock was not released: processes of the command may be left that cannot be found";
+        assert!(said.contains(why), "{said}");
     }
 }

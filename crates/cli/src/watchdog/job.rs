@@ -10,7 +10,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, test_kill_process_group, wait,
 };
 
-use super::protocol::{NotStarted, Start, Status};
+use super::protocol::{NotStarted, Start, Status, Survivors};
 use super::{ORPHANS_ARE_ADOPTED, descendants_are_found, processes};
 
 /// A running command and all processes that belong to it.
@@ -89,12 +89,13 @@ impl Job {
                 // An orphan of the job, adopted and now reaped.
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return None,
-                // No children. If orphans are adopted, no descendants either.
-                Err(_) => {
+                // No children. If orphans are adopted, no descendants either. This is the only proof.
+                Err(Errno::CHILD) => {
                     self.is_over =
                         ORPHANS_ARE_ADOPTED || test_kill_process_group(self.leader).is_err();
                     return self.is_over.then_some(Change::Over);
                 }
+                Err(_) => return None,
             }
         }
     }
@@ -117,12 +118,12 @@ impl Job {
         self.signal_all(&[Signal::KILL]);
     }
 
-    /// The living processes of the job.
-    pub(crate) fn survivors(&self) -> Vec<i32> {
-        processes::below(getpid())
-            .iter()
-            .map(|process| process.pid.as_raw_pid())
-            .collect()
+    /// The processes that are left of a job that is not over.
+    pub(crate) fn survivors(&self) -> Survivors {
+        match self.is_over {
+            true => Survivors::None,
+            false => Survivors::listed(processes::below(getpid())),
+        }
     }
 
     fn signal_all(&self, signals: &[Signal]) {

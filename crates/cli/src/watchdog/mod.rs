@@ -18,7 +18,7 @@ use std::ffi::OsStr;
 #[cfg(test)]
 pub(crate) use plan::Supervision;
 #[cfg(test)]
-pub(crate) use protocol::{Inbox, Order, Report, frame};
+pub(crate) use protocol::{Inbox, Order, Report, Survivors, frame};
 
 pub(crate) use client::{Guard, News, own_program};
 pub(crate) use heirloom::Heirloom;

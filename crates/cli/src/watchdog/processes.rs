@@ -76,17 +76,25 @@ impl Process {
     }
 }
 
-/// The living processes below `root`, without `root`.
-pub(crate) fn below(root: Pid) -> Vec<Process> {
-    list().map_or_else(|_| Vec::new(), |all| tree(root, &all))
+/// The living processes below `root`, without `root`. An empty list is no proof that there are none: `/proc` may hide
+/// processes of other users.
+pub(crate) fn below(root: Pid) -> io::Result<Vec<Process>> {
+    Ok(tree(root, &list()?))
 }
 
 /// Whether `/proc` shows the processes of this PID namespace. A namespace that was created without
-/// its own `/proc` still has its parent's, in which the same numbers are other processes.
+/// its own `/proc` still has its parent's, in which the same numbers are other processes. Those of other users may be
+/// hidden.
 pub(crate) fn are_listed() -> bool {
     let shown = fs::read_link("/proc/self").ok();
     let shown = shown.and_then(|link| link.to_str()?.parse().ok());
     shown == Some(getpid().as_raw_pid())
+}
+
+/// Whether `/proc` shows the processes of all users of this PID namespace, so that a process that it does not show is
+/// gone. The first process is another user's, unless this user may see all.
+pub(crate) fn are_all_listed() -> bool {
+    are_listed() && Process::look(Pid::INIT).is_some()
 }
 
 fn list() -> io::Result<Vec<Process>> {
@@ -116,20 +124,19 @@ fn tree(root: Pid, all: &[Process]) -> Vec<Process> {
 
 /// The processes that `root` has adopted, and all below them: the living processes whose topmost
 /// ancestor under `root` is not older than `oldest`.
-pub(crate) fn adopted(root: Pid, oldest: Option<&Process>) -> Vec<Process> {
+pub(crate) fn adopted(root: Pid, oldest: Option<&Process>) -> io::Result<Vec<Process>> {
     let born = oldest.map_or(0, |process| process.started);
-    let Ok(all) = list() else { return Vec::new() };
-    let kept: Vec<Process> = all
+    let kept: Vec<Process> = list()?
         .into_iter()
         .filter(|process| process.parent != Some(root) || process.started >= born)
         .collect();
-    tree(root, &kept)
+    Ok(tree(root, &kept))
 }
 
 /// Sends the signals in order to each living process below `root` that is not in the group
-/// `except`.
+/// `except`. Those that `/proc` does not show receive nothing.
 pub(crate) fn signal_below(root: Pid, except: Option<Pid>, signals: &[Signal]) {
-    for process in below(root) {
+    for process in below(root).unwrap_or_default() {
         if except.is_none() || process.group != except {
             for signal in signals {
                 process.signal(*signal);
@@ -186,6 +193,6 @@ mod tests {
         let own = rustix::process::getpid();
         let process = Process::find(own).unwrap();
         assert_eq!(process.parent, rustix::process::getppid());
-        assert!(!below(process.parent.unwrap()).is_empty());
+        assert!(!below(process.parent.unwrap()).unwrap().is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! messages may change with every release.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::heirloom::Heirloom;
 use super::plan::{SentPlan, StopReason};
+use super::processes::Process;
 
 /// The messages from `run` to its watchdog.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,8 +86,53 @@ pub(crate) struct Ended {
     pub(crate) status: Option<Status>,
     /// Why the job was stopped, if it was.
     pub(crate) stopped: Option<StopReason>,
-    /// Processes of the job that could not be stopped.
-    pub(crate) survivors: Vec<i32>,
+    /// Which of its processes are left.
+    pub(crate) survivors: Survivors,
+}
+
+/// The processes of a job that are left when nothing more can be done about them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Survivors {
+    /// The kernel has reported that none is left.
+    None,
+    /// These could not be stopped.
+    Known(Vec<i32>),
+    /// Some are left, or may be, and `/proc` does not show which.
+    Unknown,
+}
+
+impl Survivors {
+    /// The processes in a list that may be incomplete, of a job that has not ended.
+    pub(crate) fn listed(processes: io::Result<Vec<Process>>) -> Self {
+        let pids = processes.unwrap_or_default();
+        let pids: Vec<i32> = pids.iter().map(|it| it.pid.as_raw_pid()).collect();
+        match pids.is_empty() {
+            true => Self::Unknown,
+            false => Self::Known(pids),
+        }
+    }
+
+    /// Whether a process is left, or may be.
+    pub(crate) fn are_left(&self) -> bool {
+        *self != Self::None
+    }
+}
+
+impl fmt::Display for Survivors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("no process of the command is left"),
+            Self::Known(pids) => {
+                let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+                let pids = pids.join(", ");
+                write!(f, "these processes of the command could not be stopped: {pids}")
+            }
+            Self::Unknown => f.write_str(
+                "processes of the command may be left that cannot be found, because /proc does not show \
+                 them (mount the /proc of this PID namespace, without hidepid)",
+            ),
+        }
+    }
 }
 
 /// The exit status of a process.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rustix::event::{Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, wait,
 };
@@ -10,7 +11,7 @@ use rustix::process::{
 use super::job::ended_with;
 use super::plan::{Plan, Step, StopReason, Supervision};
 use super::processes::{self, Process};
-use super::protocol::Ended;
+use super::protocol::{Ended, Survivors};
 use super::{ORPHANS_ARE_ADOPTED, descendants_are_found};
 use crate::clock;
 
@@ -25,25 +26,37 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
     supervision.stop(StopReason::WatchdogGone, clock::now());
     let mut status = None;
     loop {
-        while let Ok(Some((pid, ended))) = wait(WaitOptions::NOHANG) {
-            if Some(pid) == leader {
-                status = Some(ended_with(ended));
+        let has_no_child = loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, ended))) if Some(pid) == leader => status = Some(ended_with(ended)),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => break false,
+                Err(error) => break error == Errno::CHILD,
             }
-        }
-        let left = processes::adopted(getpid(), watchdog);
+        };
+        let listed = processes::adopted(getpid(), watchdog);
+        let left = listed.as_deref().unwrap_or_default();
         // If nothing is adopted, only the group of the job is known.
         let group = leader
             .filter(|_| !descendants_are_found())
             .filter(|group| test_kill_process_group(*group).is_ok());
-        // If not even the group is known, only waiting makes sure that the job has ended.
-        let is_unknown = !ORPHANS_ARE_ADOPTED && leader.is_none();
-        let is_over = left.is_empty() && group.is_none() && !is_unknown;
+        let is_over = if ORPHANS_ARE_ADOPTED {
+            // This process may have had children before. Then only a complete list shows that no other is left.
+            let is_none_listed = listed.is_ok() && left.is_empty();
+            has_no_child || is_none_listed && processes::are_all_listed()
+        } else {
+            // If not even the group is known, only waiting makes sure that the job has ended.
+            group.is_none() && leader.is_some()
+        };
         let now = clock::now();
         if is_over || supervision.is_hopeless(now) {
             return Ended {
                 status,
                 stopped: Some(StopReason::WatchdogGone),
-                survivors: left.iter().map(|left| left.pid.as_raw_pid()).collect(),
+                survivors: match is_over {
+                    true => Survivors::None,
+                    false => Survivors::listed(listed),
+                },
             };
         }
         let signal = |signals: &[Signal]| {
@@ -52,7 +65,7 @@ pub(super) fn stop(leader: Option<Pid>, watchdog: Option<&Process>, plan: Plan) 
                     // If it disappears at this instant, it is as good as stopped.
                     let _ = kill_process_group(group, *signal);
                 }
-                for process in &left {
+                for process in left {
                     process.signal(*signal);
                 }
             }

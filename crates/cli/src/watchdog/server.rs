@@ -167,11 +167,11 @@ impl Watch {
         loop {
             self.take_orders();
             if self.note_changes() {
-                return Ok(self.conclude(Vec::new()));
+                return Ok(self.conclude());
             }
             let now = clock::now();
             if self.supervision.is_hopeless(now) {
-                return Ok(self.conclude(self.job.survivors()));
+                return Ok(self.conclude());
             }
             match self.supervision.step(now) {
                 Step::Terminate => self.job.terminate(),
@@ -269,11 +269,11 @@ impl Watch {
     }
 
     /// Reports the end of the job, if `run` is still there.
-    fn conclude(&mut self, survivors: Vec<i32>) -> Ended {
+    fn conclude(&mut self) -> Ended {
         let ended = Ended {
             status: self.job.status(),
             stopped: self.supervision.stopped_for(),
-            survivors,
+            survivors: self.job.survivors(),
         };
         if !self.line.is_cut {
             // `run` may die at this instant.

@@ -130,3 +130,67 @@ fn first_child_of(unshare: u32) -> u32 {
     });
     found.and_then(|pid| pid.parse().ok()).unwrap()
 }
+
+/// Leaves a process that has left the group and ignores signals, with its number in `left`.
+const LEAVES_A_PROCESS: &str = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > left; touch up; exec sleep 100' \
+                                > /dev/null 2>&1 < /dev/null &\n\
+                                while [ ! -e up ]; do sleep 0.05; done\n";
+
+/// Runs this job under a short lease with keep-alive. Prints the exit code, and whether the lock is held and a process
+/// of the job runs at that time.
+fn left_in_namespace(options: &[&str], job: &str) -> (Sandbox, super::common::Done) {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("job.sh"), format!("{LEAVES_A_PROCESS}{job}")).unwrap();
+    let script = "$SHEDLOCK run -n a --lock-at-most-for 6s --keep-alive -- sh job.sh; echo $?\n\
+        $SHEDLOCK show a > shown; grep -q '^state  *held' shown && echo held\n\
+        kill -0 $(cat left) 2> /dev/null && echo left";
+    let ended = done(&mut in_namespace(&sandbox, options, script));
+    (sandbox, ended)
+}
+
+#[test]
+fn a_lock_is_not_given_back_while_a_process_may_run_that_proc_does_not_show() {
+    let (sandbox, ended) = left_in_namespace(&[], "exit 0");
+    assert_eq!(ended.stdout, "75\nheld\nleft\n", "{}", ended.stderr);
+    let said = "a: processes of the command may be left that cannot be found";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    let said = "the lock is not released: it becomes free by itself at ";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("they were stopped"),
+        "{}",
+        ended.stderr
+    );
+    // Nothing extends the lease any more.
+    eventually("the end of the lease", || {
+        sandbox.lock("a")["state"] == "free"
+    });
+
+    // The same with a `/proc` that shows the process, which is then stopped.
+    let (_, ended) = left_in_namespace(&["--mount-proc"], "exit 0");
+    assert_eq!(ended.stdout, "0\n", "{}", ended.stderr);
+    let said = "they were stopped before the lock was released";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+#[test]
+fn without_its_watchdog_a_lock_is_not_given_back_while_a_hidden_process_may_run() {
+    let killed = "kill -KILL $PPID; sleep 60";
+    let (_, ended) = left_in_namespace(&[], killed);
+    // Meanwhile nothing extends the lease.
+    assert!(ended.stdout.starts_with("75\n"), "{ended:?}");
+    assert!(ended.stdout.ends_with("left\n"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("the lock is not released: "),
+        "{ended:?}"
+    );
+    let said = "a: processes of the command may be left that cannot be found";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+
+    let (_, ended) = left_in_namespace(&["--mount-proc"], killed);
+    assert!(ended.stdout.starts_with("70\n"), "{ended:?}");
+    assert!(
+        !ended.stdout.contains("left") && !ended.stdout.contains("held"),
+        "{ended:?}"
+    );
+}

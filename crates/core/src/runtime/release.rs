@@ -26,6 +26,18 @@ impl Held {
         self.give_back(request).await
     }
 
+    /// Never gives the lock back: its lease ends by itself.
+    pub(crate) fn leave(&self) {
+        if self.claim_release(&UnlockRequest::new()) {
+            tracing::warn!(
+                lock = self.name().as_str(),
+                owner = self.owner().as_str(),
+                "the lock is left taken; it will be free when its lease ends"
+            );
+            self.emit(|lease| Event::UnlockFailed { lease });
+        }
+    }
+
     pub(super) async fn give_back(&self, request: &UnlockRequest) -> Release {
         self.stop_spawned().await;
         let release = self.unlock(request).await;
