@@ -6,7 +6,7 @@ use std::time::Duration;
 use glob::Pattern;
 use shedlock::{
     ErrorKind, Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused,
-    ResumeRequest, Resumed,
+    ResumeRequest, Resumed, SkippedSlots,
 };
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
@@ -22,7 +22,7 @@ use crate::user;
 const WAIT: Duration = Duration::from_secs(60);
 
 /// The stores on which ShedLock unlocks without comparing the owner.
-const UNLOCKED_BY_SHEDLOCK: [&str; 3] = ["mongodb", "redis", "zookeeper"];
+const UNLOCKED_BY_SHEDLOCK: [&str; 4] = ["etcd", "mongodb", "redis", "zookeeper"];
 
 /// Pauses the locks, one after the other.
 pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
@@ -80,6 +80,9 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
         }
     }
     if result.is_ok() || !paused.is_empty() {
+        for joined in paused.iter().filter_map(|lock| joined(lock, args)) {
+            terminal.warning(&joined);
+        }
         let provider = store.provider();
         let text = output::paused(provider.store(), &paused, has_end, args.output.format);
         terminal.print(&text)?;
@@ -91,7 +94,8 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
 pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let names = Names::read(&args.names)?;
     let store = Store::open_existing(&args.store, terminal).await?;
-    let is_paused = |lock: &LockRecord| lock.state == LockState::Paused;
+    let is_paused =
+        |lock: &LockRecord| lock.state == LockState::Paused || is_left(lock, args.catch_up);
     let found = names
         .find(&store, ("paused lock", is_paused), terminal)
         .await?;
@@ -105,7 +109,10 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
         }
         match store.provider().resume(&request).await {
             Ok(Resumed::Resumed(before)) => {
-                let was = before.pause().map(|pause| format!("it was paused {pause}"));
+                let was = match before.pause() {
+                    Some(pause) => Some(format!("it was paused {pause}")),
+                    None => Some("its pause was over".to_owned()),
+                };
                 let catches_up = args.catch_up.then(|| "--catch-up".to_owned());
                 let details: Vec<_> = [was, catches_up].into_iter().flatten().collect();
                 let action = Action {
@@ -138,10 +145,37 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
     }
     if result.is_ok() || !resumed.is_empty() {
         let (by, provider) = (user::at_host(), store.provider());
-        let text = output::resumed(provider.store(), &resumed, &by, args.output.format);
+        let text = output::resumed(
+            provider.store(),
+            &resumed,
+            (&by, args.catch_up),
+            args.output.format,
+        );
         terminal.print(&text)?;
     }
     result.map(exit_code)
+}
+
+/// Whether a pause that is over has left slots that a resumption would change.
+fn is_left(lock: &LockRecord, catches_up: bool) -> bool {
+    let has_ended = |it: &SkippedSlots| lock.read_at.is_none_or(|now| it.has_ended(now));
+    let skipped = lock.skipped_slots.as_ref();
+    skipped.is_some_and(|it| catches_up || !has_ended(it))
+}
+
+/// Which slots this pause skips although they fell due before it: those since an earlier pause that the job has not run
+/// past.
+fn joined(lock: &PausedLock, args: &PauseArgs) -> Option<String> {
+    let before = lock.before.as_ref()?;
+    let skipped = before.slots_skipped_before()?;
+    Some(format!(
+        "{}: the job has not run since the pause that ended at {}: the slots from then on are skipped too; to run them, \
+         resume with `shedlock resume {} --catch-up{}`",
+        visible(lock.name.as_str()),
+        output::second(skipped.until.instant()),
+        output::shell_word(lock.name.as_str()),
+        args.store.option(),
+    ))
 }
 
 fn exit_code(is_complete: bool) -> ExitCode {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 use crate::text;
-use crate::{Lease, LockRecord, Pause, Slot};
+use crate::{Lease, LockRecord, Pause, SkippedSlots, Slot};
 
 /// The result of an attempt at a lock. A provider grants a [`Lease`], and
 /// [`Executor::lock`](crate::Executor::lock) returns a [`HeldLock`](crate::HeldLock).
@@ -40,8 +40,10 @@ pub struct Skip {
     pub owner: Option<String>,
     /// The latest time at which the lock becomes free, by the provider's clock.
     pub until: Option<SystemTime>,
-    /// The last slot that was taken, or the end of a pause that covers later ones.
+    /// The last slot that was taken.
     pub last_slot: Option<Slot>,
+    /// The slots that an earlier pause has skipped, if the job has not run past it.
+    pub skipped_slots: Option<SkippedSlots>,
 }
 
 /// Why a task is skipped.
@@ -54,7 +56,8 @@ pub enum SkipReason {
     Paused,
     /// The last lease was unlocked, and its `lock_at_least_for` still runs.
     AtLeast,
-    /// This slot, or a later one, was taken before.
+    /// This slot, or a later one, was taken before, or this slot was [skipped by a
+    /// pause](Skip::skipped_slots).
     SlotTaken,
     /// This slot must not be lost, and all attempts at it were made without success. It is given
     /// up.
@@ -64,7 +67,8 @@ pub enum SkipReason {
     /// [`SlotTaken`](Self::SlotTaken).
     LastSlotAhead,
     /// Slots of this lock run in order, and an earlier slot must run first: the one after
-    /// [`Skip::last_slot`], or `last_slot` itself if it is not done.
+    /// [`Skip::last_slot`], or `last_slot` itself if it is not done. Or the attempt took other slots
+    /// as skipped by a pause than [`Skip::skipped_slots`].
     SlotPending,
     /// The run of a slot that must not be lost failed, and its backoff still runs.
     BackingOff,
@@ -80,6 +84,7 @@ impl Skip {
             owner: None,
             until: None,
             last_slot: None,
+            skipped_slots: None,
         }
     }
 
@@ -183,10 +188,10 @@ pub enum Extension {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unlock {
-    /// The lease has ended and is no longer ours. Also returned if this owner had unlocked before,
-    /// and possibly if the lock was freed by force.
+    /// The lease has ended and is no longer ours. Also returned if this owner had unlocked before.
     Unlocked,
-    /// The lease had ended, or the lock belongs to another owner now. Nothing was changed.
+    /// The lease had ended, was ended by a forced unlock, or the lock belongs to another owner now.
+    /// Nothing was changed.
     Lost,
 }
 

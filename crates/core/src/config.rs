@@ -7,7 +7,9 @@ use crate::clock::random_u64;
 use crate::duration::UnreadableDuration;
 use crate::owner::check_prefix;
 use crate::text;
-use crate::{AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Slot};
+use crate::{
+    AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, SkippedSlots, Slot,
+};
 
 /// The configuration of a lock: its name, how long it may be held, and how long it must be held.
 ///
@@ -32,6 +34,8 @@ pub struct LockConfig {
     slot_tolerance: Duration,
     completion: Completion,
     previous_slot: Option<Slot>,
+    /// Rarely set, and this type is kept for each job.
+    skipped_slots: Option<Box<SkippedSlots>>,
     keep_alive: bool,
     max_run_time: Option<Duration>,
     lock_wait: Duration,
@@ -52,6 +56,7 @@ impl LockConfig {
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
             completion: Completion::WhenTaken,
             previous_slot: None,
+            skipped_slots: None,
             keep_alive: false,
             max_run_time: None,
             lock_wait: Duration::ZERO,
@@ -109,6 +114,13 @@ impl LockConfig {
     /// slots that must not be lost and run in order; see [`AttemptRequest::with_previous_slot`].
     pub fn previous_slot(mut self, slot: Slot) -> Self {
         self.previous_slot = Some(slot);
+        self
+    }
+
+    /// Sets which slots the previous slot leaves out, because a pause has skipped them; see
+    /// [`AttemptRequest::with_skipped_slots`].
+    pub fn skipped_slots(mut self, skipped: SkippedSlots) -> Self {
+        self.skipped_slots = Some(Box::new(skipped));
         self
     }
 
@@ -303,6 +315,9 @@ impl LockConfig {
                 .with_slot(slot)
                 .with_slot_tolerance(self.slot_tolerance)
                 .with_completion(self.completion);
+        }
+        if let Some(skipped) = &self.skipped_slots {
+            request = request.with_skipped_slots(**skipped);
         }
         if let Some(previous) = self.previous_slot {
             request = request.with_previous_slot(previous);

@@ -7,7 +7,7 @@ mod promises;
 use promises::is_refusal;
 
 use crate::{
-    ErrorKind, LockDuration, LockName, LockRecord, LockState, Owner, parse_duration, text,
+    ErrorKind, LockDuration, LockName, LockRecord, LockState, Owner, Pause, parse_duration, text,
 };
 
 /// Durations as users write them: a duration that parses can be printed and parsed again. Any other
@@ -60,12 +60,16 @@ pub fn owner(data: &[u8]) {
         }
         Err(error) => is_refusal(&error, &[ErrorKind::InvalidInput]),
     }
-    let marked = Owner::released_text(&stored);
-    assert!(Owner::is_released(&marked) && Owner::without_mark(&marked) == stored);
+    let pause = Pause::parse(&stored);
+    let kept = pause.map_or(&*stored, |pause| pause.id());
+    for marked in [Owner::released_text(&stored), Owner::freed_text(&stored)] {
+        assert!(Owner::is_released(&marked) && Owner::without_mark(&marked) == kept);
+    }
     let name = LockName::new("job").expect("it is a name");
     let record = LockRecord::from_stored(name, &stored, true);
     let is_kept = record.state == LockState::AtLeast;
     assert_eq!(is_kept, Owner::is_released(&stored));
+    assert_eq!(record.state == LockState::Paused, pause.is_some());
     assert_ne!(record.owner.as_deref(), Some(""));
     let skip = record.as_skip().to_string();
     assert!(

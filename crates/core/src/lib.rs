@@ -28,6 +28,7 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics_listener;
 mod name;
+mod operations;
 mod outcome;
 mod owner;
 mod pause;
@@ -87,6 +88,7 @@ pub use memory::MemoryProvider;
 #[cfg(feature = "metrics")]
 pub use metrics_listener::MetricsListener;
 pub use name::LockName;
+pub use operations::{PauseEffect, ResetEffect, ResumeEffect};
 pub use outcome::Outcome;
 pub use owner::Owner;
 pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};
@@ -107,7 +109,7 @@ pub use scope::{
     with_executor_blocking, with_provider, with_provider_blocking,
 };
 pub use slot::Slot;
-pub use slot_state::SlotState;
+pub use slot_state::{SkippedSlots, SlotState};
 pub use store_clock::{BoundedAttempt, StoreClock};
 pub use task_end::TaskEnd;
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use crate::clock::random_u64;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Pause};
 
 /// The owner of **one acquisition**: `[prefix:]host/process/random`, for instance
 /// `web-3/4711/5f0c9b1d7e3a4c28`.
@@ -22,6 +22,10 @@ pub struct Owner(Arc<str>);
 
 /// The suffix of the owner in a record whose lease was ended by its owner.
 const RELEASED: &str = " unlocked";
+
+/// The suffix of the owner in a record whose lease was ended by force. Another one than
+/// [`RELEASED`]: the owner must not take it for its own unlock, which would have written more.
+const FREED: &str = " freed";
 
 impl Owner {
     /// The maximum length of an owner in bytes.
@@ -108,19 +112,46 @@ impl Owner {
     }
 
     /// Does the same as [`released`](Self::released) for an owner that is known only as stored
-    /// text: ShedLock's, or one that an operator frees by force.
+    /// text: ShedLock's, or a pause, of which only the part before the reason is kept.
     pub fn released_text(stored: &str) -> String {
-        format!("{stored}{RELEASED}")
+        Self::marked(stored, RELEASED)
     }
 
-    /// Returns true for a text that [`released`](Self::released) made.
+    /// Returns the text that a store keeps after an operator has freed this owner's lock by force.
+    pub fn freed(&self) -> String {
+        Self::freed_text(&self.0)
+    }
+
+    /// Does the same as [`freed`](Self::freed) for an owner that is known only as stored text.
+    pub fn freed_text(stored: &str) -> String {
+        Self::marked(stored, FREED)
+    }
+
+    /// Returns whether a store keeps this owner with a mark, whichever it is: its lease has ended.
+    pub fn has_ended_in(&self, stored: &str) -> bool {
+        let mark = stored.strip_prefix(&*self.0);
+        mark.is_some_and(|mark| mark == RELEASED || mark == FREED)
+    }
+
+    fn marked(stored: &str, mark: &str) -> String {
+        let id = Pause::parse(stored).map_or(stored, |pause| pause.id());
+        format!("{id}{mark}")
+    }
+
+    /// Returns true for a text with a mark: one that [`released`](Self::released) or
+    /// [`freed`](Self::freed) made. A [`Pause`] has none, whatever its reason ends in.
     pub fn is_released(text: &str) -> bool {
-        text.ends_with(RELEASED)
+        Self::without_mark(text).len() < text.len()
     }
 
-    /// Returns a stored owner text without the mark that [`released`](Self::released) adds.
+    /// Returns a stored owner text without its mark, if it has one.
     pub fn without_mark(text: &str) -> &str {
-        text.strip_suffix(RELEASED).unwrap_or(text)
+        if Pause::parse(text).is_some() {
+            return text;
+        }
+        let marks = [RELEASED, FREED].into_iter();
+        let without = marks.filter_map(|mark| text.strip_suffix(mark)).next();
+        without.unwrap_or(text)
     }
 
     /// Returns true for a stored text that an acquisition of ours wrote, and false for ShedLock's.
@@ -196,6 +227,8 @@ mod tests {
         assert!(a.as_str().contains(&format!("/{}/", std::process::id())));
         assert!(Owner::is_ours(&a.released()));
         assert!(Owner::is_released(&a.released()));
+        assert!(Owner::is_released(&a.freed()));
+        assert_ne!(a.released(), a.freed());
         assert!(!Owner::is_released(a.as_str()));
     }
 

@@ -5,10 +5,16 @@ use std::time::{Duration, SystemTime};
 
 use crate::clock::random_u64;
 use crate::shown::second;
-use crate::{Error, ErrorKind, LockName, LockRecord, Owner, text};
+use crate::{Error, ErrorKind, LockName, LockRecord, Owner, Slot, text};
 
-/// What separates the operator from the reason. It is part of the wire format.
-const MARK: &str = " paused:";
+/// What follows the operator's id. It is part of the wire format.
+const MARK: &str = " paused";
+
+/// What stands before the end that the pause keeps, in microseconds since 1970 (UTC).
+const KEPT: &str = " kept=";
+
+/// What separates all this from the reason.
+const SEPARATOR: char = ':';
 
 /// The length to which the whole mark is cut: ShedLock's tables have a `VARCHAR(255)`.
 const LONGEST_MARK: usize = 255;
@@ -18,6 +24,10 @@ const LONGEST_USER: usize = 40;
 
 /// Who has paused a lock, and why, as the owner in its record shows it:
 /// `alice@web-3/4711/5f0c9b1d7e3a4c28 paused: the mail server is down`.
+///
+/// If the pause has replaced `lock_at_least_for` or a backoff that still ran, its end stands before
+/// the reason: `… paused kept=1764100000000000: the mail server is down`. No reason can be read as
+/// any of this, and none can hide it: the reason is the last part, and the only one that is cut.
 ///
 /// ```
 /// use shedlock::Pause;
@@ -30,16 +40,27 @@ const LONGEST_USER: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause<'a> {
     id: &'a str,
+    kept_micros: Option<i64>,
     reason: &'a str,
 }
 
 impl<'a> Pause<'a> {
     /// Parses the owner of a record. Returns `None` for an owner that is not a pause.
     pub fn parse(owner: &'a str) -> Option<Self> {
-        let (id, reason) = owner.split_once(MARK)?;
-        let is_id = Owner::is_ours(id) && id.contains('@') && !id.contains(' ');
+        let (id, _) = owner.split_once(' ')?;
+        let rest = owner[id.len()..].strip_prefix(MARK)?;
+        let (kept, reason) = rest.split_once(SEPARATOR)?;
+        let kept_micros = match kept {
+            "" => None,
+            kept => Some(micros(kept.strip_prefix(KEPT)?)?),
+        };
+        let is_id = Owner::is_ours(id) && id.contains('@');
         let reason = reason.trim_start();
-        is_id.then_some(Self { id, reason })
+        is_id.then_some(Self {
+            id,
+            kept_micros,
+            reason,
+        })
     }
 
     /// Returns who has paused the lock: `user@host`, as that user claimed.
@@ -52,10 +73,22 @@ impl<'a> Pause<'a> {
         self.id
     }
 
+    /// Returns the end of the `lock_at_least_for` or of the backoff that the pause has replaced. The
+    /// pause never ends before it, and the lock stays taken until then if it is resumed earlier.
+    pub fn kept_until(&self) -> Option<SystemTime> {
+        Slot::from_micros(self.kept_micros?).ok().map(Slot::instant)
+    }
+
     /// Returns the reason; empty if none was given.
     pub fn reason(&self) -> &'a str {
         self.reason
     }
+}
+
+/// Parses a number of microseconds in the one form in which it is written.
+fn micros(text: &str) -> Option<i64> {
+    let micros: i64 = text.parse().ok()?;
+    (micros.to_string() == text && Slot::from_micros(micros).is_ok()).then_some(micros)
 }
 
 /// `by alice@web-3 (the mail server is down)`.
@@ -82,11 +115,14 @@ pub(crate) enum PauseEnd {
 ///
 /// The pause is a lease whose owner names the operator and the reason, so replicas need nothing to
 /// obey it, ShedLock's included. Slots that fall due during the pause count as taken, also after it
-/// has ended; [`ResumeRequest::catching_up`] makes them available again.
+/// has ended; [`ResumeRequest::catching_up`] makes them available again. Slots that were due before
+/// it stay available. A second pause that begins before a slot after the first one was taken also
+/// skips the slots between the two.
 ///
 /// A running task is left alone unless the request [replaces its lease](Self::replacing_holder). A
-/// lock that `lock_at_least_for` keeps, or whose slot waits for its backoff, is paused at once. A
-/// lock that is paused already gets the new pause.
+/// lock that `lock_at_least_for` keeps, or whose slot waits for its backoff, is paused at once, and
+/// stays taken until that end even if it is resumed earlier. A lock that is paused already gets the
+/// new pause, whose slots are those since the beginning of the old one.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PauseRequest {
@@ -117,7 +153,7 @@ impl PauseRequest {
     }
 
     /// Adds the reason. It is kept as printable ASCII, and cut so that the owner has at most 255
-    /// characters: room for 100 or more.
+    /// characters: room for 70 or more.
     pub fn with_reason(mut self, reason: &str) -> Self {
         let words: Vec<&str> = reason.split_whitespace().collect();
         let ascii = words
@@ -165,9 +201,19 @@ impl PauseRequest {
         self.replaces_holder
     }
 
-    /// Returns the owner text of the pause. For providers.
+    /// Returns the owner text of the pause, if it replaces no end that it must keep.
     pub fn owner(&self) -> String {
-        let mut owner = format!("{}{MARK} {}", self.id, self.reason);
+        self.owner_keeping(None)
+    }
+
+    /// Returns the owner text of the pause, with the end that it keeps
+    /// ([`Pause::kept_until`]). For providers.
+    pub fn owner_keeping(&self, end: Option<SystemTime>) -> String {
+        // Never earlier: a slot has whole microseconds.
+        let up = |end: SystemTime| end.checked_add(Duration::from_nanos(999));
+        let kept = end.and_then(up).and_then(|end| Slot::at(end).ok());
+        let kept = kept.map_or_else(String::new, |end| format!("{KEPT}{}", end.as_micros()));
+        let mut owner = format!("{}{MARK}{kept}{SEPARATOR} {}", self.id, self.reason);
         owner.truncate(LONGEST_MARK);
         // Some stores trim owners.
         owner.truncate(owner.trim_end().len());
@@ -218,7 +264,7 @@ pub struct ResumeRequest {
 
 impl ResumeRequest {
     /// Ends the pause of this lock, whoever has paused it. Slots that fell due during the pause
-    /// stay taken.
+    /// stay taken, also if something else has ended it.
     pub fn new(name: LockName) -> Self {
         Self {
             name,
@@ -226,7 +272,7 @@ impl ResumeRequest {
         }
     }
 
-    /// Makes the slots after the last one taken before the pause available again.
+    /// Makes the slots that the pause has skipped available again, also if it has ended.
     pub fn catching_up(mut self) -> Self {
         self.catches_up = true;
         self
@@ -276,9 +322,11 @@ impl Paused {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Resumed {
-    /// The pause has ended. This is the record from before.
+    /// The pause has ended, or had ended and left slots over that are free now. This is the record
+    /// from before.
     Resumed(LockRecord),
-    /// The lock is not paused; this is its record, if it has one. Nothing was changed.
+    /// The lock is not paused, and no slots are left over that the request could free; this is its
+    /// record, if it has one. Nothing was changed.
     NotPaused(Option<LockRecord>),
 }
 
@@ -327,6 +375,21 @@ mod tests {
     }
 
     #[test]
+    fn the_end_that_a_pause_keeps_stands_before_the_reason() {
+        let end = UNIX_EPOCH + Duration::from_micros(1_764_100_000_000_000);
+        let request = request("alice", &"kept=7: x".repeat(40));
+        let owner = request.owner_keeping(Some(end));
+        assert_eq!(owner.len(), LONGEST_MARK);
+        let mark = " paused kept=1764100000000000: kept=7: x";
+        assert!(owner.contains(mark), "{owner}");
+        let pause = Pause::parse(&owner).unwrap();
+        assert_eq!(pause.kept_until(), Some(end));
+        assert!(pause.reason().starts_with("kept=7: x"));
+        let none = request.owner();
+        assert_eq!(Pause::parse(&none).unwrap().kept_until(), None);
+    }
+
+    #[test]
     fn owners_that_are_no_pause_are_not_taken_for_one() {
         for owner in [
             "web-3",
@@ -334,6 +397,12 @@ mod tests {
             "web-3 paused: x",
             "a/b/c paused: x",
             "x paused: a@b/c/d",
+            "a@b/c/d paused",
+            "a@b/c/d paused kept=1",
+            "a@b/c/d paused kept=01: x",
+            "a@b/c/d paused kept=-1: x",
+            "a@b/c/d paused soon: x",
+            "a@b/c/d unlocked paused: x",
         ] {
             assert_eq!(Pause::parse(owner), None, "{owner}");
         }

@@ -155,7 +155,9 @@ impl LockRecord {
 }
 
 fn last_used(record: &LockRecord) -> Option<SystemTime> {
-    let slots = [record.last_slot, record.last_slot_done].map(|slot| slot.map(Slot::instant));
+    let skipped = record.skipped_slots.map(|skipped| skipped.until);
+    let slots = [record.last_slot, record.last_slot_done, skipped];
+    let slots = slots.map(|slot| slot.map(Slot::instant));
     // The record of an attempt that was withdrawn ends in the first second of 1970.
     let ends = record
         .locked_until
@@ -170,6 +172,7 @@ fn last_used(record: &LockRecord) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SkippedSlots;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -217,12 +220,14 @@ mod tests {
         }
         let recent = now() - DAY + Duration::from_micros(1);
         let slot = Slot::at(recent).ok();
+        let skipped = slot.map(|slot| SkippedSlots::new(slot, slot));
         let ahead = Slot::at(now() + HOUR).ok();
         for reason in [
             changed(|record| record.locked_at = Some(recent)),
             changed(|record| record.locked_until = Some(recent)),
             changed(|record| record.last_slot = slot),
             changed(|record| record.last_slot_done = slot),
+            changed(|record| record.skipped_slots = skipped),
             changed(|record| record.last_slot = ahead),
             changed(|record| record.locked_at = Some(now() + HOUR)),
         ] {

@@ -2,7 +2,9 @@
 
 use std::time::SystemTime;
 
-use crate::{Error, ErrorKind, LockName, Owner, Pause, Skip, SkipReason, Slot, SlotState};
+use crate::{
+    Error, ErrorKind, LockName, Owner, Pause, Skip, SkipReason, SkippedSlots, Slot, SlotState,
+};
 
 /// A lock as its record shows it, whether it is ours or ShedLock's.
 ///
@@ -19,8 +21,9 @@ pub struct LockRecord {
     /// (`host/process/random`), ShedLock's host, or a [`Pause`]. If the lock is free, this is the
     /// last owner.
     pub owner: Option<String>,
-    /// Whether this owner has unlocked the lock. False for a lease that runs, for one that expired,
-    /// and for ShedLock's owners, which leave no mark.
+    /// Whether the lease of this owner was ended by an unlock: its own, a forced one, or the
+    /// resumption of a pause. False for a lease that runs, for one that expired, and for ShedLock's
+    /// owners, which leave no mark.
     pub is_unlocked: bool,
     /// When the lock was last acquired, by the provider's clock.
     pub locked_at: Option<SystemTime>,
@@ -31,13 +34,16 @@ pub struct LockRecord {
     /// The last slot that was taken. If that slot was given back because its task never started,
     /// this is the instant just before it.
     pub last_slot: Option<Slot>,
-    /// The last slot that counts as done, because a run marked it so or a pause covers it. If it is
-    /// earlier than [`last_slot`](Self::last_slot), the run of `last_slot` is in progress, failed,
-    /// or died. If it is later, slots up to it were covered by a pause, whose end it is.
+    /// The last slot whose run reported success. If it is earlier than
+    /// [`last_slot`](Self::last_slot), the run of `last_slot` is in progress, failed, or died.
     pub last_slot_done: Option<Slot>,
     /// How many attempts were made at [`last_slot`](Self::last_slot), if it must not be lost and is
     /// not done yet. Runs that never started, and runs that a shutdown interrupted, do not count.
     pub slot_attempts: Option<u32>,
+    /// The slots that a pause skips, or has skipped, until a later one is taken. If the lock is not
+    /// paused and they end ahead of the provider's clock, the pause was ended by something that
+    /// leaves no trace, such as a late unlock of ShedLock's, and no slot is skipped.
+    pub skipped_slots: Option<SkippedSlots>,
     /// The provider's clock when the record was read.
     pub read_at: Option<SystemTime>,
 }
@@ -88,6 +94,7 @@ impl LockRecord {
             last_slot: None,
             last_slot_done: None,
             slot_attempts: None,
+            skipped_slots: None,
             read_at: None,
         }
     }
@@ -114,12 +121,22 @@ impl LockRecord {
         self.last_slot = slots.last;
         self.last_slot_done = slots.done;
         self.slot_attempts = slots.attempts;
+        self.skipped_slots = slots.skipped;
         self
     }
 
     /// Returns the slots of the record.
     pub fn slots(&self) -> SlotState {
         SlotState::new(self.last_slot, self.last_slot_done, self.slot_attempts)
+            .with_skipped(self.skipped_slots)
+    }
+
+    /// Returns the slots that an earlier pause has skipped, as they count now: none while the lock is
+    /// paused, and none of a pause that something else has ended.
+    pub fn slots_skipped_before(&self) -> Option<SkippedSlots> {
+        let is_paused = self.state == LockState::Paused;
+        let ended = |it: &SkippedSlots| self.read_at.is_none_or(|now| it.has_ended(now));
+        self.skipped_slots.filter(|it| !is_paused && ended(it))
     }
 
     /// Returns who has paused the lock, if it is paused.
@@ -147,20 +164,19 @@ impl LockRecord {
         });
         skip.owner.clone_from(&self.owner);
         skip.until = self.locked_until;
+        skip.last_slot = self.last_slot;
         // The slots of a pause that runs are not decided yet: it may be resumed to catch up.
-        skip.last_slot = match self.state {
-            LockState::Paused => self.last_slot,
-            _ => self.slots().reached(),
-        };
+        skip.skipped_slots = self.slots_skipped_before();
         skip
     }
 
-    /// Returns the skip with this reason ([`SlotState::refusal`]). For providers.
-    pub fn as_skip_for(&self, reason: SkipReason) -> Skip {
-        let mut skip = self.as_skip();
-        if reason == SkipReason::SlotTaken {
-            skip.last_slot = self.last_slot.max(self.last_slot_done);
+    /// Returns the skip with this reason, which follows from these slots ([`SlotState::refusal`]).
+    /// For providers.
+    pub fn as_skip_for(&self, reason: SkipReason, slots: &SlotState) -> Skip {
+        Skip {
+            reason,
+            skipped_slots: slots.skipped,
+            ..self.as_skip()
         }
-        Skip { reason, ..skip }
     }
 }

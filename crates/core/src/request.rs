@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::check_durations;
-use crate::{Completion, Error, LockName, Owner, Slot};
+use crate::{Completion, Error, LockName, Owner, SkippedSlots, Slot};
 
 /// One attempt at a lock. Sending the same request again repeats the same attempt (law 6).
 ///
@@ -22,6 +22,7 @@ pub struct AttemptRequest {
     slot_tolerance: Duration,
     completion: Completion,
     previous_slot: Option<Slot>,
+    skipped_slots: Option<SkippedSlots>,
     timeout: Duration,
 }
 
@@ -41,6 +42,7 @@ impl AttemptRequest {
             slot_tolerance: Slot::DEFAULT_TOLERANCE,
             completion: Completion::WhenTaken,
             previous_slot: None,
+            skipped_slots: None,
             timeout: Self::DEFAULT_TIMEOUT,
         }
     }
@@ -80,8 +82,21 @@ impl AttemptRequest {
     /// taken is earlier than it, the attempt is skipped as
     /// [`SlotPending`](crate::SkipReason::SlotPending), so that no slot is left out. If no slot of
     /// the lock was ever taken, any slot can be the first.
+    ///
+    /// After a pause, this is the newest slot that the pause has not skipped. Only the requester can
+    /// compute it, so it also states which slots it [takes as skipped](Self::with_skipped_slots).
     pub fn with_previous_slot(mut self, slot: Slot) -> Self {
         self.previous_slot = Some(slot);
+        self
+    }
+
+    /// Sets which slots the requester takes as skipped by a pause. It learns them from
+    /// [`Skip::skipped_slots`](crate::Skip::skipped_slots). If the record has another interval, or
+    /// has one although the request has none, an attempt with a
+    /// [previous slot](Self::with_previous_slot) is skipped as
+    /// [`SlotPending`](crate::SkipReason::SlotPending).
+    pub fn with_skipped_slots(mut self, skipped: SkippedSlots) -> Self {
+        self.skipped_slots = Some(skipped);
         self
     }
 
@@ -164,6 +179,11 @@ impl AttemptRequest {
     /// Returns the slot that must have been taken before this one.
     pub fn previous_slot(&self) -> Option<Slot> {
         self.previous_slot
+    }
+
+    /// Returns which slots the requester takes as skipped by a pause.
+    pub fn skipped_slots(&self) -> Option<SkippedSlots> {
+        self.skipped_slots
     }
 
     /// Returns how long the attempt may be in transit.

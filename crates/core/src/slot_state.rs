@@ -4,6 +4,36 @@ use std::time::SystemTime;
 
 use crate::{AttemptRequest, Completion, LockState, SkipReason, Slot, SlotEnd};
 
+/// The slots that a pause has skipped: those after `from`, up to and including `until`.
+///
+/// Slots that were due when the pause began are not among them, and no slot after its end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SkippedSlots {
+    /// When the pause began, by the store's clock.
+    pub from: Slot,
+    /// When its lease ends, or was ended, by the same clock.
+    pub until: Slot,
+}
+
+impl SkippedSlots {
+    /// Creates the interval of a pause that began at `from` and ends at `until`.
+    pub fn new(from: Slot, until: Slot) -> Self {
+        Self { from, until }
+    }
+
+    /// Returns whether this slot is skipped.
+    pub fn contains(&self, slot: Slot) -> bool {
+        self.from < slot && slot <= self.until
+    }
+
+    /// Returns whether the pause has ended by itself or by a resumption, if its lock is free at
+    /// `now`. If not, something else has freed the lock, such as a late unlock of ShedLock's, and
+    /// nothing is skipped.
+    pub fn has_ended(&self, now: SystemTime) -> bool {
+        self.until.instant() <= now
+    }
+}
+
 /// The slots of a record, with the rules of law 9. For providers, so that each need not implement
 /// them again. Stores that evaluate them in their own statements follow the same rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,13 +41,14 @@ use crate::{AttemptRequest, Completion, LockState, SkipReason, Slot, SlotEnd};
 pub struct SlotState {
     /// The last slot that was taken, or the instant just before a slot that was given back.
     pub last: Option<Slot>,
-    /// The last slot that counts as done: a run marked it so, or a pause ended at this instant.
-    /// After a pause it is later than `last`. Slots up to it count as taken, except `last` while
-    /// that must still be done.
+    /// The last slot whose run reported success. It refuses no slot by itself.
     pub done: Option<Slot>,
     /// How many attempts were made at `last`, while it must still be done; 0 if none of them
     /// counts.
     pub attempts: Option<u32>,
+    /// The slots that a pause has skipped, until a later one is taken. They count as taken, except
+    /// `last` while that must still be done.
+    pub skipped: Option<SkippedSlots>,
 }
 
 impl SlotState {
@@ -27,11 +58,28 @@ impl SlotState {
             last,
             done,
             attempts,
+            skipped: None,
         }
     }
 
+    /// Adds the slots that a pause has skipped.
+    #[must_use]
+    pub fn with_skipped(mut self, skipped: Option<SkippedSlots>) -> Self {
+        self.skipped = skipped;
+        self
+    }
+
+    /// Returns the state as it counts at this time for a lock that is not paused: without an
+    /// interval of skipped slots that ends later.
+    #[must_use]
+    pub fn as_of(self, now: SystemTime) -> Self {
+        let skipped = self.skipped.filter(|it| it.has_ended(now));
+        Self { skipped, ..self }
+    }
+
     /// Returns why the slot of this request cannot be taken. Returns `None` if the rules for slots
-    /// allow it to be taken, or if the request has no slot.
+    /// allow it to be taken, or if the request has no slot. Call it on the state
+    /// [`as_of`](Self::as_of) the store's time.
     ///
     /// `shedlock_at` is when the record was last acquired, if ShedLock acquired it, and `lock` is
     /// the state of the lock. A takeover, which waits for the lock to be free, is not refused here
@@ -52,7 +100,7 @@ impl SlotState {
             return Some(SkipReason::SlotTaken);
         }
         let must_be_done = self.attempts.is_some() && self.last == Some(slot);
-        if !must_be_done && self.done.is_some_and(|done| slot <= done) {
+        if !must_be_done && self.skipped.is_some_and(|it| it.contains(slot)) {
             return Some(SkipReason::SlotTaken);
         }
         let last = self.last?;
@@ -75,11 +123,12 @@ impl SlotState {
             self.attempts.is_some_and(is_open) && shedlock_at.is_none_or(|at| at < last.instant());
         let gap = request
             .previous_slot()
-            .is_some_and(|before| self.last.max(self.done) < Some(before));
+            .is_some_and(|before| last < before || self.skipped != request.skipped_slots());
         (pending || gap).then_some(SkipReason::SlotPending)
     }
 
-    /// Returns the state after this request has won.
+    /// Returns the state after this request has won. Call it on the state [`as_of`](Self::as_of) the
+    /// store's time.
     pub fn taken(self, request: &AttemptRequest) -> Self {
         let Some(slot) = request.slot() else {
             return self;
@@ -92,6 +141,7 @@ impl SlotState {
             last: Some(slot),
             done: self.done,
             attempts,
+            skipped: self.skipped.filter(|it| slot <= it.until),
         }
     }
 
@@ -127,9 +177,9 @@ impl SlotState {
     /// Returns the state after a lease of this slot ended and the slot is done.
     pub fn done(self, slot: Slot) -> Self {
         Self {
-            last: self.last,
             done: self.done.max(Some(slot)),
             attempts: None,
+            ..self
         }
     }
 
@@ -139,35 +189,38 @@ impl SlotState {
             last: Some(to),
             done: self.done.min(Some(to)),
             attempts: None,
+            skipped: None,
         }
     }
 
-    /// Returns the state after a pause that ends, or has ended, at this instant: slots up to it
-    /// count as taken, except a slot that must still be done.
+    /// Returns the state while a pause that began at one instant holds the lock until another: slots
+    /// after the first count as taken up to the second.
     ///
-    /// A pause writes it when it begins, because nothing is written when it ends by itself.
-    pub fn paused_until(self, end: Slot) -> Self {
-        Self {
-            done: Some(end),
-            ..self
-        }
+    /// A pause writes it when it begins, because nothing is written when it ends by itself. If the
+    /// job has not run past an earlier pause, or is still paused, the two are joined. Call it on the
+    /// state [`as_of`](Self::as_of) the store's time, unless the lock is paused.
+    #[must_use]
+    pub fn paused(self, began: Slot, end: Slot) -> Self {
+        let from = self.skipped.map_or(began, |earlier| earlier.from);
+        let skipped = Some(SkippedSlots::new(from.min(began), end));
+        Self { skipped, ..self }
+    }
+
+    /// Returns the state after a pause was ended at this instant.
+    #[must_use]
+    pub fn resumed(self, at: Slot) -> Self {
+        let resumed = |it: SkippedSlots| SkippedSlots::new(it.from, at.max(it.from));
+        let skipped = self.skipped.map(resumed);
+        Self { skipped, ..self }
     }
 
     /// Returns the state after the end of a pause whose slots are to run: those after the last one
     /// taken can be taken.
+    #[must_use]
     pub fn caught_up(self) -> Self {
         Self {
-            done: self.done.min(self.last),
+            skipped: None,
             ..self
-        }
-    }
-
-    /// Returns the slot up to which all slots are taken or done, or the open one that comes next.
-    pub fn reached(&self) -> Option<Slot> {
-        if self.attempts.is_some() {
-            self.last
-        } else {
-            self.last.max(self.done)
         }
     }
 }

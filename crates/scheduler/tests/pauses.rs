@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Node, alone, block_on, every, lock, millis, seconds, secs};
 use shedlock_core::{
-    Completion, LockConfig, LockName, LockProvider, PauseRequest, Paused, ResumeRequest, Resumed,
-    Retries,
+    Clock, Completion, LockConfig, LockName, LockProvider, Moment, PauseRequest, Paused,
+    ResumeRequest, Resumed, Retries,
 };
 use shedlock_scheduler::{Job, JobRun};
 
@@ -105,4 +105,33 @@ fn a_late_run_does_not_fall_into_the_pause() {
         [0, 1, 2, 10, 11, 12, 13],
         "the newest one is run late"
     );
+}
+
+/// A job whose runs fail until 0:10:10, when the pause is over. So slots from before the pause have not run then.
+fn behind(node: &Node, runs: &Runs) -> Job {
+    let (clock, runs) = (node.clock.clone(), runs.clone());
+    let retries = Retries::new().max_attempts(1_000).backoff(secs(20));
+    let config = lock("30s").completion(Completion::OnSuccess(retries));
+    Job::new(config, every(MINUTE), move |run: JobRun| {
+        let (clock, runs) = (clock.clone(), runs.clone());
+        async move {
+            clock.sleep(millis(100)).await;
+            let slot = seconds(run.slot().unwrap());
+            if slot > 0 && clock.now() < Moment::from_origin(secs(610)) {
+                return Err("no mail server");
+            }
+            runs.lock().unwrap().push(slot);
+            Ok(())
+        }
+    })
+}
+
+#[test]
+fn slots_that_were_due_before_a_pause_run_after_it_and_those_of_the_pause_do_not() {
+    let slots = slots_around_a_pause(behind, None, Some(|it| it));
+    assert_eq!(slots, [0, 1, 2, 11, 12, 13]);
+    let slots = slots_around_a_pause(behind, Some(secs(460)), None);
+    assert_eq!(slots, [0, 1, 2, 11, 12, 13]);
+    let slots = slots_around_a_pause(behind, None, Some(ResumeRequest::catching_up));
+    assert_eq!(slots, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
 }

@@ -3,12 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, LockRecord, LockState, Owner,
-    PauseRequest, Paused, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Slot,
-    SlotReset, SlotState,
+    AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, LockState, Owner, PauseRequest,
+    Paused, PruneRequest, Pruned, ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, SlotReset,
 };
 
-use crate::cas::{after, ceil};
 use crate::errors::{Result, unavailable, unknown};
 use crate::limits::HUNDRED_YEARS;
 use crate::store::{Change, Changed, LeaseChange, Seen, Store};
@@ -51,8 +49,12 @@ pub(crate) async fn force_unlock<S: Store>(
         if request.expected_owner().is_some_and(differs) {
             return Ok(ForcedUnlock::OwnerDiffers(seen.record));
         }
+        let owner = Owner::freed_text(seen.record.owner.as_deref().unwrap_or_default());
         let freed = Change {
-            lease: LeaseChange::End,
+            lease: LeaseChange::End {
+                owner: &owner,
+                kept: None,
+            },
             slots: None,
         };
         match store.change(name, &seen, &freed).await? {
@@ -74,18 +76,14 @@ pub(crate) async fn reset_slot<S: Store>(
         let Some(seen) = store.look(name).await? else {
             return Ok(SlotReset::NoSlot);
         };
-        let Some(last) = seen.record.last_slot else {
-            return Ok(SlotReset::NoSlot);
-        };
-        let now = now(store, &seen);
-        let to = match request.slot() {
-            Some(slot) => slot,
-            None if last.instant() <= now => return Ok(SlotReset::NotAhead(seen.record)),
-            None => Slot::at(now)?,
+        let (to, slots) = match request.effect(&seen.record, now(store, &seen))? {
+            ResetEffect::NoSlot => return Ok(SlotReset::NoSlot),
+            ResetEffect::NotAhead => return Ok(SlotReset::NotAhead(seen.record)),
+            ResetEffect::Set(to, slots) => (to, slots),
         };
         let reset = Change {
             lease: LeaseChange::Keep,
-            slots: Some(seen.record.slots().reset(to)),
+            slots: Some(slots),
         };
         if store.change(name, &seen, &reset).await? == Changed::Done {
             return Ok(SlotReset::reset(seen.record, to));
@@ -97,7 +95,6 @@ pub(crate) async fn reset_slot<S: Store>(
 pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result<Paused> {
     let name = request.name();
     store.check_name(name)?;
-    let owner = request.owner();
     let longest = store.capabilities().longest_lock_at_most_for;
     let longest = longest.min(HUNDRED_YEARS);
     let mut created: Option<Owner> = None;
@@ -112,9 +109,9 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
             continue;
         };
         let record = &seen.record;
-        let now = now(store, &seen);
-        let lasts = request.duration(now, longest)?;
-        let until = ceil(after(now, lasts)?)?;
+        let stored = |end| store.stored_end(end);
+        let effect = request.effect(Some(record), now(store, &seen), longest, stored)?;
+        let until = effect.until;
         let is_created = |owner: &Owner| record.owner.as_deref() == Some(owner.as_str());
         let is_created = created.as_ref().is_some_and(is_created);
         if record.pause().is_some_and(|pause| request.is_pause(&pause)) {
@@ -127,10 +124,10 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
         }
         let pause = Change {
             lease: LeaseChange::Take {
-                owner: &owner,
+                owner: &effect.owner,
                 until,
             },
-            slots: paused_until(store, record, Slot::at(until)?),
+            slots: store.capabilities().completion.then_some(effect.slots),
         };
         match store.change(name, &seen, &pause).await? {
             Changed::Done => {
@@ -148,22 +145,23 @@ pub(crate) async fn resume<S: Store>(store: &S, request: &ResumeRequest) -> Resu
     let name = request.name();
     store.check_name(name)?;
     for _ in 0..ROUNDS {
-        let seen = match store.look(name).await? {
-            Some(seen) if seen.record.state == LockState::Paused => seen,
-            other => return Ok(Resumed::NotPaused(other.map(|seen| seen.record))),
+        let Some(seen) = store.look(name).await? else {
+            return Ok(Resumed::NotPaused(None));
         };
         let record = &seen.record;
-        let slots = match record.locked_at {
-            _ if !request.is_catching_up() => {
-                paused_until(store, record, Slot::at(now(store, &seen))?)
-            }
-            _ if store.capabilities().completion => Some(record.slots().caught_up()),
-            Some(began) => paused_until(store, record, Slot::at(began)?.just_before()),
-            None => None,
+        let Some(effect) = request.effect(record, now(store, &seen))? else {
+            return Ok(Resumed::NotPaused(Some(seen.record)));
         };
+        let owner = Owner::released_text(record.owner.as_deref().unwrap_or_default());
         let resumed = Change {
-            lease: LeaseChange::End,
-            slots,
+            lease: match effect.ends_pause {
+                true => LeaseChange::End {
+                    owner: &owner,
+                    kept: effect.kept_until,
+                },
+                false => LeaseChange::Keep,
+            },
+            slots: store.capabilities().completion.then_some(effect.slots),
         };
         match store.change(name, &seen, &resumed).await? {
             Changed::Done => return Ok(Resumed::Resumed(seen.record)),
@@ -191,18 +189,6 @@ pub(crate) async fn prune<S: Store>(store: &S, request: &PruneRequest) -> Result
         }
     }
     Err(contended())
-}
-
-/// The slots of a lock whose pause ends at this instant. A store without marks of done slots keeps the last slot taken
-/// instead.
-fn paused_until<S: Store>(store: &S, record: &LockRecord, end: Slot) -> Option<SlotState> {
-    let capabilities = store.capabilities();
-    if capabilities.completion {
-        Some(record.slots().paused_until(end))
-    } else {
-        let slots = SlotState::new(Some(end), None, None);
-        capabilities.slots.then_some(slots)
-    }
 }
 
 /// The time at which a record was read, by the clock that judges its lease.

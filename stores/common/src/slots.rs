@@ -8,15 +8,18 @@ use crate::errors::Result;
 
 /// Returns why this record refuses the request, or none if the lock is free and its slot can be taken.
 ///
-/// `shedlock_at` is when ShedLock acquired the lock, if ShedLock was the last to acquire it. Call [`check_slot`] first,
-/// which checks the slot itself.
+/// `latest` is the latest time that it can be by any clock that judges: an interval of skipped slots that ends later
+/// belongs to a pause that something else has ended. `shedlock_at` is when ShedLock acquired the lock, if ShedLock was
+/// the last to acquire it. Call [`check_slot`] first, which checks the slot itself.
 pub fn refusal(
     request: &AttemptRequest,
     record: &LockRecord,
     shedlock_at: Option<SystemTime>,
+    latest: SystemTime,
 ) -> Option<Skip> {
-    match record.slots().refusal(request, shedlock_at, record.state) {
-        Some(reason) => Some(record.as_skip_for(reason)),
+    let slots = record.slots().as_of(latest);
+    match slots.refusal(request, shedlock_at, record.state) {
+        Some(reason) => Some(record.as_skip_for(reason, &slots)),
         None if record.state == LockState::Free => None,
         None => Some(record.as_skip()),
     }

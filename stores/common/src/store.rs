@@ -10,6 +10,7 @@ use shedlock_core::{
     SlotEnd, SlotState, SystemClock, UnlockRequest,
 };
 
+use crate::cas::ceil;
 use crate::errors::Result;
 use crate::limits::{check_duration, check_name_length};
 
@@ -97,6 +98,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         &self,
         name: &LockName,
     ) -> impl Future<Output = Result<Option<Seen<Self::Version>>>> + Send;
+
+    /// Rounds the end of a pause as [`change`](Self::change) stores it. Never earlier; to the next millisecond unless
+    /// overridden.
+    fn stored_end(&self, end: SystemTime) -> Result<SystemTime> {
+        ceil(end)
+    }
 
     /// Changes a record for an operator, in one step, if it has not changed since it was read. Of the slots and the
     /// lease, only those that the change replaces must be the same as when they were read; a change that ends a lease
@@ -192,8 +199,13 @@ pub struct Change<'a> {
 pub enum LeaseChange<'a> {
     /// It stays as it is.
     Keep,
-    /// The lock is free at once. The record keeps the owner, marked as released.
-    End,
+    /// The lease ends.
+    End {
+        /// The owner text that the record keeps: that of the lease, marked as released or freed.
+        owner: &'a str,
+        /// Until when the lock stays taken; none if it is free at once.
+        kept: Option<SystemTime>,
+    },
     /// An operator holds the lock: an acquisition like any other, with a new fencing token.
     Take {
         /// The owner text.

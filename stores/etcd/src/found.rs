@@ -107,6 +107,12 @@ impl Found {
         self.record().owner == released && (self.lock.is_none() || self.value().owner == released)
     }
 
+    /// Whether the last lease was this owner's, and it or an operator has ended it.
+    pub(crate) fn is_ended_by(&self, owner: &Owner) -> bool {
+        let is_marked = |stored: &str| owner.has_ended_in(stored);
+        is_marked(&self.record().owner) && (self.lock.is_none() || is_marked(&self.value().owner))
+    }
+
     /// Whether a copy of an attempt, sent while the lock was free, can still win, now or later.
     ///
     /// The copy requires that the companion record is as it was then. Each acquisition of ours has replaced that

@@ -9,12 +9,12 @@ use etcd_client::Client;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
-    Owner, Schema, Skip, SkipReason, Slot, SystemClock,
+    Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
-    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
-    Seen, Store, StoreProvider, check_slot, conflict, contended, maybe, overtaken, paged, quorum,
-    refusal, whole_millis,
+    Change, Changed, DEFAULT_TOLERATED_SKEW, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange,
+    ROUNDS, Record, Result, Seen, Store, StoreProvider, check_slot, conflict, contended, maybe,
+    overtaken, paged, quorum, refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -288,15 +288,25 @@ impl Store for EtcdStore {
         let now = self.clock.system_time();
         let (key, mut record) = match change.lease {
             LeaseChange::Keep => (KeyChange::Leave, Some(found.record())),
-            LeaseChange::End => {
+            LeaseChange::End { owner, kept } => {
                 // The record describes only our own acquisitions. Freeing a lock that ShedLock holds leaves it unchanged.
                 let own = Some(found.record()).filter(|it| it.owner == found.value().owner);
                 let freed = own.map(|mut record| {
-                    record.owner = Owner::released_text(Owner::without_mark(&record.owner));
+                    record.owner = owner.to_owned();
                     record.locked_until = whole_millis(now);
                     record
                 });
-                (KeyChange::Delete, freed)
+                let left = kept.and_then(|kept| kept.duration_since(now).ok());
+                match (left, freed) {
+                    (Some(left), Some(mut record)) => {
+                        let lease = self.grant(left).await?;
+                        record.locked_until += lease.lasts;
+                        let at = record.locked_at.unwrap_or(now);
+                        let value = write(at, owner).into_bytes();
+                        (KeyChange::Put(value, lease.id), Some(record))
+                    }
+                    (_, freed) => (KeyChange::Delete, freed),
+                }
             }
             LeaseChange::Take { owner, until } => {
                 let lasts = until.duration_since(now).unwrap_or_default();
@@ -403,9 +413,10 @@ impl EtcdStore {
         let now = self.clock.system_time();
         check_slot(request, now, "this host's clock")?;
         let record = found.shown(request.name(), now);
-        match refusal(request, &record, found.value().shedlock_at()) {
+        let latest = now + DEFAULT_TOLERATED_SKEW;
+        match refusal(request, &record, found.value().shedlock_at(), latest) {
             Some(skip) => Ok(Some(Attempt::Skipped(skip))),
-            None if found.is_released_by(request.owner()) => Err(Error::attempt_ended()),
+            None if found.is_ended_by(request.owner()) => Err(Error::attempt_ended()),
             None => Ok(None),
         }
     }
@@ -490,7 +501,10 @@ impl EtcdStore {
 
 fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
     let mut record = acquired(request.owner().as_str(), before, now, lease);
-    record.slots = record.slots.taken(request);
+    record.slots = record
+        .slots
+        .as_of(now + DEFAULT_TOLERATED_SKEW)
+        .taken(request);
     record
 }
 

@@ -29,6 +29,7 @@ impl MongoStore {
                 request,
                 not_after,
                 now: self.now(),
+                skew: self.settings.time.skew(),
             };
             let query = doc! { "_id": name.as_str() };
             let sent = self.clock().now();
@@ -93,8 +94,12 @@ impl MongoStore {
         let request = claim.request;
         let refused = |is_locked| {
             let shown = record.as_lock_record(request.name(), is_locked, UNIX_EPOCH);
-            refusal(request, &shown, record.shedlock_at())
+            refusal(request, &shown, record.shedlock_at(), UNIX_EPOCH)
         };
+        // Whether a pause has skipped the slot depends on it.
+        if request.slot().is_some() && record.slots.skipped.is_some() {
+            return None;
+        }
         let skip = refused(true)?;
         let is_sure = match request.slot() {
             // A free lock rejects an attempt that was released before, or that arrives too late.
@@ -104,7 +109,7 @@ impl MongoStore {
                     // A withdrawal may have moved the end past the time that this attempt carries.
                     None => record.locked_until > self.clock().system_time(),
                 };
-                record.owner != request.owner().released() && is_held
+                !request.owner().has_ended_in(&record.owner) && is_held
             }
             // A slot that is ahead is rejected for that reason. The client's clock is precise enough for a hint.
             Some(slot) => {
@@ -132,10 +137,11 @@ fn verdict(claim: Claim<'_>, look: &Look) -> Result<Option<BoundedAttempt>> {
     }
     check_slot(request, store_time, CLOCK)?;
     let shown = look.shown(request.name());
-    if let Some(skip) = refusal(request, &shown, record.shedlock_at()) {
+    let latest = store_time + claim.skew;
+    if let Some(skip) = refusal(request, &shown, record.shedlock_at(), latest) {
         return Ok(Some(skipped(skip)));
     }
-    if record.owner == request.owner().released() {
+    if request.owner().has_ended_in(&record.owner) {
         return Err(Error::attempt_ended());
     }
     let is_late = claim.not_after.is_some_and(|last| store_time > last);

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, DateTime, Document};
-use shedlock_core::{Error, LockName, LockRecord, Slot, SlotState};
+use shedlock_core::{Error, LockName, LockRecord, SkippedSlots, Slot, SlotState};
 use shedlock_store::{Record, Result, conflict, internal};
 
 // ShedLock's fields: the end, the start of the last acquisition, the owner.
@@ -11,11 +11,13 @@ pub(crate) const UNTIL: &str = "lockUntil";
 pub(crate) const AT: &str = "lockedAt";
 pub(crate) const BY: &str = "lockedBy";
 // Our fields: the fencing token of our last acquisition, the last slot that was taken, the last slot that is done, and
-// the attempts at an unfinished last slot that must not be lost.
+// the attempts at an unfinished last slot that must not be lost, and the slots that a pause skips.
 pub(crate) const TOKEN: &str = "shedlockFencingToken";
 pub(crate) const SLOT: &str = "shedlockSlot";
 pub(crate) const DONE: &str = "shedlockSlotDone";
 pub(crate) const ATTEMPTS: &str = "shedlockSlotAttempts";
+pub(crate) const SKIP_FROM: &str = "shedlockSkipFrom";
+pub(crate) const SKIP_UNTIL: &str = "shedlockSkipUntil";
 
 /// The precision to which the current time, and with it every instant of a document, is truncated.
 pub(crate) const RESOLUTION: Duration = Duration::from_millis(1);
@@ -67,7 +69,10 @@ pub(crate) fn record(document: &Document) -> Result<Record> {
         Some(_) => return Err(foreign(document, BY)),
     };
     record.fencing_token = number(document, TOKEN)?;
-    record.slots = SlotState::new(slot(SLOT)?, slot(DONE)?, number(document, ATTEMPTS)?);
+    let skipped = slot(SKIP_FROM)?.zip(slot(SKIP_UNTIL)?);
+    let skipped = skipped.map(|(from, until)| SkippedSlots::new(from, until));
+    record.slots =
+        SlotState::new(slot(SLOT)?, slot(DONE)?, number(document, ATTEMPTS)?).with_skipped(skipped);
     Ok(record)
 }
 

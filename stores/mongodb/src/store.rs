@@ -13,7 +13,7 @@ use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
     Failover, Finding, Journal, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord,
-    Schema, Slot, StoreClock, SystemClock,
+    Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
@@ -21,9 +21,11 @@ use shedlock_store::{
 };
 
 use crate::MongoProvider;
-use crate::codec::{self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SLOT, UNTIL, instant};
+use crate::codec::{
+    self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SKIP_FROM, SKIP_UNTIL, SLOT, UNTIL, instant,
+};
 use crate::journal::{self, MongoJournal};
-use crate::update::{Now, acquired, ended, extension, freed, set};
+use crate::update::{Now, acquired, ended, ended_by_operator, extension, set};
 
 pub(crate) const NAME: &str = "mongodb";
 
@@ -275,7 +277,9 @@ impl Store for MongoStore {
         let owner = &*seen.version;
         let (mut query, mut fields) = match change.lease {
             LeaseChange::Keep => (doc! { "_id": name.as_str() }, doc! {}),
-            LeaseChange::End => (running(name, owner, now), freed(now, owner)),
+            LeaseChange::End { owner: by, kept } => {
+                (running(name, owner, now), ended_by_operator(now, by, kept))
+            }
             LeaseChange::Take {
                 owner: by,
                 until: end,
@@ -292,10 +296,21 @@ impl Store for MongoStore {
         if let Some(slots) = change.slots {
             let micros = |slot: Option<Slot>| slot.map(Slot::as_micros);
             query.insert(SLOT, micros(seen.record.last_slot));
+            let skipped = |it: Option<SkippedSlots>| {
+                [it.map(|it| it.from), it.map(|it| it.until)].map(micros)
+            };
+            if change.lease == LeaseChange::Keep {
+                let [_, skip_until] = skipped(seen.record.skipped_slots);
+                query.insert(ATTEMPTS, seen.record.slot_attempts.map(i64::from));
+                query.insert(SKIP_UNTIL, skip_until);
+            }
+            let [skip_from, skip_until] = skipped(slots.skipped);
             fields.extend(doc! {
                 SLOT: micros(slots.last),
                 DONE: micros(slots.done),
                 ATTEMPTS: slots.attempts.map(i64::from),
+                SKIP_FROM: skip_from,
+                SKIP_UNTIL: skip_until,
             });
         }
         let written = self.update(query, set(fields)).await?;

@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use shedlock_core::{AttemptRequest, Owner, Retries, Slot, SlotEnd};
+use shedlock_core::{AttemptRequest, Retries, Slot, SlotEnd};
 use shedlock_store::{End, HUNDRED_YEARS};
 
-use crate::codec::{AT, ATTEMPTS, BY, DONE, SLOT, TOKEN, UNTIL, millis};
+use crate::codec::{AT, ATTEMPTS, BY, DONE, SKIP_FROM, SKIP_UNTIL, SLOT, TOKEN, UNTIL, millis};
 
 /// An attempt as the server judges it: whether the lock and the slot are available, and what is written then. The rules
 /// for slots are those of [`SlotState`](shedlock_core::SlotState).
@@ -14,6 +14,8 @@ use crate::codec::{AT, ATTEMPTS, BY, DONE, SLOT, TOKEN, UNTIL, millis};
 pub(crate) struct Claim<'a> {
     pub(crate) request: &'a AttemptRequest,
     pub(crate) now: Now,
+    /// By how much another clock that judges may be ahead.
+    pub(crate) skew: Duration,
     /// The last instant of the server's clock, if that clock judges, at which the attempt may be granted.
     pub(crate) not_after: Option<SystemTime>,
 }
@@ -30,7 +32,8 @@ impl Claim<'_> {
         let is_free = doc! { "$lte": [millis_of(UNTIL), self.now.millis()] };
         let is_own = doc! { "$eq": [value(BY), literal(self.request.owner().as_str())] };
         let released = literal(&self.request.owner().released());
-        let is_released = doc! { "$eq": [value(BY), released.clone()] };
+        let freed = literal(&self.request.owner().freed());
+        let is_released = doc! { "$in": [value(BY), [released.clone(), freed]] };
         let over = doc! { "$cond": [is_own, merged(doc! { BY: released }), whole()] };
         // If the client's own clock judges, no such limit is needed: any change of the lock since then has a later
         // instant.
@@ -48,6 +51,17 @@ impl Claim<'_> {
     fn taken(self) -> Document {
         let at_most = self.request.lock_at_most_for();
         let mut taken = acquired(self.now, self.request.owner().as_str(), at_most);
+        let stays = match self.request.slot() {
+            None => self.is_skipping(),
+            Some(slot) => {
+                let reaches = doc! { "$gte": [value(SKIP_UNTIL), slot.as_micros()] };
+                doc! { "$and": [self.is_skipping(), reaches] }
+            }
+        };
+        for field in [SKIP_FROM, SKIP_UNTIL] {
+            let kept = doc! { "$cond": [stays.clone(), value(field), Bson::Null] };
+            taken.insert(field, kept);
+        }
         if let Some(slot) = self.request.slot() {
             let slot = slot.as_micros();
             let is_same = doc! { "$eq": [value(SLOT), slot] };
@@ -60,23 +74,43 @@ impl Claim<'_> {
         taken
     }
 
+    /// Whether a pause that has ended has skipped slots. An interval that ends ahead of the clock belongs to a pause that
+    /// something else has ended.
+    fn is_skipping(self) -> Document {
+        let latest = doc! { "$add": [self.now.micros(), micros(self.skew)] };
+        doc! { "$and": [is_set(SKIP_UNTIL), { "$lte": [value(SKIP_UNTIL), latest] }] }
+    }
+
+    /// Whether the slots that the requester takes as skipped are others.
+    fn assumes_others(self) -> Document {
+        let assumed = self.request.skipped_slots();
+        let differs = |field: &str, assumed: Option<Slot>| {
+            let found = doc! { "$cond": [self.is_skipping(), value(field), -1_i64] };
+            doc! { "$ne": [found, assumed.map_or(-1, Slot::as_micros)] }
+        };
+        doc! { "$or": [
+            differs(SKIP_FROM, assumed.map(|it| it.from)),
+            differs(SKIP_UNTIL, assumed.map(|it| it.until)),
+        ] }
+    }
+
     /// Whether the slot of a free lock is available.
     fn may_take_slot(self) -> Bson {
         let Some(slot) = self.request.slot() else {
             return true.into();
         };
-        let tolerance = self.request.slot_tolerance().min(HUNDRED_YEARS).as_micros();
-        let tolerance = i64::try_from(tolerance).unwrap_or(i64::MAX);
+        let tolerance = micros(self.request.slot_tolerance().min(HUNDRED_YEARS));
         let latest = doc! { "$add": [self.now.micros(), tolerance] };
         let is_open = match self.request.completion().retries() {
             Some(retries) => self.may_take_open(slot, retries),
             None => doc! { "$lt": [value(SLOT), slot.as_micros()] },
         };
         let is_first = doc! { "$not": [is_set(SLOT)] };
-        // A pause may have covered slots after the last one taken. An open slot stays open.
+        // An open slot stays open.
         let is_covered = doc! { "$and": [
-            is_set(DONE),
-            { "$gte": [value(DONE), slot.as_micros()] },
+            self.is_skipping(),
+            { "$lt": [value(SKIP_FROM), slot.as_micros()] },
+            { "$gte": [value(SKIP_UNTIL), slot.as_micros()] },
             { "$not": [{ "$and": [is_set(ATTEMPTS), { "$eq": [value(SLOT), slot.as_micros()] }] }] },
         ] };
         doc! { "$and": [
@@ -100,8 +134,8 @@ impl Claim<'_> {
         ] };
         let is_gap = match self.request.previous_slot() {
             Some(before) => {
-                let reached = doc! { "$max": [value(SLOT), value(DONE)] };
-                Bson::from(doc! { "$lt": [reached, before.as_micros()] })
+                let is_earlier = doc! { "$lt": [value(SLOT), before.as_micros()] };
+                Bson::from(doc! { "$or": [is_earlier, self.assumes_others()] })
             }
             None => false.into(),
         };
@@ -157,9 +191,17 @@ pub(crate) fn acquired(now: Now, owner: &str, at_most: Duration) -> Document {
     }
 }
 
-pub(crate) fn freed(now: Now, owner: &str) -> Document {
-    let released = Owner::released_text(Owner::without_mark(owner));
-    doc! { UNTIL: now.date(), BY: literal(&released) }
+/// The fields of a lock whose lease an operator has ended, and that stays taken until `kept`.
+pub(crate) fn ended_by_operator(now: Now, owner: &str, kept: Option<SystemTime>) -> Document {
+    let kept = kept.map_or(0, |kept| {
+        DateTime::from_system_time(kept).timestamp_millis()
+    });
+    let until = doc! { "$toDate": { "$max": [now.millis(), kept] } };
+    doc! { UNTIL: until, BY: literal(owner) }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn set(fields: Document) -> Vec<Document> {
@@ -208,6 +250,8 @@ fn is_a_lock() -> Document {
         has_type(SLOT, &number),
         has_type(DONE, &number),
         has_type(ATTEMPTS, &number),
+        has_type(SKIP_FROM, &number),
+        has_type(SKIP_UNTIL, &number),
     ] }
 }
 

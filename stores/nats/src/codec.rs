@@ -143,7 +143,10 @@ impl Beside {
             // The slot is used up if either acquisition uses it up.
             Equal => own.attempts.zip(other.attempts).map(|(a, b)| a.max(b)),
         };
-        let slots = SlotState::new(own.last.max(other.last), own.done.max(other.done), attempts);
+        // Whichever acquisition happens clears what a pause has skipped, or leaves it. What both leave stays.
+        let skipped = own.skipped.filter(|_| own.skipped == other.skipped);
+        let slots = SlotState::new(own.last.max(other.last), own.done.max(other.done), attempts)
+            .with_skipped(skipped);
         self.taken = kept(token, slots);
         self
     }

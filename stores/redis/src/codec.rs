@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{FromRedisValue, Value as Reply};
 use shedlock_core::{
-    AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Pause, Slot, SlotState,
+    AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Pause, SkippedSlots, Slot, SlotState,
 };
 use shedlock_store::{Added, Result, conflict, internal, maybe};
 
@@ -30,8 +30,9 @@ pub(crate) struct Found {
 
 /// The record next to a lock's own key. It outlasts the key. It has two lines of words, with `-` for unknown values.
 ///
-/// The first, `{token} {slot} {slot_done} {slot_attempts}`, covers all acquisitions. Later versions may append words to
-/// it. The second, `{at} {until} {owner}`, describes the last acquisition. An unlock appends ` unlocked {until}` to it.
+/// The first, `{token} {slot} {slot_done} {slot_attempts}`, covers all acquisitions. The slots that a pause skips,
+/// ` {skip_from} {skip_until}`, follow if there are any. Later versions may append words to it. The second, `{at} {until}
+/// {owner}`, describes the last acquisition. An unlock appends ` unlocked {until}` to it, and a forced one ` freed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Kept {
     /// The owner of our last acquisition, with the mark if it was unlocked.
@@ -155,6 +156,33 @@ pub(crate) fn value(raw: &[u8]) -> Added {
     value
 }
 
+/// Returns the words of the slots in this record: those after the token.
+pub(crate) fn slots_of(record: &str) -> &str {
+    let line = record.split('\n').next().unwrap_or_default();
+    line.split_once(' ').map_or("- - -", |(_, words)| words)
+}
+
+/// Returns the words of these slots, with the words of later versions in those that they replace.
+pub(crate) fn words(slots: &SlotState, replaced: &str) -> String {
+    let slot = |slot: Option<Slot>| match slot {
+        Some(slot) => slot.as_micros().to_string(),
+        None => "-".to_owned(),
+    };
+    let attempts = slots.attempts.map(|made| made.to_string());
+    let mut words = vec![
+        slot(slots.last),
+        slot(slots.done),
+        attempts.unwrap_or("-".to_owned()),
+    ];
+    let later: Vec<_> = replaced.split(' ').skip(5).map(str::to_owned).collect();
+    if slots.skipped.is_some() || !later.is_empty() {
+        words.push(slot(slots.skipped.map(|it| it.from)));
+        words.push(slot(slots.skipped.map(|it| it.until)));
+    }
+    words.extend(later);
+    words.join(" ")
+}
+
 impl Kept {
     /// Parses a record; the default if there is none. Returns `Conflict` for anything that we do not write.
     fn parse(text: &str) -> Result<Self> {
@@ -169,21 +197,25 @@ impl Kept {
             slot(words.next())?,
             number(words.next())?,
         );
+        let skipped = match words.next() {
+            None => None,
+            from => slot(from)?.zip(slot(words.next())?),
+        };
+        let slots = slots.with_skipped(skipped.map(|(from, until)| SkippedSlots::new(from, until)));
         let mut words = last.split(' ');
         let at = number(words.next())?;
         let mut until = number(words.next())?;
         let owner = words.next().ok_or_else(foreign)?;
-        // Any word that is left is the mark.
-        let is_running = words.next().is_none();
+        let owner = match words.next() {
+            None => owner.to_owned(),
+            Some("freed") => Owner::freed_text(owner),
+            Some(_) => Owner::released_text(owner),
+        };
         if let Some(ended) = words.next_back() {
             until = number(Some(ended))?;
         }
         Ok(Self {
-            owner: if is_running {
-                owner.to_owned()
-            } else {
-                Owner::released_text(owner)
-            },
+            owner,
             at: at.map(instant),
             until: until.map(instant),
             token,
@@ -256,15 +288,32 @@ mod tests {
         let ended = Kept::parse(&format!("{running} unlocked 1500")).unwrap();
         assert_eq!(ended.owner, "web-3/1/ab unlocked");
         assert_eq!(ended.until, Some(instant(1500)));
-        let freed = Kept::parse(&format!("{running} unlocked")).unwrap();
-        assert_eq!(freed.owner, "web-3/1/ab unlocked");
+        let freed = Kept::parse(&format!("{running} freed")).unwrap();
+        assert_eq!(freed.owner, "web-3/1/ab freed");
         assert_eq!(freed.until, Some(instant(2000)));
+        assert_eq!(ended.slots.skipped, None);
     }
 
     #[test]
     fn what_a_later_release_may_keep_is_passed_over() {
-        let kept = Kept::parse("7 - - - more words\n- - web-3/1/ab").unwrap();
+        let kept = Kept::parse("7 - - - - - more words\n- - web-3/1/ab").unwrap();
         assert_eq!((kept.token, kept.at, kept.until), (Some(7), None, None));
+        assert_eq!(
+            words(&kept.slots, "- - - - - more words"),
+            "- - - - - more words"
+        );
+    }
+
+    #[test]
+    fn the_slots_that_a_pause_skips_follow_the_other_words() {
+        let text = "7 10 - 2 20 30\n- - web-3/1/ab";
+        let kept = Kept::parse(text).unwrap();
+        let slot = |micros| Slot::from_micros(micros).unwrap();
+        let skipped = SkippedSlots::new(slot(20), slot(30));
+        assert_eq!(kept.slots.skipped, Some(skipped));
+        assert_eq!(words(&kept.slots, slots_of(text)), "10 - 2 20 30");
+        assert_eq!(words(&kept.slots.caught_up(), slots_of(text)), "10 - 2");
+        assert_eq!(slots_of(""), "- - -");
     }
 
     #[test]
@@ -278,6 +327,8 @@ mod tests {
             "7 - -\n1 2 a/b/c",
             "7 - - -\n1 2",
             "7 - - -\n1 2 a/b/c unlocked then",
+            "7 - - - 1\n1 2 a/b/c",
+            "7 - - - more words\n1 2 a/b/c",
         ] {
             let error = Kept::parse(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{text:?}");

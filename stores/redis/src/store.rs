@@ -19,7 +19,7 @@ use shedlock_store::{
 
 use crate::RedisProvider;
 use crate::clocks::Clocks;
-use crate::codec::Found;
+use crate::codec::{Found, slots_of, words};
 use crate::confirm::{Confirmation, Shortfall};
 use crate::connections::Connections;
 use crate::journal::{self, RedisJournal};
@@ -171,6 +171,7 @@ impl RedisStore {
         let slot = request.slot();
         let tolerance = slot.map(|_| request.slot_tolerance().min(HUNDRED_YEARS));
         let retries = request.completion().retries();
+        let skipped = request.skipped_slots();
         let arguments = [
             request.owner().as_str(),
             &micros(request.lock_at_most_for()),
@@ -180,6 +181,8 @@ impl RedisStore {
             &shown(retries.map(Retries::get_max_attempts)),
             &shown(request.previous_slot().map(Slot::as_micros)),
             flag(self.confirmation),
+            &shown(skipped.map(|it| it.from.as_micros())),
+            &shown(skipped.map(|it| it.until.as_micros())),
         ];
         let is_plain = slot.is_none() && self.confirmation.is_none();
         let arguments = &arguments[..if is_plain { 3 } else { arguments.len() }];
@@ -346,33 +349,40 @@ impl Store for RedisStore {
         seen: &Seen<Version>,
         change: &Change<'_>,
     ) -> Result<Changed> {
-        let none = || "-".to_owned();
-        let slot = |slot: Option<Slot>| slot.map_or_else(none, |slot| slot.as_micros().to_string());
         let value = seen.version.value.as_deref();
-        let last_seen = slot(seen.record.last_slot);
-        let slots = change.slots.unwrap_or(seen.record.slots());
-        let done = slot(slots.done);
+        let seen_words = slots_of(&seen.version.record);
+        let slots = change.slots.map(|slots| words(&slots, seen_words));
         match change.lease {
             LeaseChange::Keep => {
-                let arguments = [slot(slots.last), done, last_seen];
+                let slots = slots.as_deref().unwrap_or(seen_words);
+                let arguments = [seen_words, slots];
                 self.run_change(&scripts::RESET, name, &arguments).await
             }
-            LeaseChange::End => {
-                let value = value.unwrap_or_default();
-                let arguments = [value, done.as_bytes()];
-                let few = if change.slots.is_some() { 2 } else { 1 };
+            LeaseChange::End { owner, kept } => {
+                let mark = owner.rfind(' ').map_or("", |at| &owner[at..]);
+                let ends = kept.map(Slot::at).transpose()?;
+                let ends = ends.map_or_else(|| "0".to_owned(), |at| at.as_micros().to_string());
+                let slots = slots.unwrap_or_default();
+                let arguments = [
+                    value.unwrap_or_default(),
+                    mark.as_bytes(),
+                    ends.as_bytes(),
+                    slots.as_bytes(),
+                ];
+                let few = if change.slots.is_some() { 4 } else { 3 };
                 self.run_change(&scripts::FORCE, name, &arguments[..few])
                     .await
             }
             LeaseChange::Take { owner, until } => {
                 let value = value.map_or_else(Vec::new, |value| [b"=", value].concat());
                 let until = Slot::at(until)?.as_micros().to_string();
+                let slots = slots.as_deref().unwrap_or(seen_words);
                 let arguments = [
                     owner.as_bytes(),
                     until.as_bytes(),
                     &value,
-                    last_seen.as_bytes(),
-                    done.as_bytes(),
+                    seen_words.as_bytes(),
+                    slots.as_bytes(),
                 ];
                 self.run_change(&scripts::PAUSE, name, &arguments).await
             }
@@ -442,7 +452,7 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> 
     }
     check_slot(request, found.now, CLOCK)?;
     let record = found.record(request.name());
-    let refusal = refusal(request, &record, found.value.shedlock_at());
+    let refusal = refusal(request, &record, found.value.shedlock_at(), found.now);
     refusal
         .map(Attempt::Skipped)
         .ok_or_else(|| found.unexpected())

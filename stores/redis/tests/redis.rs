@@ -348,10 +348,14 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let before: Vec<String> = room.run(&all).await;
     let change = |lease, slots| Change { lease, slots };
     let owner = "a@b/1/ff paused: x";
+    let end = LeaseChange::End {
+        owner: "a/1/ff freed",
+        kept: None,
+    };
     let until = UNIX_EPOCH + Duration::from_secs(now.0 + 9);
     for change in [
-        change(LeaseChange::End, None),
-        change(LeaseChange::End, slots),
+        change(end, None),
+        change(end, slots),
         change(LeaseChange::Keep, slots),
         change(LeaseChange::Take { owner, until }, slots),
     ] {
@@ -364,10 +368,7 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     assert_eq!(room.run::<Vec<String>>(&all).await, before);
 
     let seen = store.look(&name).await.unwrap().unwrap();
-    for change in [
-        change(LeaseChange::Keep, slots),
-        change(LeaseChange::End, None),
-    ] {
+    for change in [change(LeaseChange::Keep, slots), change(end, None)] {
         let done = store.change(&name, &seen, &change).await.unwrap();
         assert_eq!(done, Changed::Done, "{change:?}");
     }

@@ -161,8 +161,8 @@ impl<B: Driver> Call<'_, B> {
     /// since.
     pub(crate) async fn plan(&self) -> Result<Arc<Plan>> {
         match self.plans.fresh(self.options.clock.now()) {
-            Some(plan) => Ok(plan),
-            None => self.look().await,
+            Some(plan) if !plan.shape.is_between() => Ok(plan),
+            _ => self.look().await,
         }
     }
 
@@ -182,7 +182,17 @@ impl<B: Driver> Call<'_, B> {
         if columns.is_empty() {
             self.check_schema().await?;
         }
-        self.keep(&columns)
+        let plan = self.keep(&columns)?;
+        if !plan.shape.is_between() {
+            return Ok(plan);
+        }
+        let missing = plan.shape.extras.columns().filter(|(there, _)| !there);
+        let missing: Vec<_> = missing.map(|(_, column)| column).collect();
+        Err(configuration(format!(
+            "table {} has some of shedlock's columns but lacks {}; add them with `shedlock migrate --store …`",
+            self.options.table,
+            missing.join(", ")
+        )))
     }
 
     /// Refuses a table whose schema does not exist.

@@ -104,6 +104,8 @@ pub fn row(data: &[u8]) {
         slot: number("slot"),
         slot_done: number("slot_done"),
         slot_attempts: number("slot_attempts"),
+        skip_from: number("skip_from"),
+        skip_until: number("skip_until"),
         now: number("now"),
         ..Row::default()
     };
@@ -112,7 +114,7 @@ pub fn row(data: &[u8]) {
     let plain = AttemptRequest::new(name, owner, Duration::from_secs(60));
     let slot = Slot::from_micros(1_799_999_940_000_000).expect("it is a slot");
     for request in [plain.clone(), plain.with_slot(slot)] {
-        match State::of(&request, &row) {
+        match State::of(&request, &row, Duration::ZERO) {
             Ok(State::Absent) => assert_eq!(row.name, None),
             Ok(State::Free) => {
                 assert!(row.lock_until <= row.now);

@@ -15,7 +15,16 @@ pub(crate) const TOKEN_COLUMN: &str = "shedlock_fencing_token";
 pub(crate) const SLOT_COLUMN: &str = "shedlock_slot";
 pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
-pub(crate) const COLUMNS: [&str; 4] = [TOKEN_COLUMN, SLOT_COLUMN, DONE_COLUMN, ATTEMPTS_COLUMN];
+pub(crate) const SKIP_FROM_COLUMN: &str = "shedlock_skip_from";
+pub(crate) const SKIP_UNTIL_COLUMN: &str = "shedlock_skip_until";
+pub(crate) const COLUMNS: [&str; 6] = [
+    TOKEN_COLUMN,
+    SLOT_COLUMN,
+    DONE_COLUMN,
+    ATTEMPTS_COLUMN,
+    SKIP_FROM_COLUMN,
+    SKIP_UNTIL_COLUMN,
+];
 
 /// The default limit of a call: as long as the runtime waits for one.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);

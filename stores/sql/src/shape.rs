@@ -18,22 +18,17 @@ pub(crate) struct Shape {
 
 /// Which of our own columns exist, in the order of [`COLUMNS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extras(pub(crate) [bool; 4]);
+pub(crate) struct Extras(pub(crate) [bool; 6]);
 
 impl Extras {
-    pub(crate) const ALL: Self = Self([true; 4]);
+    pub(crate) const ALL: Self = Self([true; 6]);
 
     pub(crate) fn token(self) -> bool {
         self.0[0]
     }
 
     pub(crate) fn slot(self) -> bool {
-        self.0[1]
-    }
-
-    /// Whether slots can be kept open until they are done.
-    pub(crate) fn completion(self) -> bool {
-        self.0[1..] == [true; 3]
+        self.0[1..] == [true; 5]
     }
 
     /// All columns that `migrate` adds, and whether they exist.
@@ -149,5 +144,10 @@ impl Shape {
 
     pub(crate) fn is_complete(&self) -> bool {
         self.extras == Extras::ALL
+    }
+
+    /// Whether it has some of our columns, but not all of them.
+    pub(crate) fn is_between(&self) -> bool {
+        !self.is_complete() && self.extras != Extras::default()
     }
 }

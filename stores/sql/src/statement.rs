@@ -5,11 +5,18 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use Field::{Attempts, Done, LockUntil, LockedAt, Name, Now, Owner, ServerTime, Slot, Token};
+use Field::{
+    Attempts, Done, LockUntil, LockedAt, Name, Now, Owner, ServerTime, SkipFrom, SkipUntil, Slot,
+    Token,
+};
+
+use shedlock_core::{SkippedSlots, SlotState};
 
 use crate::failure::{BoxError, Class, Failure};
 use crate::identifier::Identifier;
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::options::{
+    ATTEMPTS_COLUMN, DONE_COLUMN, SKIP_FROM_COLUMN, SKIP_UNTIL_COLUMN, SLOT_COLUMN, TOKEN_COLUMN,
+};
 use crate::shape::Column;
 
 /// A statement that can be read, compared and tested without a database.
@@ -42,6 +49,10 @@ pub(crate) enum Field {
     Done,
     /// The attempts at the last slot.
     Attempts,
+    /// The slots that a pause skips are those after this one…
+    SkipFrom,
+    /// … up to this one.
+    SkipUntil,
     Now,
     /// The server's time, if [`Now`](Self::Now) is the client's.
     ServerTime,
@@ -55,12 +66,13 @@ pub(crate) enum Field {
 
 /// All columns of a record, in the order in which every dialect selects them, followed by the server's time. The latter
 /// is selected only if the clients' clocks judge leases; it shows how late an attempt arrives.
-pub(crate) const RECORD_AND_SERVER_TIME: [Field; 10] = [
-    Name, Owner, LockedAt, LockUntil, Token, Slot, Done, Attempts, Now, ServerTime,
+pub(crate) const RECORD_AND_SERVER_TIME: [Field; 12] = [
+    Name, Owner, LockedAt, LockUntil, Token, Slot, Done, Attempts, SkipFrom, SkipUntil, Now,
+    ServerTime,
 ];
 
 /// The columns of a record without the server's time.
-pub(crate) const RECORD: &[Field] = RECORD_AND_SERVER_TIME.split_at(9).0;
+pub(crate) const RECORD: &[Field] = RECORD_AND_SERVER_TIME.split_at(11).0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placeholders {
@@ -159,6 +171,8 @@ pub(crate) struct Values<'a> {
     pub(crate) owner: &'a str,
     /// The owner text that the record gets when the lease ends.
     pub(crate) released: &'a str,
+    /// The owner text that the record has if an operator has freed this owner's lock by force.
+    pub(crate) freed: &'a str,
     pub(crate) at_most: i64,
     /// When a pause ends, whenever its statement is executed.
     pub(crate) ends_at: i64,
@@ -176,8 +190,18 @@ pub(crate) struct Values<'a> {
     pub(crate) not_after: i64,
     /// The end of the lock when it was read; [`NONE`] for none.
     pub(crate) until: i64,
-    /// The last slot that counts as done; [`NONE`] for none.
+    /// The last slot that is done; [`NONE`] for none.
     pub(crate) done: i64,
+    /// The attempts at the last slot; [`NONE`] for none.
+    pub(crate) attempts: i64,
+    /// The slots that a pause skips, or that an attempt takes as skipped; both [`NONE`] for none.
+    pub(crate) skip_from: i64,
+    pub(crate) skip_until: i64,
+    /// The attempts and the end of the skipped slots when they were read; [`NONE`] for none.
+    pub(crate) seen_attempts: i64,
+    pub(crate) seen_skip_until: i64,
+    /// How much later than now the end of a pause may be that has ended by another client's clock.
+    pub(crate) skew: i64,
     /// The name after which a page starts; empty for the first page.
     pub(crate) after: &'a str,
     pub(crate) limit: i64,
@@ -195,6 +219,22 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Values<'a> {
+    /// Sets the slots that the record gets.
+    pub(crate) fn slots(&mut self, slots: &SlotState) {
+        let micros =
+            |slot: Option<shedlock_core::Slot>| slot.map_or(NONE, shedlock_core::Slot::as_micros);
+        self.slot = micros(slots.last);
+        self.done = micros(slots.done);
+        self.attempts = slots.attempts.map_or(NONE, i64::from);
+        self.skipped(slots.skipped);
+    }
+
+    /// Sets an interval of skipped slots.
+    pub(crate) fn skipped(&mut self, skipped: Option<SkippedSlots>) {
+        self.skip_from = skipped.map_or(NONE, |it| it.from.as_micros());
+        self.skip_until = skipped.map_or(NONE, |it| it.until.as_micros());
+    }
+
     /// Adds the slot of a lease that ends, and the last slot that the record gets if the slot is given back.
     pub(crate) fn end_of(&mut self, slot: Option<shedlock_core::Slot>) {
         self.slot = slot.map_or(0, shedlock_core::Slot::as_micros);
@@ -207,6 +247,7 @@ impl<'a> Values<'a> {
             "name" => Value::Text(self.name),
             "owner" => Value::Text(self.owner),
             "released" => Value::Text(self.released),
+            "freed" => Value::Text(self.freed),
             "at_most" => Value::Integer(self.at_most),
             "ends_at" => Value::Integer(self.ends_at),
             "at_least" => Value::Integer(self.at_least),
@@ -218,6 +259,12 @@ impl<'a> Values<'a> {
             "not_after" => Value::Integer(self.not_after),
             "until" => Value::Integer(self.until),
             "done" => Value::Integer(self.done),
+            "attempts" => Value::Integer(self.attempts),
+            "skip_from" => Value::Integer(self.skip_from),
+            "skip_until" => Value::Integer(self.skip_until),
+            "seen_attempts" => Value::Integer(self.seen_attempts),
+            "seen_skip_until" => Value::Integer(self.seen_skip_until),
+            "skew" => Value::Integer(self.skew),
             "after" => Value::Text(self.after),
             "limit" => Value::Integer(self.limit),
             word if word.starts_with("j_") => {
@@ -322,6 +369,8 @@ impl Unreadable {
             Some(Slot) => SLOT_COLUMN,
             Some(Done) => DONE_COLUMN,
             Some(Attempts) => ATTEMPTS_COLUMN,
+            Some(SkipFrom) => SKIP_FROM_COLUMN,
+            Some(SkipUntil) => SKIP_UNTIL_COLUMN,
             _ => return self.to_string(),
         };
         match &self.value {
@@ -354,6 +403,8 @@ pub(crate) struct Row {
     pub(crate) slot: Option<i64>,
     pub(crate) slot_done: Option<i64>,
     pub(crate) slot_attempts: Option<i64>,
+    pub(crate) skip_from: Option<i64>,
+    pub(crate) skip_until: Option<i64>,
     pub(crate) now: Option<i64>,
     pub(crate) server_time: Option<i64>,
     pub(crate) column: Option<Column>,
@@ -385,6 +436,8 @@ impl Row {
                 Slot => row.slot = number(index)?,
                 Done => row.slot_done = number(index)?,
                 Attempts => row.slot_attempts = number(index)?,
+                SkipFrom => row.skip_from = number(index)?,
+                SkipUntil => row.skip_until = number(index)?,
                 Now => row.now = number(index)?,
                 ServerTime => row.server_time = number(index)?,
                 Field::Text => row.cells.push(Cell::Text(text(index)?)),

@@ -20,7 +20,7 @@ use crate::failure::{Class, Failure};
 use crate::journal::SqlJournal;
 use crate::schema::Definition;
 use crate::statement::{NONE, Values};
-use crate::verdict::{instant, mark, no_end, record};
+use crate::verdict::{instant, marked, no_end, record};
 
 /// The state that a record must still have when an operator changes it.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct Stored {
     owner: String,
     until: i64,
     last_slot: i64,
+    attempts: i64,
+    skip_until: i64,
 }
 
 impl<B: Driver> Store for SqlStore<B> {
@@ -45,7 +47,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let shape = plan.as_ref().map_or(&dialect.assumed, |plan| &plan.shape);
         capabilities.fencing = shape.extras.token();
         capabilities.slots = shape.extras.slot();
-        capabilities.completion = shape.extras.completion();
+        capabilities.completion = shape.extras.slot();
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
         // A length in bytes that always fits: a name never has more characters than bytes.
@@ -148,8 +150,24 @@ impl<B: Driver> Store for SqlStore<B> {
                 owner: row.owner.unwrap_or_default(),
                 until: row.lock_until.unwrap_or(NONE),
                 last_slot: row.slot.unwrap_or(NONE),
+                attempts: row.slot_attempts.unwrap_or(NONE),
+                skip_until: row.skip_until.unwrap_or(NONE),
             },
         }))
+    }
+
+    /// Rounds to the unit of the column.
+    fn stored_end(&self, end: SystemTime) -> Result<SystemTime> {
+        let plan = self.plans.known();
+        let shape = plan
+            .as_ref()
+            .map_or(&B::DIALECT.assumed, |plan| &plan.shape);
+        let unit = shape.lock_until.unit();
+        let since = end
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let micros = i64::try_from(since.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX - unit);
+        Ok(instant((micros + unit - 1) / unit * unit))
     }
 
     /// A lease is identified by its exact owner text, slots by the last slot. An owner of ShedLock is the same for each
@@ -160,14 +178,16 @@ impl<B: Driver> Store for SqlStore<B> {
         seen: &Seen<Stored>,
         change: &Change<'_>,
     ) -> Result<Changed> {
-        if matches!(change.lease, LeaseChange::End) && seen.record.locked_until.is_none() {
+        if matches!(change.lease, LeaseChange::End { .. }) && seen.record.locked_until.is_none() {
             return Err(no_end());
         }
         let call = self.call();
         let step = match (change.lease, change.slots) {
             (LeaseChange::Keep, _) => Step::ResetSlot,
-            (LeaseChange::End, None) => Step::Withdraw,
-            (LeaseChange::End, Some(_)) => Step::Resume,
+            (LeaseChange::End { kept: None, .. }, None) => Step::Withdraw,
+            (LeaseChange::End { .. }, slots) => Step::Resume {
+                slots: slots.is_some(),
+            },
             (LeaseChange::Take { .. }, slots) => Step::Pause {
                 slots: slots.is_some(),
             },
@@ -179,17 +199,21 @@ impl<B: Driver> Store for SqlStore<B> {
             call.check_step(step, plan)
         });
         let shape = &plan.await?.shape;
-        let slots = change.slots.unwrap_or_default();
-        let micros = |slot: Option<Slot>| slot.map_or(NONE, Slot::as_micros);
-        let ended = mark(&seen.version.owner, shape);
-        let mut values = self.values_of(name, &seen.version.owner, &ended);
-        values.until = seen.version.until;
-        values.previous = seen.version.last_slot;
-        values.slot = micros(slots.last);
-        values.done = micros(slots.done);
+        let stored = &seen.version;
+        let mut values = self.values_of(name, &stored.owner, "");
+        values.until = stored.until;
+        values.previous = stored.last_slot;
+        values.seen_attempts = stored.attempts;
+        values.seen_skip_until = stored.skip_until;
+        values.slots(&change.slots.unwrap_or_default());
         let reply = match change.lease {
             LeaseChange::Keep => call.run(step, &values).await?,
-            LeaseChange::End => {
+            LeaseChange::End { owner, kept } => {
+                values.released = marked(owner, &stored.owner, shape);
+                values.ends_at = match kept {
+                    Some(kept) => Slot::at(kept)?.as_micros(),
+                    None => 0,
+                };
                 return Ok(Changed::done(call.ended(step, &values).await?));
             }
             LeaseChange::Take { owner, until } => {

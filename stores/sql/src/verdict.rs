@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState,
+    Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Owner, SkippedSlots, Slot,
+    SlotState,
 };
 use shedlock_store::{Result, check_slot, conflict, internal, maybe, refusal};
 
@@ -20,13 +21,13 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Judges an attempt by the row that was read for it. The reasons are checked in this order: our own lease, a slot
+    /// Judges an attempt by the row that was read for it; `skew` is by how much other clocks that judge may be ahead. The reasons are checked in this order: our own lease, a slot
     /// that cannot be claimed, a lease that is still running.
     ///
     /// # Errors
     /// `Conflict` for a record of another name, without times or with an invalid slot; `SlotAhead`; `Lost` if this
     /// attempt has already ended; `Internal` if the row lacks the store's time.
-    pub(crate) fn of(request: &AttemptRequest, row: &Row) -> Result<Self> {
+    pub(crate) fn of(request: &AttemptRequest, row: &Row, skew: Duration) -> Result<Self> {
         let Some(now) = row.now else {
             return Err(internal("the row that was read lacks the store's time"));
         };
@@ -56,11 +57,12 @@ impl State {
         }
         let is_ours = row.owner.as_deref().is_some_and(Owner::is_ours);
         let shedlock_at = row.locked_at.filter(|_| !is_ours).map(instant);
-        if let Some(skip) = refusal(request, &record, shedlock_at) {
+        if let Some(skip) = refusal(request, &record, shedlock_at, instant(now) + skew) {
             return Ok(Self::Answered(Attempt::Skipped(skip)));
         }
         // This is how an unlock of this owner leaves the record.
-        if row.owner.as_deref() == Some(&request.owner().released()) {
+        let is_over = |owner: &String| request.owner().has_ended_in(owner);
+        if row.owner.as_ref().is_some_and(is_over) {
             return Err(Error::attempt_ended());
         }
         if row.token == Some(i64::MAX) {
@@ -101,7 +103,9 @@ const LAST_SLOT: i64 = 253_402_300_799_999_999;
 fn slots(row: &Row) -> SlotState {
     // An invalid slot is shown as the nearest valid one, so that an operator sees it and can reset it.
     let slot = |micros: Option<i64>| Slot::from_micros(micros?.clamp(0, LAST_SLOT)).ok();
-    SlotState::new(slot(row.slot), slot(row.slot_done), attempts(row))
+    let skipped = slot(row.skip_from).zip(slot(row.skip_until));
+    let skipped = skipped.map(|(from, until)| SkippedSlots::new(from, until));
+    SlotState::new(slot(row.slot), slot(row.slot_done), attempts(row)).with_skipped(skipped)
 }
 
 fn attempts(row: &Row) -> Option<u32> {
@@ -134,12 +138,11 @@ pub(crate) fn record(row: &Row) -> Option<LockRecord> {
     Some(record.with_slots(slots(row)))
 }
 
-/// The owner text that a record gets after a forced unlock: the stored owner with the mark, or without it if the column
-/// is too short.
-pub(crate) fn mark(stored: &str, shape: &Shape) -> String {
-    let marked = Owner::released_text(Owner::without_mark(stored));
+/// The owner text that a record gets when an operator ends its lease: with the mark, or the stored text if the column
+/// is too short for the mark.
+pub(crate) fn marked<'a>(marked: &'a str, stored: &'a str, shape: &Shape) -> &'a str {
     let fits = marked.chars().count() <= shape.locked_by.length;
-    if fits { marked } else { stored.to_owned() }
+    if fits { marked } else { stored }
 }
 
 /// Microseconds since 1970 as an instant. Rows may contain anything, including times before 1970.

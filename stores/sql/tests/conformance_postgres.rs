@@ -115,15 +115,18 @@ const SHEDLOCKS: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NUL
 const FULL: &str = "name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, \
     locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
-    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL";
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL, \
+    shedlock_skip_from BIGINT NULL, shedlock_skip_until BIGINT NULL";
 const WITH_ZONE: &str = "name TEXT PRIMARY KEY, lock_until TIMESTAMPTZ NOT NULL, \
     locked_at TIMESTAMPTZ NOT NULL, locked_by TEXT NOT NULL, \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
-    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL";
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL, \
+    shedlock_skip_from BIGINT NULL, shedlock_skip_until BIGINT NULL";
 const MILLISECONDS: &str = "name VARCHAR(64) PRIMARY KEY, lock_until TIMESTAMP(3) NOT NULL, \
     locked_at TIMESTAMP(3) NOT NULL, locked_by VARCHAR(255) NOT NULL, \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
-    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL";
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL, \
+    shedlock_skip_from BIGINT NULL, shedlock_skip_until BIGINT NULL";
 
 /// One kind of table, reached in one way.
 struct Postgres {

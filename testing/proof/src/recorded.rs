@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ExtendRequest, Extension, Lease,
-    LockName, LockProvider, Owner, PauseRequest, Paused, ResumeRequest, Resumed, SlotEnd,
+    LockName, LockProvider, Owner, Pause, PauseRequest, Paused, ResumeRequest, Resumed, SlotEnd,
     SystemClock, Unlock, UnlockRequest,
 };
 
@@ -184,8 +184,9 @@ impl<R: Recorder> LockProvider for Recorded<R> {
             let longest = self.inner.capabilities().longest_lock_at_most_for;
             let lasts = request.duration(SystemClock.system_time(), longest.min(HUNDRED_YEARS))?;
             let owner = request.owner();
+            let id = Pause::parse(&owner).map_or(&*owner, |pause| pause.id());
             let sent = What::pause_asked(request, lasts, self.longest_call);
-            let call = self.call(request.name(), &owner, sent, What::Unknown)?;
+            let call = self.call(request.name(), id, sent, What::Unknown)?;
             let answer = self.inner.pause(request).await;
             call.answered(match &answer {
                 Ok(paused) => What::paused(paused),

@@ -11,23 +11,25 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// Takes the lock of the job and keeps it. All hosts obey, with `shedlock run`, the library and
 /// ShedLock for Java alike: they skip the job and show who has paused it, until when, and why.
 /// Scheduled times (slots) that fall due during the pause are not run later, unless you resume with
-/// --catch-up.
+/// --catch-up. Those that were due before it still run. If --lock-at-least-for or a retry backoff keeps
+/// the lock, it stays taken until that end, even if you resume earlier.
 ///
 /// A task that runs now may finish: this command waits for its end, up to --wait, and takes the lock
 /// then. With --now it takes the lock from the task. A task with --keep-alive detects that at its next
 /// extension and is stopped; without, it may go on until its end, and then fails to release its lock
-/// (exit code 75). A running task of ShedLock for Java goes on, and on MongoDB, ZooKeeper and Redis
+/// (exit code 75). A running task of ShedLock for Java goes on, and on MongoDB, ZooKeeper, etcd and Redis
 /// (without safeUpdate) its end also ends the pause: check with `shedlock show`.
 ///
 /// Pausing a paused job again replaces the end and the reason: without --reason the old reason is
-/// gone, and without --for or --until the pause has no end. Prints each paused job on stdout;
+/// gone, and without --for or --until the pause has no end. Pausing a job that has not run since an
+/// earlier pause also skips the slots between the two; a warning names them. Prints each paused job on stdout;
 /// the exit code is 1 if a job could not be paused, or if none matches.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("a job could not be paused, or none matches")))]
 pub(crate) struct PauseArgs {
     #[command(flatten)]
     pub(crate) names: NamesArgs,
-    /// Why, for everyone who runs into the pause: a text longer than 100 characters may be cut, and each
+    /// Why, for everyone who runs into the pause: a text longer than 70 characters may be cut, and each
     /// character that is not printable ASCII becomes ?
     #[arg(
         long,
@@ -66,7 +68,8 @@ pub(crate) struct PauseArgs {
 /// Resume a paused job
 ///
 /// Any user can resume a job, whoever has paused it. Its next run is that of the next scheduled time
-/// (slot). Prints each resumed job on stdout; the exit code is 1 if a named job is not paused, or if no
+/// (slot). If the pause is over already, because its end has passed or something else has ended it,
+/// this command decides about the slots that it has left. Prints each resumed job on stdout; the exit code is 1 if a named job is not paused, or if no
 /// paused job matches.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("a job is not paused, or none that is paused matches")))]

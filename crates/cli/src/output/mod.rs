@@ -121,9 +121,17 @@ pub(crate) fn paused(store: &str, locks: &[PausedLock], has_end: bool, format: F
 }
 
 /// The locks that were resumed, before they were, and by whom.
-pub(crate) fn resumed(store: &str, locks: &[LockRecord], by: &str, format: Format) -> String {
+pub(crate) fn resumed(
+    store: &str,
+    locks: &[LockRecord],
+    (by, catches_up): (&str, bool),
+    format: Format,
+) -> String {
     match format {
-        Format::Table => locks.iter().map(|lock| table::resumed(lock, by)).collect(),
+        Format::Table => locks
+            .iter()
+            .map(|lock| table::resumed(lock, by, catches_up))
+            .collect(),
         Format::Json => json::resumed(store, locks, by),
     }
 }

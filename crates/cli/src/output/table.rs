@@ -99,10 +99,14 @@ pub(super) fn lock(lock: &LockRecord) -> String {
             lock.fencing_token.map(|token| token.to_string()),
         ),
         ("last slot", slot(lock)),
-        done(lock),
+        (
+            "last slot done",
+            lock.last_slot_done.map(|slot| slot.to_string()),
+        ),
         ("read at", lock.read_at.map(super::second)),
     ];
-    for (field, value) in first.into_iter().chain(reason).chain(rest) {
+    let skipped = skipped(lock).map(|skipped| ("skipped slots", Some(skipped)));
+    for (field, value) in first.into_iter().chain(reason).chain(rest).chain(skipped) {
         table.add_row([field.to_owned(), or_none(value)]);
     }
     lines(&table)
@@ -174,11 +178,29 @@ pub(super) fn paused(lock: &PausedLock, has_end: bool) -> String {
     format!("{name}: paused {by} {until}{was}\n")
 }
 
-pub(super) fn resumed(lock: &LockRecord, by: &str) -> String {
+pub(super) fn resumed(lock: &LockRecord, by: &str, catches_up: bool) -> String {
+    if lock.state != LockState::Paused {
+        let slots = match catches_up {
+            true => "can run now",
+            false => "count as taken up to now",
+        };
+        let (name, by) = (name(lock), super::visible(by));
+        return format!(
+            "{name}: resumed by {by}; its pause was over, and the slots of it {slots}\n"
+        );
+    }
+    let kept = lock.pause().and_then(|pause| pause.kept_until());
+    let kept = kept.filter(|end| Some(*end) > lock.read_at);
+    let kept = kept.map_or_else(String::new, |end| {
+        format!(
+            "; it stays taken until {} (lock_at_least_for, or a retry backoff)",
+            super::second(end)
+        )
+    });
     let was = lock.pause().map(|pause| pause.to_string());
     let since = lock.locked_at.map(super::second);
     format!(
-        "{}: resumed by {}; it had been paused {} since {}\n",
+        "{}: resumed by {}; it had been paused {} since {}{kept}\n",
         name(lock),
         super::visible(by),
         was.unwrap_or_default(),
@@ -298,19 +320,18 @@ fn slot(lock: &LockRecord) -> Option<String> {
     })
 }
 
-/// The last slot done, or the end of the pause that skipped slots.
-fn done(lock: &LockRecord) -> (&'static str, Option<String>) {
-    let is_pause = lock.last_slot_done > lock.last_slot;
-    // While the pause lasts, its end has a row of its own.
-    let slot = lock
-        .last_slot_done
-        .filter(|_| !is_pause || lock.pause().is_none());
-    let title = if is_pause && slot.is_some() {
-        "skipped up to"
-    } else {
-        "last slot done"
-    };
-    (title, slot.map(|slot| slot.to_string()))
+/// The slots that a pause has skipped, until a later one runs. While it lasts, its end has a row of its own.
+fn skipped(lock: &LockRecord) -> Option<String> {
+    let skipped = lock.skipped_slots?;
+    let (from, until) = (skipped.from, skipped.until);
+    if lock.state == LockState::Paused {
+        return Some(format!("after {from}"));
+    }
+    if lock.slots_skipped_before().is_none() {
+        let what = "none: something else has ended the pause";
+        return Some(format!("{what} that began at {from}"));
+    }
+    Some(format!("after {from}, up to {until}"))
 }
 
 /// An untrusted text, if there is one.

@@ -176,14 +176,23 @@ pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
     let Some(slot) = slot else {
         return format!("{name}: skipped: {why}");
     };
+    if let Some(skipped) = skip.skipped_slots
+        && skip.reason == SkipReason::SlotTaken
+        && skipped.contains(slot)
+    {
+        return format!(
+            "{name}: skipped slot {slot}: a pause skipped the slots after {}, up to {}",
+            skipped.from, skipped.until
+        );
+    }
     if skip.reason != SkipReason::SlotTaken {
         return format!("{name}: skipped slot {slot}: {why}");
     }
     match skip.last_slot {
         Some(last) if last != slot => {
             format!(
-                "{name}: skipped slot {slot}: too late: slots up to {last} were taken, skipped by a \
-                 pause, or passed over by `shedlock slot reset`"
+                "{name}: skipped slot {slot}: too late: slots up to {last} were taken, or passed over by \
+                 `shedlock slot reset`"
             )
         }
         _ => format!("{name}: skipped slot {slot}: already taken"),
@@ -192,6 +201,8 @@ pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
 
 #[cfg(test)]
 mod tests {
+    use shedlock::SkippedSlots;
+
     use super::*;
 
     fn slot(seconds: i64) -> Slot {
@@ -209,8 +220,14 @@ mod tests {
         assert_eq!(
             said(taken.with_last_slot(slot(60))),
             "a: skipped slot 2027-01-15T08:00:00Z: too late: slots up to \
-             2027-01-15T08:01:00Z were taken, skipped by a pause, or passed over by `shedlock slot \
-             reset`"
+             2027-01-15T08:01:00Z were taken, or passed over by `shedlock slot reset`"
+        );
+        let mut paused = Skip::new(SkipReason::SlotTaken).with_last_slot(slot(-60));
+        paused.skipped_slots = Some(SkippedSlots::new(slot(-30), slot(30)));
+        assert_eq!(
+            said(paused),
+            "a: skipped slot 2027-01-15T08:00:00Z: a pause skipped the slots after \
+             2027-01-15T07:59:30Z, up to 2027-01-15T08:00:30Z"
         );
         let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
         assert_eq!(

@@ -226,3 +226,87 @@ fn a_pause_that_is_interrupted_while_it_waits_changes_nothing() {
     assert_eq!(end(running).code, 0);
     eventually("the next run", || runs(&sandbox, "mail"));
 }
+
+/// A command that a message advises, with the words of a shell.
+fn advised(text: &str, from: &str) -> Vec<String> {
+    let start = text
+        .find(from)
+        .unwrap_or_else(|| panic!("{from:?} in {text:?}"));
+    let command = &text[start + 1..];
+    let command = &command[..command.find('`').unwrap()];
+    command.split(' ').skip(1).map(str::to_owned).collect()
+}
+
+fn follow(sandbox: &Sandbox, text: &str, from: &str) -> Done {
+    let command = advised(text, from);
+    let words: Vec<_> = command.iter().map(String::as_str).collect();
+    done(&mut sandbox.shedlock(&words))
+}
+
+#[test]
+fn no_reason_makes_a_pause_look_like_a_lock_that_was_unlocked() {
+    let sandbox = Sandbox::new();
+    assert!(runs(&sandbox, "mail"));
+    let reason = "until the accounting database is unlocked";
+    let answer = paused(&sandbox, &["mail", "--reason", reason]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(sandbox.lock("mail")["state"], "paused");
+    assert_eq!(sandbox.lock("mail")["pause_reason"], reason);
+    assert!(!runs(&sandbox, "mail"));
+    let forced = done(&mut sandbox.shedlock(&["unlock", "mail", "--force"]));
+    assert_eq!(forced.code, 1, "{forced:?}");
+    // The advice of the refusal.
+    let answer = follow(&sandbox, &forced.stderr, "`shedlock resume");
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(runs(&sandbox, "mail"));
+}
+
+#[test]
+fn at_least_survives_a_pause() {
+    let sandbox = Sandbox::new();
+    let mut run = sandbox.run("mail", "60s", "echo ran >> ran");
+    assert_eq!(done(run.env("SHEDLOCK_LOCK_AT_LEAST_FOR", "30s")).code, 0);
+    assert_eq!(sandbox.lock("mail")["state"], "at-least");
+    assert_eq!(paused(&sandbox, &["mail"]).code, 0);
+    let answer = resumed(&sandbox, &["mail"]);
+    assert!(answer.stdout.contains("it stays taken until"), "{answer:?}");
+    assert_eq!(sandbox.lock("mail")["state"], "at-least");
+    assert!(!runs(&sandbox, "mail"));
+}
+
+#[test]
+fn slots_that_two_pauses_have_joined_run_as_advised() {
+    let sandbox = Sandbox::new();
+    assert!(runs(&sandbox, "mail"));
+    assert_eq!(paused(&sandbox, &["mail"]).code, 0);
+    assert_eq!(resumed(&sandbox, &["mail"]).code, 0);
+    let free = sandbox.lock("mail");
+    assert!(free["skipped_until"].is_string(), "{free}");
+    let again = paused(&sandbox, &["mail", "--for", "1h"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.stderr.contains("are skipped too"), "{again:?}");
+    // The advice works while the lock is paused.
+    let answer = follow(&sandbox, &again.stderr, "`shedlock resume");
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let free = sandbox.lock("mail");
+    assert!(
+        free["skipped_from"].is_null() && free["state"] == "free",
+        "{free}"
+    );
+    // There is nothing left to do.
+    let answer = resumed(&sandbox, &["mail", "--catch-up"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+}
+
+#[test]
+fn the_slots_of_a_pause_that_is_over_can_still_be_run() {
+    let sandbox = Sandbox::new();
+    assert!(runs(&sandbox, "mail"));
+    assert_eq!(paused(&sandbox, &["mail"]).code, 0);
+    assert_eq!(resumed(&sandbox, &["mail"]).code, 0);
+    assert_eq!(resumed(&sandbox, &["mail"]).code, 1, "it is not paused");
+    let answer = resumed(&sandbox, &["mail", "--catch-up"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert!(answer.stdout.contains("its pause was over"), "{answer:?}");
+    assert!(sandbox.lock("mail")["skipped_from"].is_null());
+}

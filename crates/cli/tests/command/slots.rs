@@ -63,7 +63,7 @@ fn the_time_zone_is_the_schedules() {
     let late = run(&seoul);
     assert_eq!((late.code, late.stdout.as_str()), (0, ""));
     let said = format!(
-        "shedlock: a: skipped slot {slot}: too late: slots up to {later} were taken, skipped by a pause, or passed over by `shedlock slot reset`\n"
+        "shedlock: a: skipped slot {slot}: too late: slots up to {later} were taken, or passed over by `shedlock slot reset`\n"
     );
     assert_eq!(late.stderr, said);
 }

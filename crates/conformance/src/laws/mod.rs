@@ -27,6 +27,7 @@ pub mod law13_cost;
 pub mod operators;
 pub mod outages;
 pub mod pauses;
+pub mod pauses_slots;
 pub mod processes;
 pub mod prunes;
 pub mod silence;
@@ -60,6 +61,7 @@ pub fn cases() -> Vec<Case> {
         law13_cost::cases(),
         operators::cases(),
         pauses::cases(),
+        pauses_slots::cases(),
         prunes::cases(),
         declared::cases(),
         clocks::cases(),

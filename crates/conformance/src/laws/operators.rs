@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     ErrorKind, ForceUnlockRequest, ForcedUnlock, ListRequest, LockName, LockRecord, LockState,
-    SkipReason, UnlockRequest,
+    SkipReason, SlotEnd, Unlock, UnlockRequest,
 };
 
 use crate::case::cases;
@@ -27,6 +27,8 @@ cases!("operators" [Operators]:
     force_unlock_frees_and_returns_what_was [Smoke],
     force_unlock_of_a_free_lock_changes_nothing,
     force_unlock_ends_at_least,
+    the_holder_loses_a_lock_that_was_freed_by_force,
+    a_slot_whose_lock_was_freed_by_force_stays_open [Slots],
     force_unlock_of_another_owner_changes_nothing,
     force_unlock_keeps_the_slot [Slots],
     force_unlock_frees_a_lock_of_shedlock [Record],
@@ -296,6 +298,46 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
         still_holds(&first, &lease).await?;
     }
     unlock(&first, &lease).await
+}
+
+/// The holder of a lock that was freed by force has lost it: its unlock is not taken for a repeated one, and a copy of
+/// its attempt does not take the lock again.
+pub async fn the_holder_loses_a_lock_that_was_freed_by_force(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let request = context.request(&job);
+    let lease = acquire(&first, &request).await?;
+    let _ = freed(&second, &ForceUnlockRequest::new(job.clone())).await?;
+    unlock_is_lost(&first, &lease).await?;
+    let again = first.attempt(&request).await;
+    ensure!(
+        again
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::Lost),
+        "a copy of an attempt whose lock was freed by force should be lost, but was {again:?}"
+    );
+    abandon(&second, &context.request(&job)).await
+}
+
+/// What the holder wanted to write with its unlock is not reported as written: the slot is open, and can be taken over.
+pub async fn a_slot_whose_lock_was_freed_by_force_stays_open(context: &TestContext) -> Verdict {
+    context.needs_slot_completion()?;
+    let case = super::law09_open_slots::new(context).await?;
+    let open = |number| Ok::<_, Stop>(super::law09_open_slots::open(case.request(number)?, 3));
+    let lease = acquire(&case.first, &open(0)?).await?;
+    let _ = freed(&case.second, &ForceUnlockRequest::new(case.job.clone())).await?;
+    let done = UnlockRequest::new().with_slot_end(SlotEnd::done(true));
+    let unlocked = case.first.unlock(&lease, &done).await?;
+    ensure!(
+        unlocked == Unlock::Lost,
+        "the lock was freed by force, so its end was not written: {unlocked:?}"
+    );
+    let again = acquire(&case.second, &open(0)?).await?;
+    ensure!(
+        again.slot_attempt() == Some(2),
+        "the slot is open after one attempt: {again:?}"
+    );
+    Ok(())
 }
 
 /// A forced unlock keeps the slot taken: the store does not show whether the task did its work.

@@ -4,11 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, Level, LockRecord, LockState, Pause,
-    PauseRequest, Paused, ResumeRequest, Resumed, Skip, SkipReason, Slot,
+    PauseRequest, Paused, ResumeRequest, Resumed, SkipReason,
 };
 
-use super::law09_open_slots::{done, new, open};
-use super::slots::Slots;
 use crate::case::cases;
 use crate::context::name;
 use crate::steps::{
@@ -25,9 +23,9 @@ cases!("pauses" [Operators]:
     a_pause_that_is_refused_takes_no_lock,
     a_pause_leaves_a_running_task_alone,
     a_pause_can_take_the_lock_from_its_holder,
-    a_pause_replaces_at_least,
+    at_least_survives_a_pause,
+    a_pause_is_one_whatever_its_reason,
     a_forgotten_pause_is_found_by_a_diagnosis,
-    a_pause_ends_with_its_last_slot [Slots],
     a_pause_ends_by_itself [Time],
     a_pause_until_resumed_lasts_as_long_as_a_lease_can [Time],
     a_repeated_pause_is_the_same_pause,
@@ -35,19 +33,20 @@ cases!("pauses" [Operators]:
     a_forced_unlock_refuses_a_pause,
     only_a_pause_can_be_resumed,
     a_pause_takes_a_lock_of_shedlock_only_if_asked_to [Record],
-    slots_of_a_pause_count_as_taken [Slots],
-    slots_of_a_pause_that_ended_by_itself_count_as_taken [Slots, Time],
-    an_open_slot_stays_open_through_a_pause [Slots],
-    catching_up_frees_the_slots_of_a_pause [Slots],
 );
+
+const SECOND: Duration = Duration::from_secs(1);
 
 const REASON: &str = "the mail server is down";
 
-fn request(lock: &str) -> PauseRequest {
+pub(super) fn request(lock: &str) -> PauseRequest {
     PauseRequest::new(name(lock), "alice").with_reason(REASON)
 }
 
-async fn paused(provider: &Provider, request: &PauseRequest) -> Result<Option<LockRecord>, Stop> {
+pub(super) async fn paused(
+    provider: &Provider,
+    request: &PauseRequest,
+) -> Result<Option<LockRecord>, Stop> {
     match provider.pause(request).await? {
         Paused::Done { before, .. } => Ok(before),
         answer => Err(Stop::failed(format!(
@@ -57,7 +56,10 @@ async fn paused(provider: &Provider, request: &PauseRequest) -> Result<Option<Lo
     }
 }
 
-async fn resumed(provider: &Provider, request: &ResumeRequest) -> Result<LockRecord, Stop> {
+pub(super) async fn resumed(
+    provider: &Provider,
+    request: &ResumeRequest,
+) -> Result<LockRecord, Stop> {
     match provider.resume(request).await? {
         Resumed::Resumed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
@@ -67,7 +69,7 @@ async fn resumed(provider: &Provider, request: &ResumeRequest) -> Result<LockRec
     }
 }
 
-async fn resume(provider: &Provider, lock: &str) -> Verdict {
+pub(super) async fn resume(provider: &Provider, lock: &str) -> Verdict {
     resumed(provider, &ResumeRequest::new(name(lock)))
         .await
         .map(drop)
@@ -147,6 +149,33 @@ pub async fn a_pause_holds_the_lock_and_shows_who_and_why(context: &TestContext)
     abandon(&first, &context.request(&job)).await
 }
 
+/// No reason can make a pause look like a lock that was unlocked or freed.
+pub async fn a_pause_is_one_whatever_its_reason(context: &TestContext) -> Verdict {
+    context.needs_pause()?;
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let long = format!("{} unlocked", "x".repeat(300));
+    for reason in [
+        "until the database is unlocked",
+        "freed",
+        "paused: kept=7: unlocked",
+        &long,
+    ] {
+        let request = PauseRequest::new(job.clone(), "alice").with_reason(reason);
+        paused(&first, &request).await?;
+        skipped_as(&second, &context.request(&job), SkipReason::Paused).await?;
+        let force = ForceUnlockRequest::new(job.clone());
+        let answer = second.force_unlock(&force).await?;
+        ensure!(
+            matches!(answer, ForcedUnlock::Paused(_)),
+            "the lock is paused for {reason:?}, but a forced unlock returned {answer:?}"
+        );
+        resume(&second, "job").await?;
+        is_free(&first, &job).await?;
+    }
+    Ok(())
+}
+
 /// A lock that was never taken can be paused.
 pub async fn a_pause_needs_no_record(context: &TestContext) -> Verdict {
     context.needs_pause()?;
@@ -219,8 +248,9 @@ pub async fn a_pause_can_take_the_lock_from_its_holder(context: &TestContext) ->
     abandon(&first, &context.request(&job)).await
 }
 
-/// A lock that only `lock_at_least_for` keeps is paused at once, and free once it is resumed.
-pub async fn a_pause_replaces_at_least(context: &TestContext) -> Verdict {
+/// A lock that only `lock_at_least_for` keeps is paused at once. It stays taken until that end if it is resumed earlier,
+/// also if another operator has paused it again meanwhile, and no pause ends before it.
+pub async fn at_least_survives_a_pause(context: &TestContext) -> Verdict {
     context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -228,40 +258,35 @@ pub async fn a_pause_replaces_at_least(context: &TestContext) -> Verdict {
     let kept = context.request(&job).with_lock_at_least_for(long);
     let lease = acquire(&first, &kept).await?;
     unlock(&first, &lease).await?;
+    let before = record(&first, &job).await?;
+    let Some(end) = before.locked_until else {
+        return Err(Stop::not_applicable(
+            "the records in this store do not contain the end of a lock",
+        ));
+    };
     paused(&second, &request("job")).await?;
     skipped_as(&first, &context.request(&job), SkipReason::Paused).await?;
+    let short = context.timing().short();
+    paused(
+        &first,
+        &PauseRequest::new(name("job"), "bob").lasting(short),
+    )
+    .await?;
+    let found = record(&first, &job).await?;
+    ensure!(
+        found.state == LockState::Paused && found.locked_until >= Some(end),
+        "at-least keeps the lock until {end:?}, so no pause ends before it: {found:?}"
+    );
     resume(&second, "job").await?;
-    abandon(&first, &context.request(&job)).await
-}
-
-/// A slot just after the end of a pause is not refused by its lease, to run after all as a late one.
-pub async fn a_pause_ends_with_its_last_slot(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
-    context.needs_slots()?;
-    let provider = context.provider().await?;
-    let capabilities = provider.capabilities();
-    let (job, hour) = (name("job"), Duration::from_secs(3_600));
-    let lease = acquire(&provider, &context.request(&job)).await?;
-    unlock(&provider, &lease).await?;
-    let Paused::Done { until, .. } = provider.pause(&request("job").lasting(hour)).await? else {
-        return Err(Stop::failed("the pause of a free lock should take effect"));
-    };
-    let found = record(&provider, &job).await?;
-    let last = if capabilities.completion {
-        found.slots().done
-    } else {
-        found.last_slot
-    };
+    let found = record(&first, &job).await?;
+    let latest = end + context.capabilities().granularity + SECOND;
     ensure!(
-        last == Some(Slot::at(until)?),
-        "a pause that ends at {until:?} should mark the slots up to there as taken: {found:?}"
+        found.state == LockState::AtLeast
+            && found.locked_until >= Some(end)
+            && found.locked_until <= Some(latest),
+        "at-least keeps the lock until {end:?}, also after a pause was resumed: {found:?}"
     );
-    let end = found.locked_until;
-    ensure!(
-        end >= Some(until) && end <= Some(until + capabilities.granularity),
-        "a slot after {until:?} can run if it is late, although the lock is paused until {end:?}"
-    );
-    Ok(())
+    skipped_as(&first, &context.request(&job), SkipReason::AtLeast).await
 }
 
 /// A pause with an end is over then, although no one resumes the lock.
@@ -397,99 +422,4 @@ pub async fn a_pause_takes_a_lock_of_shedlock_only_if_asked_to(context: &TestCon
     skipped_as(&provider, &context.request(&job), SkipReason::Paused).await?;
     resume(&provider, "job").await?;
     abandon(&provider, &context.request(&job)).await
-}
-
-/// A slot between slot 0 and the end of the pause counts as taken after it, of either kind. The first
-/// slot after the pause can be taken, also by a client that leaves none out.
-async fn is_covered(case: &Slots<'_>) -> Verdict {
-    let end = record(&case.first, &case.job).await?;
-    let end = end.last_slot_done.or(end.last_slot);
-    skipped_as(&case.second, &case.request(1)?, SkipReason::SlotTaken).await?;
-    let covered = open(case.request(59)?.with_previous_slot(case.slot(58)?), 3);
-    let skip: Skip = skip_as(&case.second, &covered, SkipReason::SlotTaken).await?;
-    ensure!(
-        skip.last_slot == end,
-        "the skip should show that slots up to {end:?} are taken: {skip:?}"
-    );
-    Ok(())
-}
-
-/// Takes the first slot after the pause.
-async fn goes_on(case: &Slots<'_>) -> Verdict {
-    let now = case.context.store_now(&case.first).await?;
-    let next = Slot::at(now + Duration::from_secs(1))?;
-    let request = case.context.request(&case.job).with_slot(next);
-    let lease = acquire(
-        &case.first,
-        &open(request.with_previous_slot(case.slot(59)?), 3),
-    )
-    .await?;
-    done(&case.first, &lease).await?;
-    let again = case.context.request(&case.job).with_slot(next);
-    skipped_as(&case.second, &again, SkipReason::SlotTaken).await
-}
-
-/// Slots that fell due during a pause count as taken after it, and are not run by anyone.
-pub async fn slots_of_a_pause_count_as_taken(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
-    let case = new(context).await?;
-    let lease = acquire(&case.first, &case.request(0)?).await?;
-    unlock(&case.first, &lease).await?;
-    paused(&case.first, &request("job")).await?;
-    let during = skip_as(&case.second, &case.request(1)?, SkipReason::Paused).await?;
-    shows_pause(during.owner.as_deref())?;
-    ensure!(
-        during.last_slot == lease.slot(),
-        "no slot of the pause is taken while it runs: {during:?}"
-    );
-    resume(&case.second, "job").await?;
-    is_covered(&case).await?;
-    goes_on(&case).await
-}
-
-/// The same after a pause that ended by itself, when no one could write anything.
-pub async fn slots_of_a_pause_that_ended_by_itself_count_as_taken(
-    context: &TestContext,
-) -> Verdict {
-    context.needs_pause()?;
-    let case = new(context).await?;
-    let short = context.timing().short();
-    paused(&case.first, &request("job").lasting(short)).await?;
-    context.pass(context.timing().past(short)).await;
-    is_covered(&case).await?;
-    goes_on(&case).await
-}
-
-/// A slot that must not be lost, and was open when the pause began, is run after it. The slots of the
-/// pause stay taken even then.
-pub async fn an_open_slot_stays_open_through_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
-    let case = new(context).await?;
-    let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
-    unlock(&case.first, &lease).await?;
-    paused(&case.first, &request("job")).await?;
-    resume(&case.second, "job").await?;
-    skipped_as(&case.second, &case.request(1)?, SkipReason::SlotTaken).await?;
-    let lease = acquire(&case.second, &open(case.request(0)?, 3)).await?;
-    ensure!(
-        lease.slot_attempt() == Some(2),
-        "the second attempt at the open slot: {lease:?}"
-    );
-    done(&case.second, &lease).await?;
-    is_covered(&case).await?;
-    goes_on(&case).await
-}
-
-/// A resumption that catches up makes the slots after the last one taken available.
-pub async fn catching_up_frees_the_slots_of_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
-    let case = new(context).await?;
-    let lease = acquire(&case.first, &case.request(0)?).await?;
-    unlock(&case.first, &lease).await?;
-    paused(&case.first, &request("job")).await?;
-    let resume = ResumeRequest::new(case.job.clone()).catching_up();
-    let _ = resumed(&case.second, &resume).await?;
-    skipped_as(&case.second, &case.request(0)?, SkipReason::SlotTaken).await?;
-    let next = open(case.request(1)?.with_previous_slot(case.slot(0)?), 3);
-    abandon(&case.first, &next).await
 }

@@ -97,8 +97,9 @@ pub(super) async fn last_ends(
 }
 
 fn last_end(lock: &LockRecord) -> Option<(String, SystemTime)> {
-    let end = lock.last_slot_done?.instant();
-    Some((lock.name.as_str().to_owned(), end))
+    let skipped = lock.skipped_slots.map(|skipped| skipped.until);
+    let end = lock.last_slot_done.max(skipped)?;
+    Some((lock.name.as_str().to_owned(), end.instant()))
 }
 
 /// Moves the deadline to that of the first slot after this instant, unless it is later.

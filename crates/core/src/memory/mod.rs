@@ -48,12 +48,20 @@ pub struct MemoryProvider {
 #[derive(Clone, Debug)]
 struct Record {
     owner: Arc<str>,
-    /// The owner has unlocked. Other stores append a mark to the owner's text.
-    is_released: bool,
+    /// How the lease of the owner was ended, if it was. Other stores append a mark to the owner's
+    /// text.
+    mark: Option<Mark>,
     locked_at: SystemTime,
     locked_until: SystemTime,
     fencing_token: Option<u64>,
     slots: SlotState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Released,
+    /// By force.
+    Freed,
 }
 
 impl MemoryProvider {
@@ -112,7 +120,7 @@ impl MemoryProvider {
         let before = records.get(name);
         let record = Record {
             owner: host.into(),
-            is_released: false,
+            mark: None,
             locked_at,
             locked_until,
             fencing_token: before.and_then(|record| record.fencing_token),
@@ -143,31 +151,32 @@ impl MemoryProvider {
             }
             if let Some(record) = before {
                 let seen = record.as_record(request.name(), now);
-                let slots = record.slots;
+                let slots = record.slots.as_of(now);
                 if let Some(reason) = slots.refusal(request, record.shedlock_at(), seen.state) {
-                    return Ok(Attempt::Skipped(seen.as_skip_for(reason)));
+                    return Ok(Attempt::Skipped(seen.as_skip_for(reason, &slots)));
                 }
             }
         }
         if let Some(record) = before.filter(|record| record.locked_until > now) {
             return Ok(Attempt::Skipped(record.as_skip(request.name(), now)));
         }
-        if before
-            .is_some_and(|record| record.is_released && *record.owner == *request.owner().as_str())
-        {
+        if before.is_some_and(|record| {
+            record.mark.is_some() && *record.owner == *request.owner().as_str()
+        }) {
             return Err(Error::attempt_ended());
         }
 
         let stored_token = before.and_then(|record| record.fencing_token);
         let record = Record {
             owner: request.owner().shared(),
-            is_released: false,
+            mark: None,
             locked_at: now,
             locked_until,
             fencing_token: Some(next_token(stored_token, now)),
             slots: before
                 .map(|record| record.slots)
                 .unwrap_or_default()
+                .as_of(now)
                 .taken(request),
         };
         let lease = record.as_lease(request);
@@ -190,7 +199,7 @@ impl MemoryProvider {
         let Some(record) = records.get_mut(name) else {
             return Ok(Ended::Lost);
         };
-        if record.is_released && *record.owner == *owner.as_str() {
+        if record.mark == Some(Mark::Released) && *record.owner == *owner.as_str() {
             return Ok(Ended::Before);
         }
         let is_unused = matches!(slot, Some((_, SlotEnd::NotStarted)));
@@ -198,7 +207,7 @@ impl MemoryProvider {
             return Ok(Ended::Lost);
         }
         record.locked_until = after(record.locked_at, at_least)?.max(now);
-        record.is_released = true;
+        record.mark = Some(Mark::Released);
         match slot {
             Some((_, SlotEnd::Failed { retry_after })) => {
                 record.locked_until = record.locked_until.max(after(now, retry_after)?);
@@ -280,15 +289,15 @@ impl Record {
 
     /// Returns true if this owner was the last to acquire the lock, and has not unlocked it.
     fn names(&self, owner: &Owner) -> bool {
-        !self.is_released && *self.owner == *owner.as_str()
+        self.mark.is_none() && *self.owner == *owner.as_str()
     }
 
     /// Returns the owner text as other stores keep it.
     fn stored_owner(&self) -> Cow<'_, str> {
-        if self.is_released {
-            Cow::Owned(Owner::released_text(&self.owner))
-        } else {
-            Cow::Borrowed(&self.owner)
+        match self.mark {
+            None => Cow::Borrowed(&self.owner),
+            Some(Mark::Released) => Cow::Owned(Owner::released_text(&self.owner)),
+            Some(Mark::Freed) => Cow::Owned(Owner::freed_text(&self.owner)),
         }
     }
 

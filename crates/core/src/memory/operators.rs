@@ -1,10 +1,17 @@
 //! What an operator does to a lock in memory.
 
-use super::{LONGEST, MemoryProvider, Record, after, next_token};
+use std::time::{Duration, SystemTime};
+
+use super::{LONGEST, Mark, MemoryProvider, Record, after, next_token};
 use crate::{
     Error, ForceUnlockRequest, ForcedUnlock, LockState, PauseRequest, Paused, PruneRequest, Pruned,
-    ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset,
+    ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset,
 };
+
+/// Rounds up: the slots up to this end are skipped, and slots have whole microseconds.
+fn whole_micros(end: SystemTime) -> Result<SystemTime, Error> {
+    Ok(Slot::at(after(end, Duration::from_nanos(999))?)?.instant())
+}
 
 impl MemoryProvider {
     pub(super) fn try_force_unlock(&self, request: &ForceUnlockRequest) -> ForcedUnlock {
@@ -26,7 +33,7 @@ impl MemoryProvider {
         {
             return ForcedUnlock::OwnerDiffers(before);
         }
-        record.is_released = true;
+        record.mark = Some(Mark::Freed);
         record.locked_until = now;
         ForcedUnlock::Freed(before)
     }
@@ -37,28 +44,24 @@ impl MemoryProvider {
         let Some(record) = records.get_mut(request.name()) else {
             return Ok(SlotReset::NoSlot);
         };
-        let Some(last) = record.slots.last else {
-            return Ok(SlotReset::NoSlot);
-        };
         let before = record.as_record(request.name(), now);
-        let to = match request.slot() {
-            Some(slot) => slot,
-            None if last.instant() <= now => return Ok(SlotReset::NotAhead(before)),
-            None => Slot::at(now)?,
-        };
-        record.slots = record.slots.reset(to);
-        Ok(SlotReset::Reset {
-            before,
-            last_slot: to,
+        Ok(match request.effect(&before, now)? {
+            ResetEffect::NoSlot => SlotReset::NoSlot,
+            ResetEffect::NotAhead => SlotReset::NotAhead(before),
+            ResetEffect::Set(last_slot, slots) => {
+                record.slots = slots;
+                SlotReset::Reset { before, last_slot }
+            }
         })
     }
 
     pub(super) fn try_pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
         let mut records = self.lock();
         let now = self.clock.system_time();
-        let locked_until = after(now, request.duration(now, LONGEST)?)?;
         let found = records.get(request.name());
         let before = found.map(|record| record.as_record(request.name(), now));
+        let pause = request.effect(before.as_ref(), now, LONGEST, whole_micros)?;
+        let locked_until = pause.until;
         match &before {
             Some(record) if record.pause().is_some_and(|pause| request.is_pause(&pause)) => {
                 let until = record.locked_until.unwrap_or(locked_until);
@@ -70,14 +73,13 @@ impl MemoryProvider {
             _ => {}
         }
         let token = found.and_then(|record| record.fencing_token);
-        let slots = found.map(|record| record.slots).unwrap_or_default();
         let record = Record {
-            owner: request.owner().into(),
-            is_released: false,
+            owner: pause.owner.into(),
+            mark: None,
             locked_at: now,
             locked_until,
             fencing_token: Some(next_token(token, now)),
-            slots: slots.paused_until(Slot::at(locked_until)?),
+            slots: pause.slots,
         };
         records.insert(request.name().clone(), record);
         Ok(Paused::done(before, locked_until))
@@ -90,16 +92,14 @@ impl MemoryProvider {
             return Ok(Resumed::NotPaused(None));
         };
         let before = record.as_record(request.name(), now);
-        if before.state != LockState::Paused {
+        let Some(resumed) = request.effect(&before, now)? else {
             return Ok(Resumed::NotPaused(Some(before)));
-        }
-        record.is_released = true;
-        record.locked_until = now;
-        record.slots = if request.is_catching_up() {
-            record.slots.caught_up()
-        } else {
-            record.slots.paused_until(Slot::at(now)?)
         };
+        if resumed.ends_pause {
+            record.mark = Some(Mark::Released);
+            record.locked_until = resumed.kept_until.map_or(now, |kept| kept.max(now));
+        }
+        record.slots = resumed.slots;
         Ok(Resumed::Resumed(before))
     }
 

@@ -28,6 +28,8 @@ pub struct Lock<'a> {
     last_slot: Option<String>,
     last_slot_done: Option<String>,
     slot_attempts: Option<u32>,
+    skipped_from: Option<String>,
+    skipped_until: Option<String>,
     last_slot_ahead: Option<bool>,
     read_at: Option<String>,
 }
@@ -46,6 +48,8 @@ impl<'a> Lock<'a> {
             last_slot: record.last_slot.as_ref().map(Slot::to_string),
             last_slot_done: record.last_slot_done.as_ref().map(Slot::to_string),
             slot_attempts: record.slot_attempts,
+            skipped_from: record.skipped_slots.map(|it| it.from.to_string()),
+            skipped_until: record.skipped_slots.map(|it| it.until.to_string()),
             last_slot_ahead: is_ahead(record),
             read_at: record.read_at.and_then(instant),
         }

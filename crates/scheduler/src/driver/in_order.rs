@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{LockName, Owner, SkipReason, Slot};
+use shedlock_core::{LockName, Owner, Skip, SkipReason, SkippedSlots, Slot};
 use tokio::sync::watch;
 
 use super::Shared;
@@ -36,6 +36,7 @@ pub(super) async fn run(
         slot: target,
         follows: true,
         over: None,
+        skipped: None,
     };
     let mut pauses = Pauses::of(&job, due.slot);
     let mut in_a_row = 0;
@@ -49,6 +50,7 @@ pub(super) async fn run(
         next.skip_what_is_too_late(&shared, &job, target);
         let now_due = due.at(next.slot);
         let step = match attempt_once(&shared, &job, &next, &now_due, &phase).await {
+            Attempted::Taken(skip) if next.was_skipped(&skip, target, &job) => Step::Looked,
             Attempted::Taken(_) if next.slot >= target => return of_target(TickEnd::Taken),
             Attempted::Taken(skip) => {
                 next.was_taken(skip.last_slot, target, &shared, &job).await;
@@ -80,6 +82,7 @@ pub(super) async fn run(
                 }
                 Step::Wait(end)
             }
+            Attempted::NotYet(end) if next.learns_what_is_skipped(&end) => Step::Looked,
             Attempted::NotYet(end) => {
                 let first = last_slot_to_run_first(&end).filter(|last| *last < next.slot);
                 if first.is_some_and(|last| next.turn_to(last, &job)) {
@@ -91,6 +94,10 @@ pub(super) async fn run(
                 }
             }
         };
+        if next.slot > target {
+            // A pause has skipped the slots from here to the target.
+            return of_target(TickEnd::Taken);
+        }
         let is_run = matches!(step, Step::Ran);
         in_a_row = if is_run { 0 } else { in_a_row + 1 };
         let wake = match step {
@@ -127,9 +134,57 @@ struct Next {
     follows: bool,
     /// The newest slot that the store reported as taken since the last wait.
     over: Option<Slot>,
+    /// The slots that a pause has skipped, as the store has reported them. They are never reported as taken in `over`:
+    /// those before the pause must still run.
+    skipped: Option<SkippedSlots>,
 }
 
 impl Next {
+    /// The newest slot before this one that no pause has skipped.
+    fn previous(&self, job: &Job) -> Option<Slot> {
+        let before = job.schedule.before(self.slot)?;
+        match self.skipped.filter(|skipped| skipped.contains(before)) {
+            Some(skipped) => job.schedule.slot_at(skipped.from.instant(), Duration::ZERO),
+            None => Some(before),
+        }
+    }
+
+    /// Notes which slots a pause has skipped, if a slot is refused because this claim took others as skipped. Returns
+    /// false if it did not.
+    fn learns_what_is_skipped(&mut self, end: &TickEnd) -> bool {
+        let TickEnd::Busy(skip) = end else {
+            return false;
+        };
+        let is_news = skip.reason == SkipReason::SlotPending && skip.skipped_slots != self.skipped;
+        if is_news {
+            self.skipped = skip.skipped_slots;
+        }
+        is_news
+    }
+
+    /// Continues after the pause that has skipped this slot, or, if it has skipped the target too, at the last slot that
+    /// was taken: it may be open, and slots that were due before the pause may follow it. Returns false if no pause has
+    /// skipped this slot, or if there is nothing before the pause.
+    fn was_skipped(&mut self, skip: &Skip, target: Slot, job: &Job) -> bool {
+        let skipped = skip.skipped_slots.filter(|it| it.contains(self.slot));
+        let Some(skipped) = skipped else {
+            return false;
+        };
+        self.skipped = Some(skipped);
+        if self.slot < target {
+            self.go_on_behind(self.slot, job);
+            return true;
+        }
+        match skip.last_slot.filter(|last| *last < self.slot) {
+            Some(last) => {
+                self.slot = last;
+                self.follows = false;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Continues after a slot that the store reported as taken, where `last` is the last one that
     /// was taken.
     async fn was_taken(&mut self, last: Option<Slot>, target: Slot, shared: &Shared, job: &Job) {
@@ -172,7 +227,14 @@ impl Next {
     }
 
     fn go_on_behind(&mut self, slot: Slot, job: &Job) {
-        self.slot = job.schedule.next_after(slot.instant()).unwrap_or(slot);
+        let mut next = job.schedule.next_after(slot.instant());
+        if let Some(skipped) = self
+            .skipped
+            .filter(|it| next.is_some_and(|next| it.contains(next)))
+        {
+            next = job.schedule.next_after(skipped.until.instant());
+        }
+        self.slot = next.unwrap_or(slot);
         self.follows = true;
     }
 
@@ -196,7 +258,7 @@ impl Next {
             );
         }
         // The first slot in time accepts a gap before it.
-        let previous = job.schedule.before(self.slot);
+        let previous = self.previous(job);
         self.follows = previous.is_some_and(is_in_time);
     }
 }
@@ -210,8 +272,11 @@ async fn attempt_once(
 ) -> Attempted {
     let mut config = job.config.clone().slot(next.slot);
     if next.follows {
-        if let Some(previous) = job.schedule.before(next.slot) {
+        if let Some(previous) = next.previous(job) {
             config = config.previous_slot(previous);
+        }
+        if let Some(skipped) = next.skipped {
+            config = config.skipped_slots(skipped);
         }
     }
     // A panic is a single failure of the slot, and does not end the tick.

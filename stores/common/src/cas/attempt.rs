@@ -30,7 +30,7 @@ impl<S: VersionedStore> Versioned<S> {
                 if let Some(skip) = refused(request, &found.record, now)? {
                     return Ok(Attempt::Skipped(skip));
                 }
-                if found.record.owner == request.owner().released() {
+                if request.owner().has_ended_in(&found.record.owner) {
                     return Err(Error::attempt_ended());
                 }
             } else {
@@ -55,7 +55,7 @@ impl<S: VersionedStore> Versioned<S> {
         let before = before.map(|found| &found.record);
         let at_most = request.lock_at_most_for();
         let mut record = self.acquired(request.owner().as_str(), before, at_most, now)?;
-        let slots = before.map(|record| record.slots);
+        let slots = before.map(|record| record.slots.as_of(now.by_any_clock()));
         record.slots = slots.unwrap_or_default().taken(request);
         Ok(record)
     }
@@ -92,7 +92,8 @@ fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option
     if record.owner == request.owner().as_str() {
         seen.state = LockState::Free;
     }
-    Ok(refusal(request, &seen, record.shedlock_at()))
+    let latest = now.by_any_clock();
+    Ok(refusal(request, &seen, record.shedlock_at(), latest))
 }
 
 const CLOCK: &str = "the reference clock";

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Finding,
-    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, SystemClock,
+    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Schema, SystemClock,
 };
 
 use super::time::Now;
@@ -219,9 +219,9 @@ impl<S: VersionedStore> Store for Versioned<S> {
         record.slots = change.slots.unwrap_or(record.slots);
         match change.lease {
             LeaseChange::Keep => {}
-            LeaseChange::End => {
-                record.owner = Owner::released_text(Owner::without_mark(&record.owner));
-                record.locked_until = now.past();
+            LeaseChange::End { owner, kept } => {
+                record.owner = owner.to_owned();
+                record.locked_until = kept.map_or(now.past(), |kept| kept.max(now.past()));
             }
             LeaseChange::Take { owner, until } => {
                 let slots = record.slots;

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Slot, SlotState};
+use shedlock_core::{
+    AttemptRequest, Error, Lease, LockName, LockRecord, Owner, SkippedSlots, Slot, SlotState,
+};
 
 use super::time::{Now, millis};
 use crate::builder::maybe;
@@ -71,6 +73,8 @@ impl Record {
                 "attempts",
                 self.slots.attempts.map(|number| number.to_string()),
             ),
+            ("skipfrom", slot(self.slots.skipped.map(|it| it.from))),
+            ("skipuntil", slot(self.slots.skipped.map(|it| it.until))),
             ("owner", Some(owner).filter(|owner| !owner.is_empty())),
         ];
         let mut text = "shedlock 1\n".to_owned();
@@ -96,6 +100,7 @@ impl Record {
             return None;
         }
         let mut seen = Vec::new();
+        let (mut from, mut until) = (None, None);
         for line in lines {
             let (word, value) = line.split_once(' ')?;
             match word {
@@ -105,6 +110,8 @@ impl Record {
                 "slot" => record.slots.last = Some(slot(value)?),
                 "done" => record.slots.done = Some(slot(value)?),
                 "attempts" => record.slots.attempts = Some(number(value)?),
+                "skipfrom" => from = Some(slot(value)?),
+                "skipuntil" => until = Some(slot(value)?),
                 "owner" if value.chars().any(char::is_control) => return None,
                 "owner" => record.owner = value.to_owned(),
                 _ => continue,
@@ -114,6 +121,11 @@ impl Record {
             }
             seen.push(word);
         }
+        record.slots.skipped = match (from, until) {
+            (None, None) => None,
+            (Some(from), Some(until)) => Some(SkippedSlots::new(from, until)),
+            _ => return None,
+        };
         seen.contains(&"until").then_some(record)
     }
 
@@ -218,7 +230,8 @@ mod tests {
     use super::*;
 
     const WHOLE: &str = "shedlock 1\nuntil 1800000000999\nat 1799999999001\ntoken 18446744073709551615\n\
-         slot 1799999940000001\ndone 1799999880000000\nattempts 2\nowner web 3/1/ab unlocked\n";
+         slot 1799999940000001\ndone 1799999880000000\nattempts 2\nskipfrom 1799999945000000\n\
+         skipuntil 1799999950000000\nowner web 3/1/ab unlocked\n";
 
     #[test]
     fn the_text_is_frozen() {
@@ -257,6 +270,8 @@ mod tests {
             "shedlock 1\nuntil 1\nuntil 2\n",
             "shedlock 1\r\nuntil 1\r\n",
             "shedlock 1\nuntil 1\nowner a\tb\n",
+            "shedlock 1\nuntil 1\nskipfrom 1\n",
+            "shedlock 1\nuntil 1\nskipuntil 1\n",
         ] {
             let error = Record::from_text(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{text:?}");

@@ -66,6 +66,12 @@ impl Now {
         whole_millis(self.sure)
     }
 
+    /// Returns the latest instant that it can be by the clock of any client.
+    pub(crate) fn by_any_clock(self) -> SystemTime {
+        let skew = self.told.duration_since(self.sure).unwrap_or_default();
+        self.latest.checked_add(skew).unwrap_or(self.latest)
+    }
+
     pub(crate) fn micros(self) -> u64 {
         let since = self.guess.duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

@@ -39,7 +39,7 @@ impl<S: VersionedStore> Versioned<S> {
                 }
             }
             let record = &before.record;
-            if record.is_locked(now) || record.owner == owner.released() {
+            if record.is_locked(now) || owner.has_ended_in(&record.owner) {
                 return Ok(false);
             }
             let replaced = replaced(before.record, owner);

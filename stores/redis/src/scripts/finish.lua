@@ -65,7 +65,7 @@ local lasting = '- - - -'
 if done ~= '' then
   local kept = redis.call('GET', KEYS[2]) or ''
   local token, slot, was_done, more = string.match(kept, '^(%S+) (%S+) (%S+) %S+([^\n]*)\n')
-  -- A pause may have covered later slots.
+  -- It moves only forwards.
   if was_done and (#done < #was_done or #done == #was_done and done < was_done) then
     done = was_done
   end

@@ -1,10 +1,10 @@
--- Sets the last slot that was taken, and the last one done, if the former is still the one that was read.
-local target, done, seen = ARGV[1], ARGV[2], ARGV[3]
+-- Sets the slots, if they are still those that were read: the words after the token.
+local seen, slots = ARGV[1], ARGV[2]
 
 local kept = redis.call('GET', KEYS[2])
-local token, slot, rest = string.match(kept or '', '^(%S+) (%S+) %S+ %S+(.*)$')
-if slot ~= seen then
+local token, words, rest = string.match(kept or '', '^(%S+) ([^\n]*)(.*)$')
+if words ~= seen then
   return 'differs'
 end
-redis.call('SET', KEYS[2], token .. ' ' .. target .. ' ' .. done .. ' -' .. rest)
+redis.call('SET', KEYS[2], token .. ' ' .. slots .. rest)
 return 'done'

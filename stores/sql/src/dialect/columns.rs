@@ -5,7 +5,7 @@ use shedlock_store::{Result, configuration};
 
 use super::Dialect;
 use crate::identifier::Identifier;
-use crate::options::{ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::options::{COLUMNS, Options};
 use crate::shape::{Column, Extras, Shape, TextColumn, TimeColumn};
 
 impl Dialect {
@@ -27,12 +27,7 @@ impl Dialect {
             locked_by: found.text(by, false)?,
             lock_until: found.time(until)?,
             locked_at: found.time(at)?,
-            extras: Extras([
-                found.has(TOKEN_COLUMN)?,
-                found.has(SLOT_COLUMN)?,
-                found.has(DONE_COLUMN)?,
-                found.has(ATTEMPTS_COLUMN)?,
-            ]),
+            extras: found.extras()?,
             server: server.unwrap_or_default(),
         })
     }
@@ -126,6 +121,15 @@ impl<'a> Columns<'a> {
             kind: kind.map_err(|wanted| self.unfit(column, wanted))?,
             digits: digits.unwrap_or(self.dialect.assumed.lock_until.digits),
         })
+    }
+
+    /// Which of our own columns exist.
+    fn extras(&self) -> Result<Extras> {
+        let mut extras = Extras::default();
+        for (there, column) in extras.0.iter_mut().zip(COLUMNS) {
+            *there = self.has(column)?;
+        }
+        Ok(extras)
     }
 
     /// Whether one of our own columns exists; all are 64-bit integers.

@@ -290,16 +290,15 @@ pub(crate) enum Step {
     Settle,
     /// Returns a page of [`RECORD`](crate::statement::RECORD)s in the byte order of their names.
     List { held_only: bool },
-    /// Sets the last slot and the last slot done, without an open attempt, if the stored last slot is the `previous`
-    /// value.
+    /// Sets all columns of the slots, if the stored last slot is the `previous` value.
     ResetSlot,
     /// Takes the lock for an operator: sets the owner to the released text, the end to now + at-most, and, if `slots`,
-    /// the end of the pause in the slots' columns. Conditions: the owner, the end and (with `slots`) the last slot are
+    /// the slots that the pause skips. Conditions: the owner, the end and (with `slots`) the last slot are
     /// those that were read.
     Pause { slots: bool },
-    /// Sets the end to now, the owner to the released text, and the end of the pause in the slots' columns, if the
-    /// owner holds a running lease.
-    Resume,
+    /// Sets the end to the later of now and `ends_at`, the owner to the released text, and, if `slots`, the slots that
+    /// the pause has skipped, if the owner holds a running lease.
+    Resume { slots: bool },
     /// Deletes the record, if the lock is free, and the owner, the end and the last slot are those that were read.
     Remove,
 }
@@ -330,7 +329,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -353,7 +352,8 @@ impl Step {
         Self::ResetSlot,
         Self::Pause { slots: false },
         Self::Pause { slots: true },
-        Self::Resume,
+        Self::Resume { slots: false },
+        Self::Resume { slots: true },
         Self::Remove,
     ];
 
@@ -385,7 +385,7 @@ impl Step {
             Self::List { .. } => "list",
             Self::ResetSlot => "reset_slot",
             Self::Pause { .. } => "pause_lock",
-            Self::Resume => "resume_lock",
+            Self::Resume { .. } => "resume_lock",
             Self::Remove => "remove",
         }
     }
@@ -412,12 +412,12 @@ impl Step {
             Self::Attempt(Claim::Slot)
             | Self::Insert(Claim::Slot)
             | Self::Unlock(End::NotStarted)
-            | Self::Pause { slots: true }
-            | Self::Resume => extras.slot(),
-            Self::Attempt(Claim::OpenSlot)
+            | Self::Attempt(Claim::OpenSlot)
             | Self::Insert(Claim::OpenSlot)
             | Self::Unlock(End::Done { .. } | End::Failed | End::Cut)
-            | Self::ResetSlot => extras.completion(),
+            | Self::Pause { slots: true }
+            | Self::Resume { slots: true }
+            | Self::ResetSlot => extras.slot(),
             _ => true,
         }
     }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use super::{Claim, Dialect, End, Step};
-use crate::options::{ATTEMPTS_COLUMN, DONE_COLUMN, Options, SLOT_COLUMN, TOKEN_COLUMN};
+use crate::options::{
+    ATTEMPTS_COLUMN, DONE_COLUMN, Options, SKIP_FROM_COLUMN, SKIP_UNTIL_COLUMN, SLOT_COLUMN,
+    TOKEN_COLUMN,
+};
 use crate::shape::Shape;
 
 /// The texts for the words in templates and in other texts: `{until}`.
@@ -32,6 +35,8 @@ impl Pieces {
             slot = SLOT_COLUMN;
             done = DONE_COLUMN;
             attempts = ATTEMPTS_COLUMN;
+            skip_from = SKIP_FROM_COLUMN;
+            skip_until = SKIP_UNTIL_COLUMN;
         }
         pieces
     }
@@ -61,16 +66,22 @@ impl Pieces {
             is_same = if step == (Step::Pause { slots: true }) { "{is_same_lease} AND {is_last_slot}" } else { "{is_same_lease}" };
             is_idle = if shape.extras.slot() { "{is_same_lease} AND {until} <= {now} AND {is_last_slot}" } else { "{is_same_lease} AND {until} <= {now}" };
             is_same_lease = "{own} AND COALESCE({until_micros}, {none}) = :until";
-            set_done = ", {done} = NULLIF(:done, {none})";
-            pause_slots = match (step, shape.extras.completion()) {
-                (Step::Pause { slots: false }, _) => "",
-                (_, true) => "{set_done}",
-                (_, false) => ", {slot} = :slot",
+            set_skipped = "{skip_from} = NULLIF(:skip_from, {none}), {skip_until} = NULLIF(:skip_until, {none})";
+            set_slots = "{slot} = NULLIF(:slot, {none}), {done} = NULLIF(:done, {none}), \
+                 {attempts} = NULLIF(:attempts, {none}), {set_skipped}";
+            pause_slots = match step {
+                Step::Pause { slots: false } | Step::Resume { slots: false } => "",
+                _ => ", {set_skipped}",
             };
+            // The slots are as they were read.
+            are_same_slots = "{is_last_slot} AND COALESCE({attempts}, {none}) = :seen_attempts \
+                 AND COALESCE({skip_until}, {none}) = :seen_skip_until";
+            // An interval that ends ahead of the clock belongs to a pause that something else has ended.
+            skip_ended = if options.time.is_client() { "{skip_until} <= {now_micros} + :skew" } else { "{skip_until} <= {now_micros}" };
         }
         match step {
             Step::Attempt(claim) | Step::Insert(claim) => pieces.claim(claim, shape),
-            Step::Unlock(end) => pieces.end(end, shape),
+            Step::Unlock(end) => pieces.end(end),
             _ => {}
         }
         (dialect.pieces)(options, shape, step, &mut pieces);
@@ -89,9 +100,15 @@ impl Pieces {
             sets_slot = ", {slot} = :slot{set_attempts}";
             set_attempts = match claim {
                 Claim::OpenSlot => ", {attempts} = {next_attempt}",
-                Claim::Slot if extras.completion() => ", {attempts} = NULL",
-                _ => "",
+                Claim::Slot => ", {attempts} = NULL",
+                Claim::Nothing => "",
             };
+            // The end comes last: MySQL assigns one after the other.
+            keep_skipped = if extras.slot() {
+                ", {skip_from} = CASE WHEN {stays_skipped} THEN {skip_from} END, \
+                 {skip_until} = CASE WHEN {stays_skipped} THEN {skip_until} END"
+            } else { "" };
+            stays_skipped = if claim == Claim::Nothing { "{skip_ended}" } else { "{skip_ended} AND :slot <= {skip_until}" };
             token_column = has_token(", {token}");
             token_value = has_token(", {first_token}");
             slot_column = claims(", {slot}");
@@ -104,34 +121,34 @@ impl Pieces {
             acquired = "{at_micros}";
             first_token = "{now_micros}";
             claimable = if claim == Claim::OpenSlot { "{claimable_open}" } else { "{claimable_once}" };
-            claimable_once = "COALESCE({slot} < :slot, {true}){is_after_done}";
-            // A pause may have covered slots after the last one taken.
-            is_after_done = if extras.completion() { " AND COALESCE({done} < :slot, {true})" } else { "" };
+            claimable_once = "COALESCE({slot} < :slot, {true}) AND {is_not_skipped}";
+            is_not_skipped = "COALESCE(NOT ({skip_from} < :slot AND :slot <= {skip_until} AND {skip_ended}), {true})";
             claimable_open = "{open_slot_is_free}";
-            // Either the slot is this one and has attempts left. Or this one is after the last one done, and there is no
-            // slot yet, or an earlier one that is closed: done, given up, or run by ShedLock (acquired at or after the
-            // slot's instant).
+            // Either the slot is this one and has attempts left. Or no pause has skipped this one, and there is no slot
+            // yet, or an earlier one that is closed: done, given up, or run by ShedLock (acquired at or after the slot's
+            // instant). If the attempt names a previous slot, that one was taken, and the attempt takes as skipped what
+            // is.
             open_slot_is_free = "(({slot} = :slot AND {attempts} < :most_attempts) \
-                 OR (COALESCE({done} < :slot, {true}) AND ({slot} IS NULL \
-                 OR ({slot} < :slot AND ({slot} >= :previous OR {done} >= :previous) \
+                 OR ({is_not_skipped} AND ({slot} IS NULL \
+                 OR ({slot} < :slot AND {slot} >= :previous AND (:previous < 1 OR {is_as_assumed}) \
                  AND (COALESCE({attempts}, :most_attempts) >= :most_attempts \
                  OR (COALESCE({by}, '') NOT LIKE '%/%/%' AND {acquired} >= {slot}))))))";
+            is_as_assumed = "COALESCE(CASE WHEN {skip_ended} THEN {skip_from} END, {none}) = :skip_from \
+                 AND COALESCE(CASE WHEN {skip_ended} THEN {skip_until} END, {none}) = :skip_until";
         }
     }
 
     /// Sets the slot's columns on unlock. The slot comes first: MySQL assigns one after the other, and a slot that is
     /// given back has no attempts.
-    fn end(&mut self, end: End, shape: &Shape) {
+    fn end(&mut self, end: End) {
         words! { self:
             pause = if end == End::Failed { ", {end}" } else { "" };
             is_ours = "CASE WHEN {slot} = :slot";
             give_back_attempt = ", {attempts} = {is_ours} AND {attempts} > 0 THEN {attempts} - 1 ELSE {attempts} END";
-            give_back_slot = ", {slot} = {is_ours} THEN :previous ELSE {slot} END";
             give_back_unless_done = ", {slot} = {is_ours} AND {attempts} IS NULL AND COALESCE({done}, -1) <> :slot \
                  THEN :previous ELSE {slot} END";
             slot_after = match end {
                 End::Done { .. } => ", {done} = CASE WHEN {done} > :slot THEN {done} ELSE :slot END, {attempts} = NULL",
-                End::NotStarted if !shape.extras.completion() => "{give_back_slot}",
                 End::NotStarted => "{give_back_unless_done}{give_back_attempt}",
                 End::Cut => "{give_back_attempt}",
                 End::Nothing | End::Failed => "",

@@ -33,13 +33,15 @@ pub(crate) const WHOLE_SECONDS: &str = "CREATE TABLE shedlock(name VARCHAR(64) N
     locked_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
-    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL, \
+    shedlock_skip_from BIGINT NULL, shedlock_skip_until BIGINT NULL)";
 /// Without a zone, with microseconds.
 pub(crate) const DATETIMES: &str = "CREATE TABLE shedlock(name VARCHAR(100) NOT NULL, \
     lock_until DATETIME(6) NOT NULL, locked_at DATETIME(6) NOT NULL, \
     locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name), \
     shedlock_fencing_token BIGINT NULL, shedlock_slot BIGINT NULL,\
-    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL)";
+    shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL, \
+    shedlock_skip_from BIGINT NULL, shedlock_skip_until BIGINT NULL)";
 
 /// The user of the workers on a separate server.
 const USER: &str = "worker";

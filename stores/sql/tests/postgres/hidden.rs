@@ -13,7 +13,8 @@ use shedlock_sql::PostgresProvider;
 #[tokio::test]
 async fn a_record_that_never_ends_is_held_and_breaks_no_other() {
     let ours = "shedlock_fencing_token BIGINT, shedlock_slot BIGINT, \
-                shedlock_slot_done BIGINT, shedlock_slot_attempts BIGINT";
+                shedlock_slot_done BIGINT, shedlock_slot_attempts BIGINT, \
+        shedlock_skip_from BIGINT, shedlock_skip_until BIGINT";
     for kind in ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPTZ(3)"] {
         let columns = SHEDLOCKS.replace("TIMESTAMP", kind);
         let room = Room::with(&format!("{columns}, {ours}")).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use shedlock_core::{
-    AttemptRequest, Lease, LockState, PauseRequest, Paused, Resumed, Skip, SkipReason, Slot,
+    AttemptRequest, Lease, LockState, Pause, PauseRequest, Paused, Resumed, Skip, SkipReason, Slot,
 };
 
 use super::{Stored, nanos};
@@ -254,8 +254,9 @@ impl What {
     /// The answer to a resumption.
     pub fn resumed(answer: &Resumed) -> Self {
         match answer {
+            // It may also have found only what a pause that is over has left.
             Resumed::Resumed(before) => Self::Resumed {
-                pause: before.owner.clone().unwrap_or_default(),
+                pause: before.pause().map_or("", |pause| pause.id()).to_owned(),
             },
             Resumed::NotPaused(_) => Self::NotPaused,
             _ => Self::Unknown,
@@ -268,10 +269,16 @@ impl What {
         Self::Skipped {
             locked: is_held || skip.reason == SkipReason::AtLeast,
             slot_taken: matches!(skip.reason, SkipReason::SlotTaken | SkipReason::SlotGivenUp),
-            holder: skip.owner.clone().filter(|_| is_held),
+            holder: skip.owner.as_deref().filter(|_| is_held).map(named),
             until: skip.until.map(since_1970).filter(|_| is_held),
         }
     }
+}
+
+/// An owner as histories name it: a pause without its reason and without what it keeps, which its request does not know.
+fn named(owner: &str) -> String {
+    let id = Pause::parse(owner).map_or(owner, |pause| pause.id());
+    id.to_owned()
 }
 
 fn since_1970(instant: SystemTime) -> u64 {

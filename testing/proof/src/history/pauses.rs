@@ -162,6 +162,11 @@ impl<'a> Operators<'a> {
         let Some(by) = life.takes_the_lock_by() else {
             return;
         };
+        let early = ROUNDED + nanos(self.rules.drift + self.rules.skew);
+        let began = self
+            .ahead
+            .map(|ahead| ahead + i128::from(life.asked) - i128::from(early));
+        let due = began.map_or(i128::MIN, |began| began / 1_000 - 1);
         let told = life.store_until.map(|until| i128::from(until) / 1_000 + 1);
         let until = told.unwrap_or_else(|| latest(life.lasts_from(by)));
         // A crash may have made it longer. What resumes it makes the slots taken until then.
@@ -171,6 +176,7 @@ impl<'a> Operators<'a> {
         let once_over = life.released.map_or(while_held, |(at, _)| latest(at));
         if let Some(pause) = &mut life.pause {
             pause.slots = (while_held, once_over);
+            pause.due = due;
         }
     }
 
@@ -216,7 +222,7 @@ impl<'a> Operators<'a> {
         }
     }
 
-    /// No slot up to the end of a pause runs after it, unless a resumption catches up. A slot that
+    /// No slot after the beginning of a pause and up to its end runs after it, unless a resumption catches up. A slot that
     /// was open before may.
     fn slots(
         &self,
@@ -232,6 +238,7 @@ impl<'a> Operators<'a> {
             };
             let covered = pauses.iter().find(|pause| {
                 pause.acquired.is_some_and(|at| at < life.asked)
+                    && is_due_since(pause, slot)
                     && self
                         .last_slot_of(pause)
                         .is_some_and(|last| i128::from(slot) <= last)
@@ -263,6 +270,12 @@ impl<'a> Operators<'a> {
         let shown = self.ahead? + i128::from(ended) - i128::from(early);
         Some(until.min(shown / 1_000))
     }
+}
+
+/// Whether this slot fell due after the beginning of the pause, by the store's clock.
+fn is_due_since(pause: &Life, slot: i64) -> bool {
+    let began = pause.began_by().map(i128::from);
+    began.is_some_and(|began| i128::from(slot) * 1_000 > began)
 }
 
 /// By the store's clock: what is requested during a pause is not granted before its end.

@@ -78,6 +78,8 @@ struct Lock<'a> {
     /// different host.
     shedlocks: Tide,
     slots: Tide,
+    /// The slots that were certainly taken, with the moments of the replies.
+    granted: Vec<(u64, i128)>,
     pauses: Vec<&'a Life>,
     drift: u64,
     /// By how much a store may truncate the end of a lease.
@@ -107,6 +109,10 @@ impl<'a> Lock<'a> {
             leases: Tide::of_leases(lives),
             shedlocks: Tide::of_leases(&shedlocks.collect::<Vec<_>>()),
             by_holder: by_holder.collect(),
+            granted: lives
+                .iter()
+                .filter_map(|life| Some((life.acquired?, i128::from(life.slot?))))
+                .collect(),
             slots: Tide::of_slots(lives),
             pauses: lives
                 .iter()
@@ -168,15 +174,30 @@ impl<'a> Lock<'a> {
         })
     }
 
-    /// Whether a pause may make this slot count as taken.
+    /// Whether a pause may make this slot count as taken: one that fell due after the beginning of the pause, or of an
+    /// earlier one that the job had not run past.
     fn is_covered(&self, slot: i64, asked: u64, answered: u64) -> bool {
+        let slot = i128::from(slot);
+        let has_run_past = |earlier: &Life, by: u64| {
+            let end = earlier.pause.as_ref().map(|it| it.slots.0.max(it.slots.1));
+            self.granted
+                .iter()
+                .any(|(at, slot)| *at < by && Some(*slot) > end)
+        };
         self.pauses.iter().any(|life| {
-            let Some((while_held, once_over)) = life.pause.as_ref().map(|it| it.slots) else {
+            let Some(pause) = &life.pause else {
                 return false;
             };
+            let (while_held, once_over) = pause.slots;
+            let joined = self
+                .pauses
+                .iter()
+                .filter(|it| it.asked < life.asked && !has_run_past(it, life.asked));
+            let due = joined.filter_map(|it| Some(it.pause.as_ref()?.due)).min();
+            let due = due.map_or(pause.due, |due| due.min(pause.due));
             let is_over = life.possible_until.is_none_or(|until| until < asked);
             let last = if is_over { once_over } else { while_held };
-            life.asked <= answered && life.may_have_won() && i128::from(slot) <= last
+            life.asked <= answered && life.may_have_won() && due < slot && slot <= last
         })
     }
 

@@ -158,6 +158,9 @@ known! {
         PauseTakesTheLock
         PauseEndsEarly
         PauseForgetsSlots
+        PauseIsAHighWaterMark
+        SkippedSlotIsThePrevious
+        ForcedUnlockIsOnesOwn
         PauseForced
         PauseIsNotIdempotent
         ResumeForgotten

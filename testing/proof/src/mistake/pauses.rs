@@ -1,8 +1,8 @@
 //! Mistakes about the pauses of operators.
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockState, Pause,
-    PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, Unlock,
+    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockRecord, LockState,
+    Pause, PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, Unlock,
     UnlockRequest,
 };
 
@@ -90,7 +90,7 @@ pub(super) struct PauseForgetsSlots;
 impl Known for PauseForgetsSlots {
     const ABOUT: About = About::new("pause-forgets-slots")
         .violates(&["slot of a pause"])
-        .caught_by(&["pauses::slots_of_a_pause_count_as_taken"])
+        .caught_by(&["pauses_slots::a_job_that_is_up_to_date_goes_on_after_a_pause"])
         .needs(&[Needs::Slots, Needs::Pause])
         .in_torture();
 
@@ -109,6 +109,72 @@ impl Known for PauseForgetsSlots {
     async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
         let catching_up = request.clone().catching_up();
         site.inner.resume(&catching_up).await
+    }
+}
+
+/// A pause makes all slots up to its end count as taken, also those that were due before it.
+pub(super) struct PauseIsAHighWaterMark;
+
+impl Known for PauseIsAHighWaterMark {
+    const ABOUT: About = About::new("pause-is-a-high-water-mark")
+        .caught_by(&["pauses_slots::slots_that_were_due_before_a_pause_still_run"])
+        .needs(&[Needs::Slots, Needs::Pause]);
+
+    async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let record = site.inner.inspect(request.name()).await?;
+        let skipped = record.as_ref().and_then(LockRecord::slots_skipped_before);
+        let is_passed =
+            skipped.is_some_and(|it| request.slot().is_some_and(|slot| slot <= it.until));
+        match record.filter(|record| is_passed && record.last_slot != request.slot()) {
+            Some(record) => {
+                let skip = record.as_skip_for(SkipReason::SlotTaken, &record.slots());
+                Ok(Attempt::Skipped(skip))
+            }
+            None => site.inner.attempt(request).await,
+        }
+    }
+}
+
+/// A claim in order whose previous slot a pause has skipped is granted, whatever was not run before the pause.
+pub(super) struct SkippedSlotIsThePrevious;
+
+impl Known for SkippedSlotIsThePrevious {
+    const ABOUT: About = About::new("skipped-slot-is-the-previous")
+        .caught_by(&["pauses_slots::a_job_that_is_up_to_date_goes_on_after_a_pause"])
+        .needs(&[Needs::Slots, Needs::Pause]);
+
+    async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
+        let answer = site.inner.attempt(request).await?;
+        let Attempt::Skipped(skip) = &answer else {
+            return Ok(answer);
+        };
+        let skipped = skip
+            .skipped_slots
+            .filter(|_| skip.reason == SkipReason::SlotPending);
+        match (skipped, request.previous_slot(), skip.last_slot) {
+            (Some(skipped), Some(previous), Some(last)) if skipped.contains(previous) => {
+                let again = request.clone().with_previous_slot(last);
+                site.inner.attempt(&again.with_skipped_slots(skipped)).await
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// An unlock takes a forced unlock of its lease for an earlier call of its own.
+pub(super) struct ForcedUnlockIsOnesOwn;
+
+impl Known for ForcedUnlockIsOnesOwn {
+    const ABOUT: About = About::new("forced-unlock-is-ones-own")
+        .caught_by(&["operators::the_holder_loses_a_lock_that_was_freed_by_force"]);
+
+    async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
+        let unlock = site.inner.unlock(lease, request).await?;
+        let record = site.inner.inspect(lease.name()).await?;
+        let is_marked = record.is_some_and(|record| {
+            record.is_unlocked && record.owner.as_deref() == Some(lease.owner().as_str())
+        });
+        Ok(if is_marked { Unlock::Unlocked } else { unlock })
     }
 }
 

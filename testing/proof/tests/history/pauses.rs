@@ -2,7 +2,7 @@
 
 use shedlock_proof::history::{Rules, What};
 
-use super::{AT_MOST, Forger, MS, STORE, TIMEOUT};
+use super::{AT_MOST, Forger, MS, SLOT_TAKEN, STORE, TIMEOUT};
 
 /// A lease that an operator holds, for as long as an ordinary one.
 impl Forger {
@@ -427,9 +427,29 @@ fn an_open_slot_stays_open_through_a_pause() {
     run(begun.paused(10, "p"));
     Forger::default()
         .paused(10, "p")
-        .asked_for_open(400, "b", slot(5))
+        .asked_for_open(400, "b", slot(50))
         .acquired(401, "b", 2)
         .must_be_convicted_of("slot of a pause:");
+}
+
+#[test]
+fn a_slot_that_was_due_before_a_pause_may_run_after_it() {
+    Forger::default()
+        .runs(0, "a", slot(0), 1)
+        .paused(10, "p")
+        .runs(400, "b", slot(5), 2)
+        .must_be_lawful();
+    let refused = |at: u64, began: u64| {
+        Forger::default()
+            .store_clock()
+            .runs(0, "a", slot(0), 1)
+            .paused(began, "p")
+            .asked_for(20_000, "b", Some(slot(at)))
+            .event(20_001, "b", SLOT_TAKEN)
+    };
+    refused(10_100, 10_000).must_be_lawful();
+    // The clocks are compared with a tolerance.
+    refused(5_000, 10_000).must_be_convicted_of("slot refused:");
 }
 
 #[test]

@@ -122,7 +122,10 @@ impl Store {
         let until = instant_of(after.locked_until);
         if Owner::is_released(&after.owner) {
             let is_done = after.slots.last.is_some() && after.slots.done == after.slots.last;
-            if before.is_some_and(|before| before.owner == after.owner) {
+            let is_ended = |before: &Record| {
+                Owner::is_released(&before.owner) && Owner::without_mark(&before.owner) == owner
+            };
+            if before.is_some_and(is_ended) {
                 // A forced unlock frees a lock kept by at-least.
                 self.chronicle.stored(name, "", Stored::Freed);
                 return;

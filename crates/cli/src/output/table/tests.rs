@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use shedlock::LockName;
+use shedlock::{LockName, SkippedSlots};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -157,7 +157,9 @@ fn a_lock_that_was_resumed_is_free_and_its_last_owner_was_a_pause() {
     assert!(locks(&[free.clone()], None).contains("  paused by alice@vm (moving)  "));
     free.state = LockState::Free;
     let end = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-    free.last_slot_done = Some(Slot::at(end).unwrap());
+    let from = Slot::at(end - Duration::from_secs(60)).unwrap();
+    free.skipped_slots = Some(SkippedSlots::new(from, Slot::at(end).unwrap()));
+    free.read_at = Some(end);
     assert!(locks(&[free.clone()], None).contains("  was paused by alice@vm (moving)  "));
     let text = lock(&free);
     assert!(
@@ -165,7 +167,7 @@ fn a_lock_that_was_resumed_is_free_and_its_last_owner_was_a_pause() {
         "{text}"
     );
     assert!(
-        text.contains("\nskipped up to  2027-01-15T08:00:00Z\n"),
+        text.contains("\nskipped slots  after 2027-01-15T07:59:00Z, up to 2027-01-15T08:00:00Z\n"),
         "{text}"
     );
 }

@@ -23,11 +23,11 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) 
      {at} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
      {by} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
      {token} BIGINT NULL, {slot} BIGINT NULL, {done} BIGINT NULL, \
-     {attempts} BIGINT NULL) ENGINE = InnoDB";
+     {attempts} BIGINT NULL, {skip_from} BIGINT NULL, {skip_until} BIGINT NULL) ENGINE = InnoDB";
 
 fn steps(pieces: &mut Pieces) {
     words! { pieces:
-        attempt = "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
+        attempt = "{update} {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot}{keep_skipped} \
              WHERE {named} AND {until} <= {now} AND COALESCE(NOT ({is_released}), 1) AND {in_time}\
              {slot_is_free} AND {guarded}";
         insert = "{insert_into} ({columns}{token_column}{attempts_column}{slot_column}) \
@@ -46,11 +46,11 @@ fn steps(pieces: &mut Pieces) {
         settle = "{insert_into} ({columns}) SELECT :name, {now_down}, {now_at}, :released {if_named}";
         list = "{select} {record}, {now_micros} FROM {table} WHERE {exact_name} > {after}{held_only} \
              AND {guarded} ORDER BY {exact_name} LIMIT :limit";
-        reset_slot = "{update} {until} = {until}, {at} = {at}, {attempts} = NULL{set_done}, {slot} = :slot \
-             WHERE {named} AND {is_last_slot} AND {guarded}";
+        reset_slot = "{update} {until} = {until}, {at} = {at}, {set_slots} \
+             WHERE {named} AND {are_same_slots} AND {guarded}";
         pause_lock = "{update} {until} = {pause_end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same} AND {guarded}";
-        resume_lock = "{update} {until} = {now_down}, {at} = {at}, {by} = :released{pause_slots} \
+        resume_lock = "{update} {until} = GREATEST({now_down}, {pause_end}), {at} = {at}, {by} = :released{pause_slots} \
              WHERE {held} AND {guarded}";
         remove = "{zone}DELETE{hint} FROM {table} WHERE {is_idle} AND {guarded}";
     }
@@ -81,7 +81,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         exact_name = "{name}";
         after = ":after";
         is_owner = "{by} = :owner";
-        is_released = "{by} = :released";
+        is_released = "{by} IN (:released, :freed)";
         own = "{named} AND {is_owner}";
         held = "{own} AND {until} > {now_by_then}";
         first_token = "LAST_INSERT_ID({server_micros})";
@@ -107,7 +107,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         words! { pieces:
             exact_by = bytes("{by}");
             is_owner = "{exact_by} = CAST(:owner AS BINARY)";
-            is_released = "{exact_by} = CAST(:released AS BINARY)";
+            is_released = "{exact_by} IN (CAST(:released AS BINARY), CAST(:freed AS BINARY))";
         }
     }
 }

@@ -23,12 +23,13 @@ pub(super) const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true
 
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
      {at} timestamp NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
-     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)";
+     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL, \
+     {skip_from} bigint NULL, {skip_until} bigint NULL)";
 
 fn steps(pieces: &mut Pieces) {
     words! { pieces:
-        attempt = "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot} \
-             WHERE {named} AND {until} <= {now} AND {by} IS DISTINCT FROM :released AND {in_time}\
+        attempt = "UPDATE {table} SET {until} = {end}, {at} = {now_at}, {by} = :owner{set_token}{set_slot}{keep_skipped} \
+             WHERE {named} AND {until} <= {now} AND COALESCE({by}, '') NOT IN (:released, :freed) AND {in_time}\
              {slot_is_free} AND {flushed} RETURNING {granted}";
         insert = "INSERT INTO {table} ({name}, {until}, {at}, {by}\
              {token_column}{slot_column}{attempts_column}) \
@@ -53,11 +54,10 @@ fn steps(pieces: &mut Pieces) {
              WHERE found.{until} <= {now}{is_found}";
         list = "SELECT {record}, {now_micros} FROM {table} \
              WHERE {name} COLLATE \"C\" > :after{held_only} ORDER BY {name} COLLATE \"C\" LIMIT :limit";
-        reset_slot = "UPDATE {table} SET {slot} = :slot{set_done}, {attempts} = NULL \
-             WHERE {named} AND {is_last_slot} AND {flushed}";
+        reset_slot = "UPDATE {table} SET {set_slots} WHERE {named} AND {are_same_slots} AND {flushed}";
         pause_lock = "UPDATE {table} SET {until} = {pause_end}, {at} = {now_at}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same} AND {flushed}";
-        resume_lock = "UPDATE {table} SET {until} = {now_down}, {by} = :released{pause_slots} \
+        resume_lock = "UPDATE {table} SET {until} = GREATEST({now_down}, {pause_end}), {by} = :released{pause_slots} \
              WHERE {held} AND {flushed}";
         remove = "DELETE FROM {table} WHERE {is_idle}";
     }

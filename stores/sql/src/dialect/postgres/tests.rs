@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::dialect::{Claim, End, Statements, Step};
-use crate::options::Settings;
+use crate::options::{COLUMNS, Settings};
 use crate::shape::Extras;
 use shedlock_store::TimeMode;
 
@@ -48,18 +48,24 @@ fn an_attempt_is_one_conditional_update() {
          \"locked_at\" = timezone('utc', CURRENT_TIMESTAMP), \
          \"locked_by\" = $2, \
          shedlock_fencing_token = GREATEST(COALESCE(shedlock_fencing_token, 0) + 1, \
-         (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint) \
+         (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint), \
+         shedlock_skip_from = CASE WHEN shedlock_skip_until \
+         <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint \
+         THEN shedlock_skip_from END, \
+         shedlock_skip_until = CASE WHEN shedlock_skip_until \
+         <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint \
+         THEN shedlock_skip_until END \
          WHERE \"name\" = $3 AND \"lock_until\" <= timezone('utc', CURRENT_TIMESTAMP) \
-         AND \"locked_by\" IS DISTINCT FROM $4 \
-         AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+         AND COALESCE(\"locked_by\", '') NOT IN ($4, $5) \
+         AND (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $6 \
          AND CASE current_setting('synchronous_commit') WHEN 'off' \
          THEN set_config('synchronous_commit', 'local', true) IS NOT NULL ELSE true END \
-         RETURNING CASE WHEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $5 \
+         RETURNING CASE WHEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint <= $6 \
          THEN (extract(epoch FROM \"locked_at\") * 1000000)::bigint \
          ELSE ('the attempt came after its not-after: ' || \"name\")::bigint END, \
          (extract(epoch FROM \"lock_until\") * 1000000)::bigint, shedlock_fencing_token"
     );
-    let binds = ["at_most", "owner", "name", "released", "not_after"];
+    let binds = ["at_most", "owner", "name", "released", "freed", "not_after"];
     assert_eq!(statement.binds, binds);
 }
 
@@ -68,13 +74,17 @@ fn a_slot_is_claimed_in_the_same_statement() {
     let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let text = statement.text();
     assert!(
-        text.contains("shedlock_slot = $3, shedlock_slot_attempts = NULL WHERE"),
+        text.contains(
+            "shedlock_slot = $3, shedlock_slot_attempts = NULL, shedlock_skip_from = CASE"
+        ),
         "{text}"
     );
     assert!(
         text.contains(&format!(
-            "AND COALESCE(shedlock_slot < $3, true) AND COALESCE(shedlock_slot_done < $3, true) \
-             AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $7 \
+            "AND COALESCE(shedlock_slot < $3, true) AND COALESCE(NOT (shedlock_skip_from < $3 \
+             AND $3 <= shedlock_skip_until AND shedlock_skip_until \
+             <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint), true) \
+             AND $3 <= (extract(epoch FROM CURRENT_TIMESTAMP) * 1000000)::bigint + $8 \
              AND ({} < $3 OR \"locked_by\" LIKE '%/%/%') AND CASE",
             micros_of("\"locked_at\"")
         )),
@@ -141,7 +151,8 @@ fn a_read_always_gives_a_row() {
         statements(|_| {})[Step::Read].text(),
         format!(
             "SELECT \"name\", \"locked_by\", {}, {}, shedlock_fencing_token, \
-             shedlock_slot, shedlock_slot_done, shedlock_slot_attempts, n.now \
+             shedlock_slot, shedlock_slot_done, shedlock_slot_attempts, shedlock_skip_from, \
+             shedlock_skip_until, n.now \
              FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n \
              LEFT JOIN \"shedlock\" ON \"name\" = $1",
             micros_of("\"locked_at\""),
@@ -348,7 +359,8 @@ fn names_are_quoted_everywhere() {
          \"lock_until\" timestamp NOT NULL, \"locked_at\" timestamp NOT NULL, \
          \"locked_by\" varchar(255) NOT NULL, shedlock_fencing_token bigint NULL, \
          shedlock_slot bigint NULL, shedlock_slot_done bigint NULL, \
-         shedlock_slot_attempts bigint NULL)"
+         shedlock_slot_attempts bigint NULL, shedlock_skip_from bigint NULL, \
+         shedlock_skip_until bigint NULL)"
     );
 }
 
@@ -359,7 +371,7 @@ fn an_open_slot_is_claimed_and_counted_in_the_same_statement() {
     assert!(
         text.contains(
             "shedlock_slot = $3, shedlock_slot_attempts = CASE WHEN shedlock_slot = $3 \
-             THEN COALESCE(shedlock_slot_attempts, 0) + 1 ELSE 1 END WHERE"
+             THEN COALESCE(shedlock_slot_attempts, 0) + 1 ELSE 1 END, shedlock_skip_from = CASE"
         ),
         "{text}"
     );
@@ -396,7 +408,7 @@ fn a_promise_waits_for_the_disk_whatever_the_session_is_set_to() {
                     | Step::Unlock(End::Done { durable: true })
                     | Step::ResetSlot
                     | Step::Pause { .. }
-                    | Step::Resume
+                    | Step::Resume { .. }
             );
             assert_eq!(insists(&statements, step), expected, "{step:?}");
         }
@@ -420,13 +432,9 @@ fn what_a_crash_forgets_is_not_called_durable() {
 }
 
 #[test]
-fn slots_that_stay_open_need_all_columns() {
-    for missing in ["slot", "done", "attempts"] {
-        let statements = statements(|shape| match missing {
-            "slot" => shape.extras.0[1] = false,
-            "done" => shape.extras.0[2] = false,
-            _ => shape.extras.0[3] = false,
-        });
+fn slots_need_all_columns() {
+    for missing in 1..COLUMNS.len() {
+        let statements = statements(|shape| shape.extras.0[missing] = false);
         for step in [
             Step::Attempt(Claim::OpenSlot),
             Step::Insert(Claim::OpenSlot),
@@ -436,10 +444,6 @@ fn slots_that_stay_open_need_all_columns() {
         ] {
             assert!(statements.get(step).is_none(), "{step:?} without {missing}");
         }
-        let has_slot = missing != "slot";
-        assert_eq!(
-            statements.get(Step::Attempt(Claim::Slot)).is_some(),
-            has_slot
-        );
+        assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
     }
 }

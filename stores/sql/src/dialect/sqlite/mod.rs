@@ -29,7 +29,8 @@ const CLOCK: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS IN
 
 const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} integer NOT NULL, \
      {at} integer NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
-     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL)";
+     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL, \
+     {skip_from} bigint NULL, {skip_until} bigint NULL)";
 
 /// What the probe reports for a file that a crash can damage, or whose committed data it can lose.
 const FORGETS: &str = "synchronous or journal_mode is off or in memory";
@@ -223,7 +224,7 @@ fn steps(pieces: &mut Pieces) {
         // expression only so that it is not computed if there is no row.
         attempt = "SELECT abs(min({until}, 0) - 9223372036854775807 - 1) FROM {table} \
              WHERE {named} AND NOT ({free}); \
-             UPDATE {table} SET {until} = {end}, {at} = {now}, {by} = :owner{set_token}{set_slot} \
+             UPDATE {table} SET {until} = {end}, {at} = {now}, {by} = :owner{set_token}{set_slot}{keep_skipped} \
              WHERE {named} AND {free} RETURNING {granted}";
         // Without any condition the parser would treat the conflict clause as a join's.
         insert = "INSERT INTO {table} ({name}, {until}, {at}, {by}\
@@ -240,11 +241,10 @@ fn steps(pieces: &mut Pieces) {
         withdraw = "UPDATE {table} SET {until} = {now}, {by} = :released WHERE {held}";
         list = "SELECT {record}, {now_micros} FROM {table} \
              WHERE {name} COLLATE BINARY > :after{held_only} ORDER BY {name} COLLATE BINARY LIMIT :limit";
-        reset_slot = "UPDATE {table} SET {slot} = :slot{set_done}, {attempts} = NULL \
-             WHERE {named} AND {is_last_slot}";
+        reset_slot = "UPDATE {table} SET {set_slots} WHERE {named} AND {are_same_slots}";
         pause_lock = "UPDATE {table} SET {until} = :ends_at / 1000, {at} = {now}, {by} = :released{set_token}{pause_slots} \
              WHERE {is_same}";
-        resume_lock = "UPDATE {table} SET {until} = {now}, {by} = :released{pause_slots} WHERE {held}";
+        resume_lock = "UPDATE {table} SET {until} = max({now}, :ends_at / 1000), {by} = :released{pause_slots} WHERE {held}";
         remove = "DELETE FROM {table} WHERE {is_idle}";
     }
 }
@@ -265,7 +265,7 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         null = "NULL";
         // Found through the column's collation, which has the index, and compared byte for byte.
         named = "{name} = :name AND {name} COLLATE BINARY = :name";
-        free = "{until} <= {now} AND {by} IS NOT :released AND {in_time}{slot_is_free}{token_grows}";
+        free = "{until} <= {now} AND coalesce({by}, '') NOT IN (:released, :freed) AND {in_time}{slot_is_free}{token_grows}";
         token_grows = if shape.extras.token() { "{token_can_grow}" } else { "" };
         // One more than the largest integer is a real in SQLite.
         token_can_grow = " AND coalesce({token}, 0) < 9223372036854775807";
@@ -274,7 +274,7 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         next_attempt = "CASE WHEN {slot} = :slot THEN coalesce({attempts}, 0) + 1 ELSE 1 END";
         acquired = "{at} * 1000";
         // Never null, or the check before the write would pass.
-        claimable_once = "coalesce({slot} < :slot, 1){is_after_done}";
+        claimable_once = "coalesce({slot} < :slot, 1) AND {is_not_skipped}";
         true = "1";
         claimable_open = "coalesce({open_slot_is_free}, 0)";
     }

@@ -22,7 +22,7 @@ fn an_attempt_looks_before_it_writes() {
         format!(
             "SELECT abs(min(`lock_until`, 0) - 9223372036854775807 - 1) FROM `shedlock` \
              WHERE `name` = ? AND `name` COLLATE BINARY = ? AND NOT (`lock_until` <= {NOW} \
-             AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
+             AND coalesce(`locked_by`, '') NOT IN (?, ?) AND {NOW} * 1000 <= ? \
              AND coalesce(shedlock_fencing_token, 0) < 9223372036854775807)"
         )
     );
@@ -31,9 +31,13 @@ fn an_attempt_looks_before_it_writes() {
         format!(
             "UPDATE `shedlock` SET `lock_until` = {NOW} + ? / 1000, `locked_at` = {NOW}, \
              `locked_by` = ?, \
-             shedlock_fencing_token = max(coalesce(shedlock_fencing_token, 0) + 1, {NOW} * 1000) \
+             shedlock_fencing_token = max(coalesce(shedlock_fencing_token, 0) + 1, {NOW} * 1000), \
+             shedlock_skip_from = CASE WHEN shedlock_skip_until <= {NOW} * 1000 \
+             THEN shedlock_skip_from END, \
+             shedlock_skip_until = CASE WHEN shedlock_skip_until <= {NOW} * 1000 \
+             THEN shedlock_skip_until END \
              WHERE `name` = ? AND `name` COLLATE BINARY = ? AND `lock_until` <= {NOW} \
-             AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
+             AND coalesce(`locked_by`, '') NOT IN (?, ?) AND {NOW} * 1000 <= ? \
              AND coalesce(shedlock_fencing_token, 0) < 9223372036854775807 \
              RETURNING CASE typeof(`locked_at`) WHEN 'integer' THEN `locked_at` * 1000 \
              ELSE `locked_at` END, CASE typeof(`lock_until`) WHEN 'integer' \
@@ -46,12 +50,14 @@ fn an_attempt_looks_before_it_writes() {
             "name",
             "name",
             "released",
+            "freed",
             "not_after",
             "at_most",
             "owner",
             "name",
             "name",
             "released",
+            "freed",
             "not_after",
         ]
     );
@@ -61,8 +67,9 @@ fn an_attempt_looks_before_it_writes() {
 fn a_slot_is_a_condition_of_both() {
     let statement = statements(|_| {})[Step::Attempt(Claim::Slot)].clone();
     let condition = format!(
-        "`lock_until` <= {NOW} AND `locked_by` IS NOT ? AND {NOW} * 1000 <= ? \
-         AND coalesce(shedlock_slot < ?, 1) AND COALESCE(shedlock_slot_done < ?, 1) \
+        "`lock_until` <= {NOW} AND coalesce(`locked_by`, '') NOT IN (?, ?) AND {NOW} * 1000 <= ? \
+         AND coalesce(shedlock_slot < ?, 1) AND COALESCE(NOT (shedlock_skip_from < ? \
+         AND ? <= shedlock_skip_until AND shedlock_skip_until <= {NOW} * 1000), 1) \
          AND ? <= {NOW} * 1000 + ? AND (`locked_at` * 1000 < ? OR `locked_by` LIKE '%/%/%')"
     );
     assert_eq!(statement.text().matches(&condition).count(), 2);

@@ -12,6 +12,8 @@ pub(in crate::history) struct PauseLife {
     /// The last of the slots that may count as taken because of it: while it may hold the lock, and
     /// once it is over.
     pub(in crate::history) slots: (i128, i128),
+    /// The slots up to this one were due when it began at the earliest: it skips none of them.
+    pub(in crate::history) due: i128,
 }
 
 impl PauseLife {
@@ -20,6 +22,7 @@ impl PauseLife {
             replaces_holder,
             replaced: None,
             slots: (i128::MAX, i128::MAX),
+            due: i128::MIN,
         }
     }
 }
@@ -52,6 +55,12 @@ impl Life {
     /// The end of the pause by the local clock if nothing ends it earlier.
     pub(in crate::history) fn lasts_until(&self) -> u64 {
         self.asked.saturating_add(self.at_most)
+    }
+
+    /// The latest moment of the store's clock, in nanoseconds since 1970, at which it can have begun: its end is later
+    /// than that by how long it was to last, and may have been rounded up.
+    pub(in crate::history) fn began_by(&self) -> Option<u64> {
+        Some(self.store_until?.saturating_sub(self.at_most))
     }
 
     /// The latest end of the pause if it takes the lock at this moment.
