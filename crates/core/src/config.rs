@@ -34,7 +34,8 @@ pub struct LockConfig {
     slot_tolerance: Duration,
     completion: Completion,
     previous_slot: Option<Slot>,
-    skipped_slots: Option<SkippedSlots>,
+    /// Rarely set, and this type is kept for each job.
+    skipped_slots: Option<Box<SkippedSlots>>,
     keep_alive: bool,
     max_run_time: Option<Duration>,
     lock_wait: Duration,
@@ -119,7 +120,7 @@ impl LockConfig {
     /// Sets which slots the previous slot leaves out, because a pause has skipped them; see
     /// [`AttemptRequest::with_skipped_slots`].
     pub fn skipped_slots(mut self, skipped: SkippedSlots) -> Self {
-        self.skipped_slots = Some(skipped);
+        self.skipped_slots = Some(Box::new(skipped));
         self
     }
 
@@ -315,8 +316,8 @@ impl LockConfig {
                 .with_slot_tolerance(self.slot_tolerance)
                 .with_completion(self.completion);
         }
-        if let Some(skipped) = self.skipped_slots {
-            request = request.with_skipped_slots(skipped);
+        if let Some(skipped) = &self.skipped_slots {
+            request = request.with_skipped_slots(**skipped);
         }
         if let Some(previous) = self.previous_slot {
             request = request.with_previous_slot(previous);

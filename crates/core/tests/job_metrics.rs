@@ -203,7 +203,7 @@ async fn names_that_were_computed_are_one_job() {
 }
 
 #[tokio::test]
-async fn during_and_after_a_pause_the_deadline_is_that_of_the_first_slot_after_it() {
+async fn during_a_pause_and_until_the_next_run_the_deadline_is_that_of_the_first_slot_after_it() {
     let world = World::new();
     let start = world.clock.system_time();
     let hours = |count: u32| start + HOUR * count;
@@ -221,10 +221,11 @@ async fn during_and_after_a_pause_the_deadline_is_that_of_the_first_slot_after_i
     assert!(!world.is_paused("report").await);
     assert_eq!(world.deadline("report").await, hours(5) + secs(600));
 
-    // The first run after the pause fails: its deadline stays.
+    // The first run after the pause fails. Its claim has cleared the pause, so the job is overdue
+    // since its last success.
     world.clock.advance(HOUR);
     world.run("report", "report", Some(hours(5)), true).await;
-    assert_eq!(world.deadline("report").await, hours(5) + secs(600));
+    assert_eq!(world.deadline("report").await, hours(2) + secs(600));
     world.clock.advance(HOUR);
     world.run("report", "report", Some(hours(6)), false).await;
     assert_eq!(world.deadline("report").await, hours(7) + secs(600));

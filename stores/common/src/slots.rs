@@ -9,8 +9,8 @@ use crate::errors::Result;
 /// Returns why this record refuses the request, or none if the lock is free and its slot can be taken.
 ///
 /// `latest` is the latest time that it can be by any clock that judges: an interval of skipped slots that ends later
-/// belongs to a pause that something else has ended. `shedlock_at` is when ShedLock acquired the lock, if ShedLock was the last to acquire it. Call [`check_slot`] first,
-/// which checks the slot itself.
+/// belongs to a pause that something else has ended. `shedlock_at` is when ShedLock acquired the lock, if ShedLock was
+/// the last to acquire it. Call [`check_slot`] first, which checks the slot itself.
 pub fn refusal(
     request: &AttemptRequest,
     record: &LockRecord,

@@ -51,6 +51,8 @@ async fn a_document_is_as_documented_byte_for_byte() {
     let shedlocks = bytes(&expected);
     expected.extend(doc! {
         "shedlockFencingToken": token,
+        "shedlockSkipFrom": Bson::Null,
+        "shedlockSkipUntil": Bson::Null,
         "shedlockSlot": slot.as_micros(),
         "shedlockSlotAttempts": Bson::Null,
     });

@@ -88,15 +88,19 @@ impl Dialect {
         Definition::creates(format!("table {}", options.table), text.text())
     }
 
-    /// Our own columns that a lock table lacks.
+    /// Our own columns that a lock table lacks. A table with some of them is refused, so one
+    /// statement adds them all, if the server has such a statement.
     pub(crate) fn additions(&self, options: &Options, extras: Extras) -> Vec<Definition> {
         let missing = extras.columns().filter(|(there, _)| !there);
-        let addition = |(_, column): (bool, &'static str)| {
-            let text = self.column_addition(options, column);
-            let what = format!("column {column:?} to table {}", options.table);
-            Definition::adds(what, text.text())
+        let missing: Vec<_> = missing.map(|(_, column)| column).collect();
+        let additions = self.column_additions(options, &missing);
+        let addition = |(columns, text): (&[&str], String)| {
+            let noun = if columns.len() == 1 { "column" } else { "columns" };
+            let names: Vec<_> = columns.iter().map(|name| format!("{name:?}")).collect();
+            let what = format!("{noun} {} to table {}", names.join(", "), options.table);
+            Definition::adds(what, &text)
         };
-        missing.map(addition).collect()
+        additions.map(addition).collect()
     }
 
     pub(crate) fn schema(&self, options: &Options) -> Schema {

@@ -12,8 +12,9 @@ use crate::statement::{Reply, Row, Values};
 use crate::verdict::instant;
 
 /// How often a statement is sent again after a conflict with another transaction. There is no pause
-/// in between: the other transaction has committed.
-const COLLISIONS: usize = 3;
+/// in between: the other transaction has committed. Eight serializable clients of one record, on a
+/// busy machine, have made four conflicts in a row.
+const COLLISIONS: usize = 15;
 
 impl<B: Driver> Call<'_, B> {
     /// The record, read from the server that accepts writes.

@@ -319,7 +319,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
         .await
         .unwrap();
     assert_eq!(row.get::<String, _>(0), "delete");
-    assert_eq!(provider.migrate().await.unwrap().changes.len(), 4);
+    assert_eq!(provider.migrate().await.unwrap().changes.len(), 6);
     assert!(take(&provider, "job").await.fencing_token().is_some());
 }
 

@@ -265,7 +265,7 @@ pub(super) fn text(value: &impl Serialize) -> String {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use shedlock::{LockName, LockState};
+    use shedlock::{LockName, LockState, SkippedSlots};
 
     use super::*;
 
@@ -280,6 +280,8 @@ mod tests {
         record.last_slot = Some(Slot::at(at).unwrap());
         record.last_slot_done = Some(Slot::at(at - Duration::from_secs(60)).unwrap());
         record.slot_attempts = Some(2);
+        let from = Slot::at(at - Duration::from_secs(30)).unwrap();
+        record.skipped_slots = Some(SkippedSlots::new(from, Slot::at(at).unwrap()));
         record.read_at = Some(at);
         assert_eq!(
             lock("sqlite", Some(&record)),
@@ -298,6 +300,8 @@ mod tests {
     "last_slot": "2027-01-15T08:00:00.25Z",
     "last_slot_done": "2027-01-15T07:59:00.25Z",
     "slot_attempts": 2,
+    "skipped_from": "2027-01-15T07:59:30.25Z",
+    "skipped_until": "2027-01-15T08:00:00.25Z",
     "last_slot_ahead": false,
     "read_at": "2027-01-15T08:00:00.25Z"
   }
@@ -323,6 +327,8 @@ mod tests {
       "last_slot": null,
       "last_slot_done": null,
       "slot_attempts": null,
+      "skipped_from": null,
+      "skipped_until": null,
       "last_slot_ahead": null,
       "read_at": null
     }

@@ -54,7 +54,8 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
     if !schema.upgrade.is_empty() {
         let steps = schema.upgrade.iter();
         let statements = steps.filter_map(|step| step.statement.as_deref());
-        let upgrade: String = statements.map(|text| format!("-- {text};\n")).collect();
+        let commented = |text: &str| format!("-- {};\n", text.replace('\n', "\n-- "));
+        let upgrade: String = statements.map(commented).collect();
         parts.push(format!(
             "-- If ShedLock for Java created the table, run these statements instead:\n{upgrade}"
         ));

@@ -72,24 +72,11 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     let store = executor.provider().store();
     let text = output::held(store, Some(&record(&held)), args.lasts, args.output.format);
     let printed = terminal.print(&text);
-    let code = match printed {
-        Ok(()) => {
-            let end = kept(&held, until, &mut signals).await;
-            end_of(end, held, since, &events, &mut signals, args, terminal).await
-        }
-        Err(_) => {
-            end_of(
-                End::Wanted,
-                held,
-                since,
-                &events,
-                &mut signals,
-                args,
-                terminal,
-            )
-            .await
-        }
+    let end = match printed {
+        Ok(()) => kept(&held, until, &mut signals).await,
+        Err(_) => End::Wanted,
     };
+    let code = end_of(end, held, since, &events, &mut signals, args, terminal).await;
     tokio::select! {
         () = settle(&executor, &args.name, terminal) => {}
         _ = first_to_end(&mut signals) => {}

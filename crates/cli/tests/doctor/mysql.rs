@@ -83,8 +83,8 @@ async fn no_fault_in_a_right_or_the_table_is_missed() {
         ),
         (
             &["ALTER TABLE {user}.shedlock DROP COLUMN shedlock_slot"],
-            "columns",
-            "warning",
+            "setup",
+            "error",
             "shedlock migrate",
         ),
         (

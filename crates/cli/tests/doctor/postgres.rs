@@ -115,8 +115,8 @@ async fn no_fault_in_a_setting_a_right_or_the_table_is_missed() {
         ),
         (
             "ALTER TABLE {user}.shedlock DROP COLUMN shedlock_fencing_token",
-            "columns",
-            "warning",
+            "setup",
+            "error",
             "shedlock migrate",
         ),
         (

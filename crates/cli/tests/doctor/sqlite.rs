@@ -18,7 +18,8 @@ async fn run(sandbox: &Sandbox, statements: &str) {
 fn row(name: &str, owner: &str, at: i64, until: i64, ours: &str) -> String {
     let time = |seconds| format!("unixepoch() * 1000 + {seconds} * 1000");
     format!(
-        "INSERT INTO shedlock VALUES ('{name}', {}, {}, '{owner}', {ours});",
+        "INSERT INTO shedlock (name, lock_until, locked_at, locked_by, shedlock_fencing_token, \
+         shedlock_slot, shedlock_slot_done, shedlock_slot_attempts) VALUES ('{name}', {}, {}, '{owner}', {ours});",
         time(until),
         time(at)
     )
@@ -99,6 +100,18 @@ async fn no_fault_in_the_table_is_missed() {
         ("DROP TABLE shedlock", "setup", "error", "shedlock migrate"),
         (
             "ALTER TABLE shedlock DROP COLUMN shedlock_slot",
+            "setup",
+            "error",
+            "shedlock_slot",
+        ),
+        // ShedLock's own table.
+        (
+            "ALTER TABLE shedlock DROP COLUMN shedlock_fencing_token; \
+             ALTER TABLE shedlock DROP COLUMN shedlock_slot; \
+             ALTER TABLE shedlock DROP COLUMN shedlock_slot_done; \
+             ALTER TABLE shedlock DROP COLUMN shedlock_slot_attempts; \
+             ALTER TABLE shedlock DROP COLUMN shedlock_skip_from; \
+             ALTER TABLE shedlock DROP COLUMN shedlock_skip_until",
             "columns",
             "warning",
             "shedlock_slot",

@@ -151,7 +151,6 @@ async fn what_is_printed_completes_a_table_of_shedlock() {
             serde_json::from_str(&database.migrate(&store, &["--print", "-o", "json"])).unwrap();
         assert_eq!(planned["plan"], printed["upgrade"]);
         let steps = printed["upgrade"].as_array().unwrap();
-        assert_eq!(steps.len(), 4, "{printed}");
         for step in steps {
             let statement = step["statement"].as_str().unwrap();
             database.run(statement).await;

@@ -41,11 +41,7 @@ struct Scene {
 impl Scene {
     /// Starts the script, and waits until its lease was extended for the first time.
     fn of(direct: String, case: &str, lease: Duration, script: &str, processes: usize) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = runtime();
         let mut url = Url::parse(&direct).unwrap();
         let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
         url.set_host(Some("127.0.0.1")).unwrap();
@@ -143,22 +139,30 @@ fn the_command_goes_on(direct: String, case: &str, fault: Fault) {
     );
 }
 
-/// Asked to end while an attempt has no reply: it does not leave the lock without an owner.
-fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: &str) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
-        .unwrap();
+        .unwrap()
+}
+
+/// A migrated store whose requests name the lock as a proxy can find it, the URL by which they do, and a sandbox.
+fn searchable(direct: &str) -> (Runtime, Sandbox, Url) {
     let mut url = Url::parse(direct).unwrap();
+    if url.scheme() == "mysql" {
+        url.query_pairs_mut().append_pair("ssl-mode", "disabled");
+    }
     let sandbox = Sandbox::new();
     let migrated = common::done(&mut sandbox.bare(&["migrate", "--store", direct]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    (runtime(), sandbox, url)
+}
+
+/// Asked to end while an attempt has no reply: it does not leave the lock without an owner.
+fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: &str) {
+    let (runtime, sandbox, mut url) = searchable(direct);
     let store = address(&url);
-    if url.scheme() == "mysql" {
-        // The proxy searches for the lock's name.
-        url.query_pairs_mut().append_pair("ssl-mode", "disabled");
-    }
     // Any of the first requests that name the lock may be the one that takes it. Redis gets two more requests whenever
     // another test has flushed its scripts, which may change between two attempts: after the fifth, start over.
     for (attempt, nth) in (1..=5).cycle().enumerate().take(15) {
@@ -225,20 +229,8 @@ fn kill_9_of_run_does_not_keep_the_lock(store: &str, case: &str) {
 
 /// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
 fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let mut url = Url::parse(direct).unwrap();
-    let sandbox = Sandbox::new();
-    let migrated = common::done(&mut sandbox.bare(&["migrate", "--store", direct]));
-    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    let (runtime, sandbox, mut url) = searchable(direct);
     let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
-    if url.scheme() == "mysql" {
-        // The proxy searches for the lock's name.
-        url.query_pairs_mut().append_pair("ssl-mode", "disabled");
-    }
     url.set_host(Some("127.0.0.1")).unwrap();
     url.set_port(Some(proxy.addr().port())).unwrap();
     // Redis gets its script with the second request, if it does not have it.

@@ -13,11 +13,13 @@ use shedlock_core::{Executor, LockConfig, LockName, Outcome, Slot};
 use crate::case::cases;
 use crate::context::name;
 use crate::line::Line;
-use crate::proxy::{Delivery, Fault, Strike};
+use crate::proxy::{Fault, Strike};
 use crate::steps::{acquire, is_free, unlock};
 use crate::verdict::ensure;
 use crate::wait::{PATIENCE, bounded, sleep};
-use crate::{Call, Provider, Stop, TestContext, Verdict};
+use crate::{Call, Stop, TestContext, Verdict};
+
+use super::late::{deliver, last_slot};
 
 cases!("law06_held_is_not_broken" [Connection, Time]:
     an_attempt_on_an_idle_connection_that_was_dropped_silently_is_answered,
@@ -148,11 +150,11 @@ async fn run(
         "the executor has not settled within {PATIENCE:?}"
     );
     let before = last_slot(direct, job).await?;
-    let delivery = bounded(PATIENCE, trap.deliver()).await;
+    let delivered = deliver(&trap).await;
     is_free(direct, job).await.map_err(|stop| match stop {
         Stop::Failed(found) => Stop::failed(format!(
             "the connection of a run was cut at its request {nth}; the run ended with {outcome:?}, \
-             and the executor had settled, when that request arrived ({delivery:?}): {found}"
+             and the executor had settled, when that request arrived: {found}"
         )),
         stop => stop,
     })?;
@@ -162,18 +164,5 @@ async fn run(
         "the last slot of {job} was {before:?}; a request that arrived after its run had ended \
          changed it to {after:?}"
     );
-    match delivery {
-        Some(Delivery::Answered) => Ok(true),
-        Some(Delivery::Closed) => Err(Stop::not_applicable(
-            "the store closed the connection on which a request was withheld",
-        )),
-        delivery => Err(Stop::failed(format!(
-            "the store gave no reply to a request that arrived late: {delivery:?}"
-        ))),
-    }
-}
-
-async fn last_slot(provider: &Provider, job: &LockName) -> Result<Option<Slot>, Stop> {
-    let found = provider.inspect(job).await?;
-    Ok(found.and_then(|record| record.last_slot))
+    delivered.map(|()| true)
 }

@@ -196,7 +196,7 @@ impl Copy<'_> {
 
     async fn takes_nothing(&self) -> Verdict {
         let (direct, job) = (self.direct, self.request.name());
-        let before = self.last_slot(job).await?;
+        let before = last_slot(direct, job).await?;
         let delivered = deliver(&self.trap).await;
         is_free(direct, job).await.map_err(|stop| match stop {
             Stop::Failed(found) => Stop::failed(format!(
@@ -206,7 +206,7 @@ impl Copy<'_> {
             )),
             stop => stop,
         })?;
-        let after = self.last_slot(job).await?;
+        let after = last_slot(direct, job).await?;
         ensure!(
             before == after,
             "the last slot of {job} was {before:?}; a copy of an attempt that arrived after its \
@@ -221,11 +221,6 @@ impl Copy<'_> {
         let lease = acquire(direct, &next).await?;
         unlock(direct, &lease).await?;
         delivered
-    }
-
-    async fn last_slot(&self, job: &LockName) -> Result<Option<Slot>, Stop> {
-        let found = self.direct.inspect(job).await?;
-        Ok(found.and_then(|record| record.last_slot))
     }
 }
 
@@ -300,6 +295,11 @@ pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
     Ok(())
 }
 
+pub(super) async fn last_slot(provider: &Provider, job: &LockName) -> Result<Option<Slot>, Stop> {
+    let found = provider.inspect(job).await?;
+    Ok(found.and_then(|record| record.last_slot))
+}
+
 /// Returns the result, or `None` if the call was given up shortly after the trap struck.
 async fn until_struck<T>(
     trap: &Trap,
@@ -318,7 +318,7 @@ async fn until_struck<T>(
 
 /// Returns after the store has seen the request. Not applicable if the store closed the connection
 /// first: then no request can arrive late on it.
-async fn deliver(trap: &Trap) -> Verdict {
+pub(super) async fn deliver(trap: &Trap) -> Verdict {
     match bounded(PATIENCE, trap.deliver()).await {
         Some(Delivery::Answered) => Ok(()),
         Some(Delivery::Closed) => Err(Stop::not_applicable(

@@ -396,7 +396,7 @@ pub async fn what_shedlock_has_left_of_a_pause_can_be_resumed_and_reset(
     let skipped = ended_by_shedlock(&case).await?;
     resume(&case.second, "job").await?;
     let resumed = skipped_slots(&case).await?;
-    let now = context.store_now(&case.first).await?;
+    let now = context.store_now(&case.first).await? + context.capabilities().granularity;
     ensure!(
         resumed.from == skipped.from && resumed.until.instant() <= now,
         "the slots up to the resumption are skipped, instead of {skipped:?}: {resumed:?}"

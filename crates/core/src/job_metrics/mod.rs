@@ -48,9 +48,10 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// A job is paused if the lock of its name is. A job whose name is a template (`expire-{tenant}`)
 /// is paused if the locks of all names are paused that its latest 100 runs had.
 ///
-/// Slots that fall due during a pause do not run. So while a pause lasts, and after it, the deadline
-/// is that of the first slot after its end, if [`schedules`](Self::schedules) can compute it. For a
-/// template this ends with the pause.
+/// Slots that fall due during a pause do not run. So while a pause lasts, and after it until the next
+/// run starts, the deadline is that of the first slot after its end, if
+/// [`schedules`](Self::schedules) can compute it. If that run fails, the job is overdue since its last
+/// success. For a template the postponement ends with the pause.
 ///
 /// ```
 /// use shedlock::{Executor, JobMetrics, JournalWriter, LockConfig, MemoryJournal, MemoryProvider};

@@ -66,8 +66,10 @@ pub(crate) struct Dialect {
     create_table: &'static str,
     /// What the journal's tables need.
     pub(crate) journal: JournalWords,
-    /// Adds `{column}`, one of our own: 64 bits and nullable.
+    /// Adds `{column}`, one of our own, as a part of `ALTER TABLE`: 64 bits and nullable.
     add_column: &'static str,
+    /// Whether each column needs a statement of its own.
+    adds_one_column_at_a_time: bool,
 }
 
 /// What differs between the dialects in the tables of the journal.
@@ -130,7 +132,7 @@ impl JournalWords {
     }
 }
 
-const ADD_COLUMN: &str = "ALTER TABLE {table} ADD COLUMN {column} bigint NULL";
+const ADD_COLUMN: &str = "ADD COLUMN {column} bigint NULL";
 
 impl Dialect {
     /// Checks the settings. Returns `InvalidInput` with the name of the invalid setting.
@@ -188,10 +190,26 @@ impl Dialect {
         self.longest_name
     }
 
-    pub(crate) fn column_addition(&self, options: &Options, column: &'static str) -> Statement {
-        let mut pieces = Pieces::of_table(self, options);
-        pieces.set("column", column);
-        Statement::plain(&pieces.expand(self.add_column))
+    /// Statements that add these columns, each with the columns that it adds.
+    pub(crate) fn column_additions<'a>(
+        &self,
+        options: &Options,
+        columns: &'a [&'static str],
+    ) -> impl Iterator<Item = (&'a [&'static str], String)> {
+        let at_a_time = match self.adds_one_column_at_a_time {
+            true => 1,
+            false => columns.len().max(1),
+        };
+        columns.chunks(at_a_time).map(|columns| {
+            let mut pieces = Pieces::of_table(self, options);
+            let mut text = pieces.expand("ALTER TABLE {table}");
+            for (nth, column) in columns.iter().enumerate() {
+                pieces.set("column", *column);
+                text.push_str(if nth == 0 { "\n    " } else { ",\n    " });
+                text.push_str(&pieces.expand(self.add_column));
+            }
+            (columns, text)
+        })
     }
 
     /// Whether a confirmed write survives a crash of this server, according to the server's settings.

@@ -203,8 +203,12 @@ pub(crate) async fn a_dropped_column_is_noticed(server: &str) {
     let room = Room::migrated(server).await;
     let provider = room.provider().await;
     let lease = take(&provider, "job").await;
-    room.run("ALTER TABLE shedlock DROP COLUMN shedlock_fencing_token, DROP COLUMN shedlock_slot")
-        .await;
+    room.run(
+        "ALTER TABLE shedlock DROP COLUMN shedlock_fencing_token, DROP COLUMN shedlock_slot, \
+         DROP COLUMN shedlock_slot_done, DROP COLUMN shedlock_slot_attempts, \
+         DROP COLUMN shedlock_skip_from, DROP COLUMN shedlock_skip_until",
+    )
+    .await;
     free(&provider, &lease).await;
     let lease = take(&provider, "job").await;
     assert_eq!(lease.fencing_token(), None);

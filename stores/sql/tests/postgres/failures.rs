@@ -212,8 +212,9 @@ async fn a_name_that_does_not_fit_is_refused_before_anything_is_written() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
 
+/// Only an attempt is not sent again: what its first copy takes must be withdrawn.
 #[tokio::test]
-async fn connections_that_break_between_calls_are_not_noticed() {
+async fn connections_that_break_between_calls_cost_an_attempt_its_reply_and_nothing_else() {
     let room = Room::migrated().await;
     let provider = room.provider().await;
     let kill = format!(
@@ -230,6 +231,9 @@ async fn connections_that_break_between_calls_are_not_noticed() {
     assert!(room.number(&kill).await > 0);
     free(&provider, &lease).await;
     assert!(room.number(&kill).await > 0);
+    let attempt = AttemptRequest::new(name("job"), Owner::generate(), Duration::from_secs(60));
+    let error = provider.attempt(&attempt).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     let lease = take(&provider, "job").await;
     assert!(room.number(&kill).await > 0);
     let record = provider.inspect(&name("job")).await.unwrap().unwrap();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail, ensure};
-use shedlock::{Executor, LockName, PauseRequest, Paused, ResumeRequest, Resumed};
+use shedlock::{Executor, LockName, LockState, PauseRequest, Paused, ResumeRequest, Resumed};
 use shedlock_interop::{Fleet, Scheduled};
 
 use crate::LONG;
@@ -53,7 +53,10 @@ pub(crate) async fn outlives_javas_task(fleet: &Fleet) -> anyhow::Result<bool> {
     pause(fleet, &request(name)?.replacing_holder()).await?;
     // ShedLock reports a failure on stores that compare the owner.
     let _ = fleet.java.unlock(theirs).await;
-    resume(fleet, name).await
+    let record = fleet.rust.inspect(&LockName::new(name)?).await?;
+    let is_paused = record.is_some_and(|record| record.state == LockState::Paused);
+    resume(fleet, name).await?;
+    Ok(is_paused)
 }
 
 /// A job on two nodes of ours and one of Java does not run while it is paused, and runs again at the

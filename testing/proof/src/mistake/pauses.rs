@@ -117,10 +117,8 @@ pub(super) struct PauseIsAHighWaterMark;
 
 impl Known for PauseIsAHighWaterMark {
     const ABOUT: About = About::new("pause-is-a-high-water-mark")
-        .violates(&["slot refused"])
         .caught_by(&["pauses_slots::slots_that_were_due_before_a_pause_still_run"])
-        .needs(&[Needs::Slots, Needs::Pause])
-        .in_torture();
+        .needs(&[Needs::Slots, Needs::Pause]);
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         let record = site.inner.inspect(request.name()).await?;

@@ -258,6 +258,7 @@ impl Worker {
         loop {
             match self.answer(self.provider.unlock(&lease, &unlock)).await {
                 Ok(_) => return Ok(()),
+                Err(error) if self.comes_of_the_mistake(&error) => return Ok(()),
                 Err(error) if !error.is_retryable() => return Err(error.into()),
                 Err(_) => {
                     if self.rng.one_in(2) {
@@ -294,6 +295,7 @@ impl Worker {
         match self.answer(self.provider.extend(&lease, &request)).await {
             Ok(Extension::Extended(lease)) => Ok(Some(lease)),
             Ok(_) => Ok(None),
+            Err(error) if self.comes_of_the_mistake(&error) => Ok(None),
             Err(error) if error.is_retryable() => Ok(Some(lease)),
             Err(error) => Err(error.into()),
         }

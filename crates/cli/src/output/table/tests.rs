@@ -163,11 +163,11 @@ fn a_lock_that_was_resumed_is_free_and_its_last_owner_was_a_pause() {
     assert!(locks(&[free.clone()], None).contains("  was paused by alice@vm (moving)  "));
     let text = lock(&free);
     assert!(
-        text.contains("\nlast owner     was paused by alice@vm (moving)\n"),
+        text.contains("\nlast owner      was paused by alice@vm (moving)\n"),
         "{text}"
     );
     assert!(
-        text.contains("\nskipped slots  after 2027-01-15T07:59:00Z, up to 2027-01-15T08:00:00Z\n"),
+        text.contains("\nskipped slots   after 2027-01-15T07:59:00Z, up to 2027-01-15T08:00:00Z\n"),
         "{text}"
     );
 }

@@ -187,7 +187,8 @@ pub(crate) static MYSQL: Dialect = Dialect {
              WHERE p.PRIVILEGE_TYPE = 'CREATE' AND DATABASE() LIKE p.TABLE_SCHEMA AND p.GRANTEE = \
              CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))",
     },
-    add_column: "ALTER TABLE {table} ADD COLUMN {column} BIGINT NULL",
+    add_column: "ADD COLUMN {column} BIGINT NULL",
+    adds_one_column_at_a_time: false,
 };
 
 fn probe(options: &Options) -> String {

@@ -112,6 +112,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
              pg_catalog.to_regnamespace(current_schema()::text)), 'CREATE')",
     },
     add_column: ADD_COLUMN,
+    adds_one_column_at_a_time: false,
 };
 
 /// The setting by which a connection recognizes a session as its own. Only its startup packet sets it.

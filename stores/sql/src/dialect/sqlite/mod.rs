@@ -117,6 +117,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
         may_not_create: "",
     },
     add_column: ADD_COLUMN,
+    adds_one_column_at_a_time: true,
 };
 
 fn probe(options: &Options) -> String {
