@@ -95,7 +95,11 @@ impl Dialect {
         let missing: Vec<_> = missing.map(|(_, column)| column).collect();
         let additions = self.column_additions(options, &missing);
         let addition = |(columns, text): (&[&str], String)| {
-            let noun = if columns.len() == 1 { "column" } else { "columns" };
+            let noun = if columns.len() == 1 {
+                "column"
+            } else {
+                "columns"
+            };
             let names: Vec<_> = columns.iter().map(|name| format!("{name:?}")).collect();
             let what = format!("{noun} {} to table {}", names.join(", "), options.table);
             Definition::adds(what, &text)

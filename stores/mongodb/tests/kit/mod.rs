@@ -278,7 +278,7 @@ impl Namespace for Room {
             let builder = builder(&through, self.collection.name(), self.way).await?;
             Ok(Arc::new(
                 builder
-                    .response_timeout(Duration::from_millis(1_500))
+                    .response_timeout(Duration::from_secs(4))
                     .build()?,
             ) as Provider)
         })
