@@ -276,11 +276,7 @@ impl Namespace for Room {
         action(async move {
             let through = format!("mongodb://{addr}");
             let builder = builder(&through, self.collection.name(), self.way).await?;
-            Ok(Arc::new(
-                builder
-                    .response_timeout(Duration::from_secs(4))
-                    .build()?,
-            ) as Provider)
+            Ok(Arc::new(builder.response_timeout(Duration::from_secs(4)).build()?) as Provider)
         })
     }
 
