@@ -14,7 +14,7 @@ use shedlock_rig::wait::pause;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::faults::{Fault, WallClock, Way};
+use crate::faults::{Fault, LATE_AFTER_CUT, WallClock, Way};
 use crate::history::{self, Run, SKIPPED};
 use crate::job::{Job, now};
 use crate::observer::observe;
@@ -109,11 +109,7 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
     complaints.extend(findings.violations.into_iter().take(20));
     if lasts >= HAS_ALL_FAULTS && complaints.is_empty() {
         let mut wanted = vec!["kills", "stops"];
-        wanted.extend(
-            store
-                .is_server()
-                .then_some("late requests of cut connections"),
-        );
+        wanted.extend(store.is_server().then_some(LATE_AFTER_CUT));
         wanted.extend(contest.clocks.is_some().then_some("jumps"));
         wanted.retain(|word| !faults.contains_key(word));
         complaints.extend(wanted.iter().map(|word| format!("there were no {word}")));
@@ -144,6 +140,10 @@ impl Contest {
         now() < self.until && self.complaints.lock().unwrap().is_empty()
     }
 
+    fn has_seen(&self, word: &str) -> bool {
+        self.faults.lock().unwrap().contains_key(word)
+    }
+
     fn count(&self, word: &'static str) {
         *self.faults.lock().unwrap().entry(word).or_default() += 1;
     }
@@ -152,15 +152,25 @@ impl Contest {
         // One out of three reaches the store directly.
         let way = (number % 3 != 0).then(|| Way::to(&self.url, &self.runtime));
         let way = way.flatten();
+        // Short contests have each fault, too. One that finds no command waits for the next.
+        let mut planned = match number {
+            1 => Some(Fault::Stopped(Duration::ZERO)),
+            2 if self.clocks.is_some() => Some(Fault::Jump(Duration::ZERO, AT_MOST * 2)),
+            _ => None,
+        };
         while self.goes_on() {
-            self.run(&mut rng, way.as_ref());
+            let drawn = Fault::draw(&mut rng, self.clocks.is_some());
+            let fault = *planned.get_or_insert(drawn);
+            if self.run(&mut rng, way.as_ref(), fault) {
+                planned = None;
+            }
             // Spread out, so that they do not all try at once again.
             pause(rng.up_to(Duration::from_millis(200)));
         }
     }
 
-    fn run(&self, rng: &mut SeededRng, way: Option<&Way>) {
-        let fault = Fault::draw(rng, self.clocks.is_some());
+    /// Returns whether the fault has found its command.
+    fn run(&self, rng: &mut SeededRng, way: Option<&Way>, fault: Fault) -> bool {
         let job = Job {
             number: self.numbers.fetch_add(1, Ordering::Relaxed),
             lock: (*rng.pick(&LOCKS)).to_owned(),
@@ -181,7 +191,7 @@ impl Contest {
         command.env(variable, orders);
         let disturbance = way.and_then(|way| {
             command.env("SHEDLOCK_STORE", &way.url);
-            way.disturb(rng, &job.lock)
+            way.disturb(rng, &job.lock, !self.has_seen(LATE_AFTER_CUT))
         });
         let clock = match (&self.clocks, fault) {
             (Some(library), Fault::Jump(..)) => {
@@ -192,7 +202,7 @@ impl Contest {
         };
         let spawned = now();
         let mut child = command.spawn().unwrap();
-        let killed = self.strike(&mut child, fault, clock.as_ref());
+        let (has_struck, killed) = self.strike(&mut child, fault, clock.as_ref());
         let mut stderr = String::new();
         // If it was killed, its watchdog holds the other end until it has ended.
         let mut pipe = child.stderr.take().unwrap();
@@ -228,26 +238,27 @@ impl Contest {
             code,
             stderr,
         });
+        has_struck
     }
 
-    /// Does to the process what is planned. Returns when it was killed.
+    /// Does to the process what is planned. Returns whether that was possible, and when it was killed.
     fn strike(
         &self,
         child: &mut Child,
         fault: Fault,
         clock: Option<&WallClock>,
-    ) -> Option<Duration> {
+    ) -> (bool, Option<Duration>) {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         if let Fault::KilledEarly(after) = fault {
             pause(after);
             child.kill().unwrap();
             self.count("kills");
-            return Some(now());
+            return (true, Some(now()));
         }
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         if line != "in\n" {
-            return None;
+            return (fault == Fault::None, None);
         }
         let signal = |signal| {
             let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -275,7 +286,7 @@ impl Contest {
         if let Some(word) = fault.word() {
             self.count(word);
         }
-        killed
+        (true, killed)
     }
 
     /// Whatever has happened, each lock is free within its lease.
@@ -283,11 +294,11 @@ impl Contest {
         let wait = format!("{}s", (AT_MOST + NOTICING).as_secs());
         let at_most = format!("{}ms", AT_MOST.as_millis());
         for lock in LOCKS {
-            let options = ["run", "-n", lock, "-m", &at_most, "--lock-wait", &wait];
+            let options = ["run", "--name", lock, "--lock-wait", &wait];
             let spawned = now();
             let child = self
                 .shedlock(&options)
-                .args(["--", "true"])
+                .args(["--lock-at-most-for", &at_most, "--", "true"])
                 .spawn()
                 .unwrap();
             let pid = child.id();

@@ -90,8 +90,14 @@ impl Way {
         Some(Self { proxy, url })
     }
 
-    /// One fault of the connections of the next run with this lock, in half of all cases.
-    pub(crate) fn disturb(&self, rng: &mut SeededRng, lock: &str) -> Option<Disturbance> {
+    /// One fault of the connections of the next run with this lock, in half of all cases. A late request of a cut
+    /// connection if there was none yet.
+    pub(crate) fn disturb(
+        &self,
+        rng: &mut SeededRng,
+        lock: &str,
+        is_first: bool,
+    ) -> Option<Disturbance> {
         if rng.flip() {
             return None;
         }
@@ -111,6 +117,10 @@ impl Way {
             (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
             (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
         ]);
+        let (word, strike) = match is_first {
+            true => (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
+            false => (word, strike),
+        };
         // Mostly a request for the lock, and sometimes what a client sends before.
         let (matcher, latest): (Matcher, _) = match rng.one_in(4) {
             true => (Arc::new(|_| true), 10),
@@ -127,7 +137,7 @@ impl Way {
     }
 }
 
-const LATE_AFTER_CUT: &str = "late requests of cut connections";
+pub(crate) const LATE_AFTER_CUT: &str = "late requests of cut connections";
 
 /// A fault of the network that waits for its request.
 pub(crate) struct Disturbance {

@@ -116,18 +116,24 @@ impl Run {
             } = &mut event.what
             {
                 *acquired_at = Some(*until - nanos(AT_MOST));
-                ends.push(*until);
+                ends.push((*until, at(event.at)));
             }
         }
         let last = written.last().map_or(self.ended, |it| at(it.at));
-        for (_, until) in seen.iter().filter_map(|it| it.held.as_ref()) {
+        for observation in seen {
+            let Some((_, until)) = observation.held else {
+                continue;
+            };
             // What was read once is read again.
-            if ends.last().is_none_or(|known| *until > known + 1_000_000) {
-                ends.push(*until);
+            if ends
+                .last()
+                .is_none_or(|(known, _)| until > known + 1_000_000)
+            {
+                ends.push((until, observation.answered));
             }
         }
         let mut events = Vec::new();
-        for (nth, until) in ends.iter().enumerate() {
+        for (nth, (until, seen)) in ends.iter().enumerate() {
             let granted = clock.moment(*until) - AT_MOST;
             if nth == 0 {
                 events.push(self.asked(granted, AttemptRequest::DEFAULT_TIMEOUT));
@@ -136,7 +142,7 @@ impl Run {
             let at_most = nanos(AT_MOST);
             events.push(self.event(granted, What::RenewAsked { at_most }));
             let locked_until = Some(*until);
-            events.push(self.event(granted, What::Renewed { locked_until }));
+            events.push(self.event(*seen, What::Renewed { locked_until }));
         }
         let moments = seen.iter().map(|it| it.answered).chain([self.ended]);
         let has_gap = moments
@@ -145,7 +151,9 @@ impl Run {
             })
             .any(|gap| gap > GAP);
         if self.is_kept_alive && has_gap {
-            let known = ends.last().map_or(0, |until| nanos(clock.moment(*until)));
+            let known = ends
+                .last()
+                .map_or(0, |(until, _)| nanos(clock.moment(*until)));
             written.retain(|event| event.what != What::Step || event.at < known);
         }
         events.extend(written);
