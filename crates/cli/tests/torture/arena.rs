@@ -22,7 +22,13 @@ use crate::stores::Store;
 
 const CONTENDERS: usize = 7;
 pub(crate) const AT_MOST: Duration = Duration::from_secs(5);
-const LOCKS: [&str; 3] = ["torture-hot", "torture-warm", "torture-cold"];
+/// The first two are for commands that run long. The others are free most of the time, so that a late request may win.
+const LOCKS: [&str; 4] = [
+    "torture-hot",
+    "torture-warm",
+    "torture-cool",
+    "torture-cold",
+];
 /// The time that a contender may need, on a machine that is busy with all of them and more, to notice that a lock is free.
 const NOTICING: Duration = Duration::from_secs(20);
 /// The command was stopped before its lease ended, or the store failed, or was too slow.
@@ -171,10 +177,12 @@ impl Contest {
 
     /// Returns whether the fault has found its command.
     fn run(&self, rng: &mut SeededRng, way: Option<&Way>, fault: Fault) -> bool {
+        let lasts = fault.lasts(rng);
+        let locks = if lasts > AT_MOST { &LOCKS[..2] } else { &LOCKS };
         let job = Job {
             number: self.numbers.fetch_add(1, Ordering::Relaxed),
-            lock: (*rng.pick(&LOCKS)).to_owned(),
-            lasts: fault.lasts(rng),
+            lock: (*rng.pick(locks)).to_owned(),
+            lasts,
             is_stubborn: rng.one_in(4),
         };
         let is_kept_alive = rng.one_in(3);

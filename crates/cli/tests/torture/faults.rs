@@ -101,10 +101,10 @@ impl Way {
         if rng.flip() {
             return None;
         }
-        let delay = match rng.one_in(3) {
+        let delay = match rng.one_in(5) {
             // No one waits for it any more, and the store refuses it.
             true => AttemptRequest::DEFAULT_TIMEOUT + rng.up_to(AT_MOST),
-            false => rng.up_to(AT_MOST),
+            false => rng.between(AT_MOST / 10, AT_MOST),
         };
         let (word, strike) = *rng.pick(&[
             ("cuts before the request", Strike::CutBeforeRequest),
@@ -113,6 +113,9 @@ impl Way {
             ("half-open before the reply", Strike::SwallowReply),
             ("late requests", Strike::DelayRequest(delay)),
             ("late replies", Strike::DelayReply(delay)),
+            (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
+            (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
+            (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
             (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
             (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),
             (LATE_AFTER_CUT, Strike::CutThenDeliver(delay)),

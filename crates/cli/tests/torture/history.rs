@@ -124,11 +124,12 @@ impl Run {
             let Some((_, until)) = observation.held else {
                 continue;
             };
-            // What was read once is read again.
-            if ends
+            // What was read once is read again. What was granted after the last step is no extension, but a copy of
+            // the attempt.
+            let is_new = ends
                 .last()
-                .is_none_or(|(known, _)| until > known + 1_000_000)
-            {
+                .is_none_or(|(known, _)| until > known + 1_000_000);
+            if is_new && clock.moment(until) - AT_MOST <= last {
                 ends.push((until, observation.answered));
             }
         }
@@ -159,12 +160,15 @@ impl Run {
         events.extend(written);
         events.push(self.event(last, What::ReleaseAsked));
         let said = |words| self.stderr.contains(words);
+        let over = ends.last().map_or(last, |(until, _)| clock.moment(*until));
         if said("may have overlapped") && said("was freed by force") {
             events.push(self.event(self.ended, What::ReleaseLost));
-        } else if match self.killed {
-            Some(_) => said("released the lock") && !said("was not released"),
-            None => !said("not released"),
-        } {
+        } else if last <= over
+            && match self.killed {
+                Some(_) => said("released the lock"),
+                None => !said("not released"),
+            }
+        {
             events.push(self.event(self.ended, What::Released));
         }
         events
