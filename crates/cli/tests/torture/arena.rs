@@ -1,6 +1,7 @@
 //! The contest.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -99,7 +100,8 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
     let (capabilities, seen) = observed?;
     let written = History::load(contest.folder.path()).unwrap();
     let runs = contest.runs.into_inner().unwrap();
-    let findings = history::of(&runs, &written, &seen).judge(&history::rules(&capabilities));
+    let history = history::of(&runs, &written, &seen);
+    let findings = history.judge(&history::rules(&capabilities));
     let faults = contest.faults.into_inner().unwrap();
     println!(
         "{}: {} runs, {} acquisitions, {} skips, faults {faults:?}, {} events judged, {} violations; {}",
@@ -124,6 +126,11 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
         return Ok(());
     }
     let folder = contest.folder.keep();
+    let lines = |lines: Vec<String>| lines.join("\n");
+    let runs = lines(runs.iter().map(|run| format!("{run:?}")).collect());
+    fs::write(folder.join("runs"), runs).unwrap();
+    let events = history.events().iter().map(|event| format!("{event:?}"));
+    fs::write(folder.join("history"), lines(events.collect())).unwrap();
     complaints.push(format!("logs in {}; {}", folder.display(), rng.to_repeat()));
     Err(complaints.join("\n"))
 }
@@ -263,6 +270,8 @@ impl Contest {
             lock: job.lock,
             pid: child.id(),
             is_kept_alive,
+            what: format!("{fault:?}, {struck:?}, {lasts:?}"),
+            is_disturbed: struck.is_some(),
             spawned,
             killed,
             ended: now(),
@@ -344,6 +353,8 @@ impl Contest {
                 lock: lock.to_owned(),
                 pid,
                 is_kept_alive: false,
+                what: String::new(),
+                is_disturbed: false,
                 spawned,
                 killed: None,
                 ended: now(),
