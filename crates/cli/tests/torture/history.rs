@@ -185,10 +185,10 @@ impl Run {
             }
         {
             events.push(self.event(self.ended, What::Released));
-        }
-        if self.is_disturbed && !said("still does not reply") {
-            events.push(self.event(self.ended, What::Withdrawn));
-            events.push(self.event(self.ended, What::Withdrew));
+            if self.is_disturbed && !said("still does not reply") {
+                events.push(self.event(self.ended, What::Withdrawn));
+                events.push(self.event(self.ended, What::Withdrew));
+            }
         }
         events
     }
