@@ -346,6 +346,7 @@ impl Held {
 
     pub(super) fn log_failed_duty(&self, error: &str) {
         tracing::warn!(
+            target: "shedlock_core::runtime::keep_alive",
             lock = self.name.as_str(),
             error,
             "cannot extend the lease over a second connection, retrying"
