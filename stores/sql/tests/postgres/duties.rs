@@ -157,7 +157,8 @@ async fn an_exhausted_pool_is_named_as_such() {
     let provider = PostgresProvider::builder(pool.clone()).schema(&room.schema);
     let provider = provider.timeout(Duration::from_secs(1)).build().unwrap();
     let _taken = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
-    let error = refusal(&provider, ErrorKind::Unavailable).await.to_string();
+    let error = refusal(&provider, ErrorKind::Unavailable).await;
+    let error = format!("{error:#}");
     assert!(
         error.contains("the pool's connections are all taken"),
         "{error}"
