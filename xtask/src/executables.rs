@@ -7,6 +7,7 @@ use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use shedlock_rig::engine::{Ending, RunDir};
+use shedlock_rig::host;
 use shedlock_rig::process::Process;
 use shedlock_rig::wait;
 use std::collections::BTreeSet;
@@ -316,15 +317,17 @@ impl Start<'_> {
             .stderr(log);
         let begun = Instant::now();
         let mut child = (self.spawn)(name, &mut command)?;
-        let (status, hangs) = self.wait(&mut child, &path)?;
+        let (status, hung) = self.wait(&mut child, &path)?;
         (self.forget)(name);
         let seconds = begun.elapsed().as_secs_f64();
         let printed = fs::read(&path).with_context(|| format!("no {}", path.display()))?;
         let printed = String::from_utf8_lossy(&printed);
         let mut printed = format!("\n--- {title}: {status}, {seconds:.1} s\n{printed}");
-        if hangs {
+        if let Some(threads) = hung {
             let silence = self.silence.as_secs();
-            printed += &format!("\n{title} hung: it was killed after {silence} s without output\n");
+            printed += &format!(
+                "\n{threads}{title} hung: it was killed after {silence} s without output\n"
+            );
         }
         if !status.success() {
             printed += &format!("{title} ended with {status}\n");
@@ -332,11 +335,12 @@ impl Start<'_> {
         Ok((status.success(), printed))
     }
 
-    /// Waits until it ends, or kills it because it prints nothing any more. Returns how it ended, and whether it hung.
-    fn wait(&self, child: &mut Child, log: &Path) -> anyhow::Result<(ExitStatus, bool)> {
+    /// Waits until it ends, or kills it because it prints nothing any more. Returns how it ended and, if it hung, what
+    /// all threads of the machine were doing.
+    fn wait(&self, child: &mut Child, log: &Path) -> anyhow::Result<(ExitStatus, Option<String>)> {
         let mut printed = 0;
         let mut heard = Instant::now();
-        let mut hangs = false;
+        let mut hangs = None;
         loop {
             let ended = child.try_wait().context("a test could not be waited for")?;
             if let Some(status) = ended {
@@ -346,8 +350,8 @@ impl Start<'_> {
             if size != printed {
                 (printed, heard) = (size, Instant::now());
             }
-            if heard.elapsed() > self.silence && !hangs {
-                hangs = true;
+            if heard.elapsed() > self.silence && hangs.is_none() {
+                hangs = Some(threads());
                 if let Some(process) = Process::find(child.id()) {
                     process.kill_tree(GRACE);
                 }
@@ -355,6 +359,13 @@ impl Start<'_> {
             wait::pause(LOOK);
         }
     }
+}
+
+/// A list of all threads: which are stopped, and what the others wait for.
+fn threads() -> String {
+    let mut list = Command::new("ps");
+    list.args(["-eLo", "pid,ppid,tid,stat,wchan:24,comm"]);
+    host::output(&mut list).unwrap_or_else(|error| format!("{error:#}\n"))
 }
 
 #[cfg(test)]
