@@ -61,7 +61,8 @@ impl EtcdStore {
     /// the lock is then ended without a mark in the record, if the record would lose nothing but the mark: it keeps
     /// the slots and the revision that refuses late copies, and the fencing token comes from the store's revision.
     ///
-    /// `unmarked` is set before such an end is sent, so that its repetition can be told from an expired lease.
+    /// `unmarked` is set unless such an end certainly had no effect. Its repetition is then not taken for an expired
+    /// lease.
     pub(crate) async fn end_keys(
         &self,
         name: &LockName,
@@ -74,15 +75,16 @@ impl EtcdStore {
         let can_be_unmarked = matches!(lock, KeyChange::Delete)
             && slots.is_none_or(|slots| slots == before.record().slots);
         match self.change_keys(name, before, lock, record).await {
-            Err(error) if can_be_unmarked && is_full(&error) => {
-                if let Some(unmarked) = unmarked {
-                    unmarked.store(true, Ordering::Relaxed);
-                }
-                self.change_keys(name, before, KeyChange::Delete, None)
-                    .await
-            }
-            changed => changed,
+            Err(error) if can_be_unmarked && is_full(&error) => {}
+            changed => return changed,
         }
+        let was_sent = unmarked.is_some_and(|it| it.swap(true, Ordering::Relaxed));
+        let change = self.change_keys(name, before, KeyChange::Delete, None);
+        let changed = change.await?;
+        if let (Changed::Raced, Some(unmarked)) = (changed.0, unmarked) {
+            unmarked.store(was_sent, Ordering::Relaxed);
+        }
+        Ok(changed)
     }
 
     /// Returns how much longer the lock is kept after its unlock.

@@ -257,7 +257,18 @@ impl Store for EtcdStore {
                 }
             }
             let now = self.clock.system_time();
-            let new = self.grant(request.lock_at_most_for().max(at_most)).await?;
+            let new = match self.grant(request.lock_at_most_for().max(at_most)).await {
+                // The known state may be out of date.
+                Err(error) if is_full(&error) => {
+                    let is_held = self.find(name).await?.held_by(owner).is_some();
+                    return if is_held {
+                        Err(error)
+                    } else {
+                        Ok(Extension::Lost)
+                    };
+                }
+                granted => granted?,
+            };
             let until = whole_millis(now) + new.lasts;
             // By the wall clock, which may have been set since.
             let until = found.end_of(lease).map_or(until, |end| end.max(until));
