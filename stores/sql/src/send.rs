@@ -47,7 +47,7 @@ impl<B: Driver> Call<'_, B> {
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
         let mut looked = false;
-        let mut space = B::DIALECT.makes_space.filter(|_| !step.takes());
+        let mut can_make_space = !step.takes();
         // Once a reply is lost, the outcome is unknown whatever the second try returns.
         let mut lost = None;
         loop {
@@ -85,10 +85,9 @@ impl<B: Driver> Call<'_, B> {
                     }
                     plan = now;
                 }
-                Class::Full if let Some(statement) = space.take() => {
-                    let statement = Statement::plain(statement);
-                    let made = self.send(&statement, &Values::default(), Wanted::Any).await;
-                    if made.is_err() {
+                Class::Full if can_make_space => {
+                    can_make_space = false;
+                    if !self.make_space().await {
                         return Err(explained(lost.unwrap_or(failure)));
                     }
                 }
@@ -102,6 +101,15 @@ impl<B: Driver> Call<'_, B> {
                 _ => return Err(explained(lost.unwrap_or(failure))),
             }
         }
+    }
+
+    /// Makes space for what changes an existing record. Returns false if the database cannot.
+    pub(crate) async fn make_space(&self) -> bool {
+        let Some(statement) = B::DIALECT.makes_space else {
+            return false;
+        };
+        let (statement, values) = (Statement::plain(statement), Values::default());
+        self.send(&statement, &values, Wanted::Any).await.is_ok()
     }
 
     /// Checks that the table has the columns for this step.
