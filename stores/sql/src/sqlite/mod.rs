@@ -99,8 +99,14 @@ impl FromUrl for SqlStore<Sqlite> {
 /// # Errors
 /// `Configuration` if the directory or file cannot be created or written, and for a network file system.
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
+    let path = path.as_ref().to_owned();
+    let opened = open(path.clone()).await?;
+    Ok(opened.reopened_by(move || open(path.clone())))
+}
+
+async fn open(path: PathBuf) -> Result<SqliteProvider> {
     let place = Place {
-        path: path.as_ref().to_owned(),
+        path,
         create: true,
         allow_network_fs: false,
         busy_timeout: BUSY_TIMEOUT,

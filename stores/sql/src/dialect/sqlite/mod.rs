@@ -149,7 +149,7 @@ fn probe(options: &Options) -> String {
          THEN ', {FORGETS}' \
          WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 1 \
          AND (SELECT journal_mode FROM pragma_journal_mode{here}) = 'wal' \
-         THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000 \
+         THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000, '' \
          FROM pragma_table_info({table}) c ORDER BY c.cid"
     )
 }
