@@ -1,6 +1,7 @@
 //! The contest.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -99,7 +100,8 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
     let (capabilities, seen) = observed?;
     let written = History::load(contest.folder.path()).unwrap();
     let runs = contest.runs.into_inner().unwrap();
-    let findings = history::of(&runs, &written, &seen).judge(&history::rules(&capabilities));
+    let history = history::of(&runs, &written, &seen);
+    let findings = history.judge(&history::rules(&capabilities));
     let faults = contest.faults.into_inner().unwrap();
     println!(
         "{}: {} runs, {} acquisitions, {} skips, faults {faults:?}, {} events judged, {} violations; {}",
@@ -112,7 +114,7 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
         rng.to_repeat()
     );
     let mut complaints = contest.complaints.into_inner().unwrap();
-    complaints.extend(findings.violations.into_iter().take(20));
+    complaints.extend(findings.violations.into_iter().take(8));
     if lasts >= HAS_ALL_FAULTS && complaints.is_empty() {
         let mut wanted = vec!["kills", "stops"];
         wanted.extend(store.is_server().then_some(LATE_AFTER_CUT));
@@ -124,6 +126,11 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
         return Ok(());
     }
     let folder = contest.folder.keep();
+    let lines = |lines: Vec<String>| lines.join("\n");
+    let runs = lines(runs.iter().map(|run| format!("{run:?}")).collect());
+    fs::write(folder.join("runs"), runs).unwrap();
+    let events = history.events().iter().map(|event| format!("{event:?}"));
+    fs::write(folder.join("history"), lines(events.collect())).unwrap();
     complaints.push(format!("logs in {}; {}", folder.display(), rng.to_repeat()));
     Err(complaints.join("\n"))
 }
@@ -178,10 +185,33 @@ impl Contest {
     /// Returns whether the fault has found its command.
     fn run(&self, rng: &mut SeededRng, way: Option<&Way>, fault: Fault) -> bool {
         let lasts = fault.lasts(rng);
-        let locks = if lasts > AT_MOST { &LOCKS[..2] } else { &LOCKS };
+        let locks = match way {
+            _ if lasts > AT_MOST => &LOCKS[..2],
+            Some(_) => &LOCKS[2..],
+            None => &LOCKS,
+        };
+        let lock = *rng.pick(locks);
+        let (has_struck, struck) = self.run_for(rng, way, fault, lock, lasts);
+        if struck == Some(LATE_AFTER_CUT) {
+            // Another owner comes and goes, so that the record no longer shows that the first one has ended.
+            let lasts = Duration::from_millis(1);
+            self.run_for(rng, None, Fault::None, lock, lasts);
+        }
+        has_struck
+    }
+
+    /// Returns whether the fault has found its command, and what has disturbed its connections.
+    fn run_for(
+        &self,
+        rng: &mut SeededRng,
+        way: Option<&Way>,
+        fault: Fault,
+        lock: &str,
+        lasts: Duration,
+    ) -> (bool, Option<&'static str>) {
         let job = Job {
             number: self.numbers.fetch_add(1, Ordering::Relaxed),
-            lock: (*rng.pick(locks)).to_owned(),
+            lock: lock.to_owned(),
             lasts,
             is_stubborn: rng.one_in(4),
         };
@@ -240,13 +270,15 @@ impl Contest {
             lock: job.lock,
             pid: child.id(),
             is_kept_alive,
+            what: format!("{fault:?}, {struck:?}, {lasts:?}"),
+            is_disturbed: struck.is_some(),
             spawned,
             killed,
             ended: now(),
             code,
             stderr,
         });
-        has_struck
+        (has_struck, struck)
     }
 
     /// Does to the process what is planned. Returns whether that was possible, and when it was killed.
@@ -321,6 +353,8 @@ impl Contest {
                 lock: lock.to_owned(),
                 pid,
                 is_kept_alive: false,
+                what: String::new(),
+                is_disturbed: false,
                 spawned,
                 killed: None,
                 ended: now(),

@@ -29,6 +29,9 @@ const NOTICED: Duration = Duration::from_millis(2_500);
 /// If the records could not be read for this long, an extension may have been missed.
 const GAP: Duration = Duration::from_secs(1);
 
+/// How much later a store may end a lease than it was asked to, because it rounds.
+const ROUNDED: Duration = Duration::from_millis(2);
+
 /// One `shedlock run`, from its start to the end of all its processes.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -36,6 +39,11 @@ pub(crate) struct Run {
     pub(crate) lock: String,
     pub(crate) pid: u32,
     pub(crate) is_kept_alive: bool,
+    /// What was done to it, for readers of a failure.
+    #[allow(dead_code, reason = "printed")]
+    pub(crate) what: String,
+    /// Whether a fault has met one of its requests.
+    pub(crate) is_disturbed: bool,
     pub(crate) spawned: Duration,
     pub(crate) killed: Option<Duration>,
     pub(crate) ended: Duration,
@@ -59,7 +67,7 @@ impl Run {
 
     fn asked(&self, at: Duration, timeout: Duration) -> Event {
         let what = What::Asked {
-            at_most: nanos(AT_MOST),
+            at_most: nanos(AT_MOST + ROUNDED),
             at_least: 0,
             slot: None,
             slot_attempts: None,
@@ -137,7 +145,14 @@ impl Run {
         for (nth, (until, seen)) in ends.iter().enumerate() {
             let granted = clock.moment(*until) - AT_MOST;
             if nth == 0 {
-                events.push(self.asked(granted, AttemptRequest::DEFAULT_TIMEOUT));
+                if self.is_disturbed {
+                    // A copy without a reply came first, and may win as long as the run waits for it.
+                    let lasts = self.ended.saturating_sub(granted);
+                    events.push(self.event(self.spawned, What::WayDisturbed { delay: 0 }));
+                    events.push(self.asked(granted - ROUNDED, lasts + ROUNDED));
+                    events.push(self.event(self.ended, What::WayRestored));
+                }
+                events.push(self.asked(granted - ROUNDED, AttemptRequest::DEFAULT_TIMEOUT));
                 continue;
             }
             let at_most = nanos(AT_MOST);
@@ -170,6 +185,10 @@ impl Run {
             }
         {
             events.push(self.event(self.ended, What::Released));
+        }
+        if self.is_disturbed && !said("still does not reply") {
+            events.push(self.event(self.ended, What::Withdrawn));
+            events.push(self.event(self.ended, What::Withdrew));
         }
         events
     }
