@@ -24,11 +24,10 @@ async fn pruned(
         let request = with(PruneRequest::new(LockName::new(name)?, IDLE));
         match fleet.rust.prune(&request).await? {
             // The clocks that judge may differ a little.
-            Pruned::Kept { reason, .. }
-                if matches!(reason, KeepReason::Taken | KeepReason::UsedRecently) =>
-            {
-                wait(IDLE).await;
-            }
+            Pruned::Kept {
+                reason: KeepReason::Taken | KeepReason::UsedRecently,
+                ..
+            } => wait(IDLE).await,
             Pruned::Kept { reason, .. } => return Ok(Some(reason)),
             // ShedLock leaves no record of an idle lock in Redis.
             Pruned::Removed(_) | Pruned::NoRecord => return Ok(None),
