@@ -1,6 +1,7 @@
 //! Turns what is known of the runs into the history that is judged.
 //!
-//! Only a command knows that it holds the lock, and from its variables until when by the store's clock. All servers run on
+//! Only a command knows that it holds the lock, and from its variables, or from the record, until when by the store's
+//! clock. All servers run on
 //! this machine, so the store's time and the clock of the history differ by a constant. The history is never stricter than
 //! what is documented:
 //!
@@ -142,6 +143,11 @@ impl Run {
             }
         }
         let mut events = Vec::new();
+        if ends.is_empty() {
+            // Too short for anyone to read when its lease ends.
+            events.push(self.asked(self.spawned, AttemptRequest::DEFAULT_TIMEOUT));
+            written.retain(|event| event.what != What::Step);
+        }
         for (nth, (until, seen)) in ends.iter().enumerate() {
             let granted = clock.moment(*until) - AT_MOST;
             if nth == 0 {
@@ -185,10 +191,10 @@ impl Run {
             }
         {
             events.push(self.event(self.ended, What::Released));
-        }
-        if self.is_disturbed && !said("still does not reply") {
-            events.push(self.event(self.ended, What::Withdrawn));
-            events.push(self.event(self.ended, What::Withdrew));
+            if self.is_disturbed && !said("still does not reply") {
+                events.push(self.event(self.ended, What::Withdrawn));
+                events.push(self.event(self.ended, What::Withdrew));
+            }
         }
         events
     }

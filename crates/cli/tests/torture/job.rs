@@ -73,11 +73,13 @@ impl Job {
             .unwrap();
         };
         let variable = |name| std::env::var(name).unwrap();
-        let until: jiff::Timestamp = variable("SHEDLOCK_LOCKED_UNTIL").parse().unwrap();
+        // MariaDB and MySQL do not return it.
+        let until = std::env::var("SHEDLOCK_LOCKED_UNTIL").ok();
+        let until = until.map(|until| until.parse::<jiff::Timestamp>().unwrap());
         let acquired = What::Acquired {
             token: Some(variable("SHEDLOCK_FENCING_TOKEN").parse().unwrap()),
             acquired_at: None,
-            locked_until: u64::try_from(until.as_nanosecond()).ok(),
+            locked_until: until.and_then(|until| u64::try_from(until.as_nanosecond()).ok()),
         };
         let started = now();
         write((started, acquired));
