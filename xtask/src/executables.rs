@@ -295,7 +295,7 @@ struct Start<'a> {
     environment: &'a (dyn Fn(&mut Command) + Sync),
     /// Starts a process of this name in a process group of its own.
     spawn: &'a (dyn Fn(&str, &mut Command) -> anyhow::Result<Child> + Sync),
-    /// Is told that it has ended.
+    /// Called once it has ended.
     forget: &'a (dyn Fn(&str) + Sync),
     /// How long it may print nothing.
     silence: Duration,
