@@ -1,4 +1,9 @@
 //! Leases whose tasks block their threads, on the real clock.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "real threads are blocked, in real time"
+)]
 
 mod common;
 

@@ -1,6 +1,10 @@
 //! The thread of the duties itself. Alone in its file, because it counts the threads of its process.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "real threads are blocked, in real time"
+)]
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,10 @@
 //! Tasks that block their threads under keep-alive, over real stores.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "real threads are blocked, in real time"
+)]
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

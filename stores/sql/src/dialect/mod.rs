@@ -47,6 +47,8 @@ pub(crate) struct Dialect {
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     pub(crate) quote: fn(&str) -> String,
     pub(crate) session_init: Option<&'static str>,
+    /// A statement that can make space on a disk that is full, for what changes an existing record.
+    pub(crate) makes_space: Option<&'static str>,
     /// The options of a URL that name certificate files.
     pub(crate) tls: TlsNames,
     /// What a failure means here, if that differs from its usual meaning.

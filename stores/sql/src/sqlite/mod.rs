@@ -146,8 +146,10 @@ impl SqlStore<Sqlite> {
         if create && call.create_if_missing().await.map_err(explained)? {
             let new = if is_created { "the new file " } else { "" };
             let change = format!("created table {} in {new}{path:?}", store.options.table);
-            let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);
-            created.push(change);
+            let created = store.created.lock();
+            created.unwrap_or_else(PoisonError::into_inner).push(change);
+            // From now on the file has the pages, and not only its log.
+            call.make_space().await;
         }
         call.check().await?;
         Ok(store.provider())

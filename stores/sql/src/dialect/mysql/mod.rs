@@ -141,6 +141,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         "SET SESSION innodb_lock_wait_timeout = \
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
     ),
+    makes_space: None,
     tls: TlsNames {
         ca: "ssl-ca",
         certificate: "ssl-cert",

@@ -71,6 +71,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     session_init: Some(
         "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
     ),
+    makes_space: None,
     tls: TlsNames {
         ca: "sslrootcert",
         certificate: "sslcert",
