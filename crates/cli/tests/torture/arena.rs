@@ -168,6 +168,7 @@ impl Contest {
         // Short contests have each fault, too. One that finds no command waits for the next.
         let mut planned = match number {
             1 => Some(Fault::Stopped(Duration::ZERO)),
+            4 if self.clocks.is_some() => Some(Fault::StoppedAndJump(Duration::ZERO)),
             2 if self.clocks.is_some() => Some(Fault::Jump(Duration::ZERO, AT_MOST * 2)),
             _ => None,
         };
@@ -232,7 +233,7 @@ impl Contest {
             way.disturb(rng, &job.lock, !self.has_seen(LATE_AFTER_CUT))
         });
         let clock = match (&self.clocks, fault) {
-            (Some(library), Fault::Jump(..)) => {
+            (Some(library), Fault::Jump(..) | Fault::StoppedAndJump(_)) => {
                 let file = self.folder.path().join(format!("{}.clock", job.number));
                 Some(WallClock::of(&mut command, library, file))
             }
@@ -311,9 +312,12 @@ impl Contest {
                 signal(Signal::KILL);
                 killed = Some(now());
             }
-            Fault::Stopped(after) => {
+            Fault::Stopped(after) | Fault::StoppedAndJump(after) => {
                 pause(after);
                 signal(Signal::STOP);
+                if let Some(clock) = clock {
+                    clock.is_ahead_by(AT_MOST * 2);
+                }
                 pause(AT_MOST * 3 / 2);
                 signal(Signal::CONT);
             }

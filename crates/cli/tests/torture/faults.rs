@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     Killed(Duration),
     /// It is stopped this long after its command has started, for longer than its lease.
     Stopped(Duration),
+    /// The same, and then its wall clock jumps past its lease, which only its watchdog can notice.
+    StoppedAndJump(Duration),
     /// Its wall clock jumps forward by this much.
     Jump(Duration, Duration),
 }
@@ -34,6 +36,7 @@ impl Fault {
         match rng.below(12) {
             0 => Self::KilledEarly(rng.up_to(Duration::from_millis(120))),
             1 | 2 => Self::Killed(rng.heavy(Duration::from_millis(1), AT_MOST / 3)),
+            3 if has_clocks && rng.flip() => Self::StoppedAndJump(rng.up_to(AT_MOST / 8)),
             3 => Self::Stopped(rng.up_to(AT_MOST / 3)),
             4 if has_clocks => {
                 let by = rng.between(AT_MOST / 4, AT_MOST * 2);
@@ -47,7 +50,7 @@ impl Fault {
     pub(crate) fn lasts(self, rng: &mut SeededRng) -> Duration {
         match self {
             // Longer than the lease, so that only the watchdog ends it in time.
-            Self::Stopped(_) | Self::Jump(..) => AT_MOST * 2,
+            Self::Stopped(_) | Self::StoppedAndJump(_) | Self::Jump(..) => AT_MOST * 2,
             Self::None if rng.one_in(10) => AT_MOST * 3 / 2,
             _ => rng.heavy(Duration::from_millis(1), AT_MOST / 4),
         }
@@ -58,6 +61,7 @@ impl Fault {
             Self::None => None,
             Self::KilledEarly(_) | Self::Killed(_) => Some("kills"),
             Self::Stopped(_) => Some("stops"),
+            Self::StoppedAndJump(_) => Some("jumps while stopped"),
             Self::Jump(..) => Some("jumps"),
         }
     }

@@ -78,6 +78,13 @@ impl Run {
         self.event(at, what)
     }
 
+    /// Its requests may be late until it has ended, and longer if no one has withdrawn them.
+    fn is_on_its_way(&self, is_in_doubt: bool) -> Event {
+        let timeout = nanos(AttemptRequest::DEFAULT_TIMEOUT);
+        let delay = if is_in_doubt { timeout } else { 0 };
+        self.event(self.spawned, What::WayDisturbed { delay })
+    }
+
     /// A run whose command was not started.
     fn without_command(&self) -> Vec<Event> {
         let given_up = self.killed.unwrap_or(self.ended);
@@ -97,7 +104,7 @@ impl Run {
             _ => What::Unknown,
         };
         let mut events = vec![
-            self.event(self.spawned, What::WayDisturbed { delay: 0 }),
+            self.is_on_its_way(is_in_doubt),
             self.asked(self.spawned, timeout),
             self.event(given_up, answer),
         ];
@@ -143,6 +150,15 @@ impl Run {
             }
         }
         let mut events = Vec::new();
+        let said = |words| self.stderr.contains(words);
+        let over = ends.last().map_or(last, |(until, _)| clock.moment(*until));
+        let is_released = last <= over
+            && match self.killed {
+                Some(_) => said("released the lock"),
+                None => !said("not released"),
+            };
+        // A run that is killed while it waits for a late copy leaves it its lease.
+        let is_in_doubt = !is_released || said("still does not reply");
         if ends.is_empty() {
             // Too short for anyone to read when its lease ends.
             events.push(self.asked(self.spawned, AttemptRequest::DEFAULT_TIMEOUT));
@@ -153,9 +169,12 @@ impl Run {
             if nth == 0 {
                 if self.is_disturbed {
                     // A copy without a reply came first, and may win as long as the run waits for it.
-                    let lasts = self.ended.saturating_sub(granted);
-                    events.push(self.event(self.spawned, What::WayDisturbed { delay: 0 }));
-                    events.push(self.asked(granted - ROUNDED, lasts + ROUNDED));
+                    let mut timeout = self.ended.saturating_sub(granted) + ROUNDED;
+                    if is_in_doubt {
+                        timeout += AttemptRequest::DEFAULT_TIMEOUT;
+                    }
+                    events.push(self.is_on_its_way(is_in_doubt));
+                    events.push(self.asked(granted - ROUNDED, timeout));
                     events.push(self.event(self.ended, What::WayRestored));
                 }
                 events.push(self.asked(granted - ROUNDED, AttemptRequest::DEFAULT_TIMEOUT));
@@ -180,18 +199,11 @@ impl Run {
         }
         events.extend(written);
         events.push(self.event(last, What::ReleaseAsked));
-        let said = |words| self.stderr.contains(words);
-        let over = ends.last().map_or(last, |(until, _)| clock.moment(*until));
         if said("may have overlapped") && said("was freed by force") {
             events.push(self.event(self.ended, What::ReleaseLost));
-        } else if last <= over
-            && match self.killed {
-                Some(_) => said("released the lock"),
-                None => !said("not released"),
-            }
-        {
+        } else if is_released {
             events.push(self.event(self.ended, What::Released));
-            if self.is_disturbed && !said("still does not reply") {
+            if self.is_disturbed && !is_in_doubt {
                 events.push(self.event(self.ended, What::Withdrawn));
                 events.push(self.event(self.ended, What::Withdrew));
             }
