@@ -7,15 +7,27 @@ use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use shedlock_rig::engine::{Ending, RunDir};
+use shedlock_rig::host;
+use shedlock_rig::process::Process;
+use shedlock_rig::wait;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many run at once. Most of them wait more than they work.
 const AT_ONCE: usize = 3;
+
+/// How long a target may print nothing. One that hangs must not keep the others from being reported.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// How long a target that was killed may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The pause between two looks at what runs.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Packages whose targets take longest, which start first.
 const FIRST: [&str; 4] = [
@@ -220,16 +232,12 @@ pub(crate) fn run(
     if outcome != Outcome::Passed {
         return Ok(outcome);
     }
-    let complete = |name: &str, command: &mut Command| {
-        let mut child = run.spawn(name, Ending::Terminate, command)?;
-        let status = child.wait().context("a test could not be waited for")?;
-        run.forget(name, Ending::Terminate);
-        Ok(status)
-    };
     let start = Start {
         folder: run.path(),
         environment,
-        complete: &complete,
+        spawn: &|name, command| run.spawn(name, Ending::Terminate, command),
+        forget: &|name| run.forget(name, Ending::Terminate),
+        silence: SILENCE,
     };
     let failed = run_all(tasks(built)?, &start, counts)?;
     Ok(if failed.is_empty() {
@@ -285,8 +293,12 @@ struct Start<'a> {
     /// The folder for their output.
     folder: &'a Path,
     environment: &'a (dyn Fn(&mut Command) + Sync),
-    /// Runs a process of this name to its end.
-    complete: &'a (dyn Fn(&str, &mut Command) -> anyhow::Result<ExitStatus> + Sync),
+    /// Starts a process of this name in a process group of its own.
+    spawn: &'a (dyn Fn(&str, &mut Command) -> anyhow::Result<Child> + Sync),
+    /// Called once it has ended.
+    forget: &'a (dyn Fn(&str) + Sync),
+    /// How long it may print nothing.
+    silence: Duration,
 }
 
 impl Start<'_> {
@@ -304,16 +316,56 @@ impl Start<'_> {
             .stdout(log.try_clone().context("a log file could not be shared")?)
             .stderr(log);
         let begun = Instant::now();
-        let status = (self.complete)(name, &mut command)?;
+        let mut child = (self.spawn)(name, &mut command)?;
+        let (status, hung) = self.wait(&mut child, &path)?;
+        (self.forget)(name);
         let seconds = begun.elapsed().as_secs_f64();
         let printed = fs::read(&path).with_context(|| format!("no {}", path.display()))?;
         let printed = String::from_utf8_lossy(&printed);
         let mut printed = format!("\n--- {title}: {status}, {seconds:.1} s\n{printed}");
+        if let Some(threads) = hung {
+            let silence = self.silence.as_secs();
+            printed += &format!(
+                "\n{threads}{title} hung: it was killed after {silence} s without output\n"
+            );
+        }
         if !status.success() {
             printed += &format!("{title} ended with {status}\n");
         }
         Ok((status.success(), printed))
     }
+
+    /// Waits until it ends, or kills it because it prints nothing any more. Returns how it ended and, if it hung, what
+    /// all threads of the machine were doing.
+    fn wait(&self, child: &mut Child, log: &Path) -> anyhow::Result<(ExitStatus, Option<String>)> {
+        let mut printed = 0;
+        let mut heard = Instant::now();
+        let mut hangs = None;
+        loop {
+            let ended = child.try_wait().context("a test could not be waited for")?;
+            if let Some(status) = ended {
+                return Ok((status, hangs));
+            }
+            let size = fs::metadata(log).map_or(printed, |it| it.len());
+            if size != printed {
+                (printed, heard) = (size, Instant::now());
+            }
+            if heard.elapsed() > self.silence && hangs.is_none() {
+                hangs = Some(threads());
+                if let Some(process) = Process::find(child.id()) {
+                    process.kill_tree(GRACE);
+                }
+            }
+            wait::pause(LOOK);
+        }
+    }
+}
+
+/// A list of all threads: which are stopped, and what the others wait for.
+fn threads() -> String {
+    let mut list = Command::new("ps");
+    list.args(["-eLo", "pid,ppid,tid,stat,wchan:24,comm"]);
+    host::output(&mut list).unwrap_or_else(|error| format!("{error:#}\n"))
 }
 
 #[cfg(test)]

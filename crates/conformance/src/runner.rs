@@ -200,19 +200,22 @@ impl Runner {
 /// created or removed; [`Stop::NotApplicable`] if the provider or the harness lacks something that
 /// the case needs.
 pub async fn run_case(harness: Arc<dyn Harness>, case: &Case) -> Verdict {
-    let context = TestContext::new(harness).await?;
+    let hangs = |what: &str, limit| Stop::failed(format!("{what}: still running after {limit:?}"));
+    let created = bounded(Case::LIMIT, TestContext::new(harness)).await;
+    let context =
+        created.ok_or_else(|| hangs("the creation of the namespace hangs", Case::LIMIT))??;
     let run = AssertUnwindSafe(case.run(&context)).catch_unwind();
     let limit = case.limit();
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),
-        None => Err(Stop::failed(format!(
-            "hangs: still running after {limit:?}"
-        ))),
+        None => Err(hangs("hangs", limit)),
     };
-    let closed = context.namespace().close().await;
+    let closed = bounded(Case::LIMIT, context.namespace().close()).await;
     verdict?;
-    closed.map_err(|error| Stop::harness("remove the namespace", &*error))
+    closed
+        .ok_or_else(|| hangs("the removal of the namespace hangs", Case::LIMIT))?
+        .map_err(|error| Stop::harness("remove the namespace", &*error))
 }
 
 /// Checks that the harness can create a namespace; returns the store's granularity.

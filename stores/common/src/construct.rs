@@ -1,5 +1,7 @@
 //! The two ways to make a provider: from a client that the user has, and from a URL.
 
+use std::sync::Arc;
+
 use shedlock_core::{ErrorKind, Schema};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
@@ -115,7 +117,11 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
         let provider = provider.at(chosen.or(address));
         let reached = provider.bounded(ErrorKind::Unavailable, S::reach(provider.backend()));
         reached.await?;
-        Ok(provider)
+        let again: Arc<str> = Arc::from(url);
+        Ok(provider.reopened_by(move || {
+            let url = Arc::clone(&again);
+            async move { S::from_url(&url).await.map_err(|error| error.of_url(&url)) }
+        }))
     }
 
     /// Returns what the store at this URL needs before it can keep locks. Connects to nothing and creates nothing: the

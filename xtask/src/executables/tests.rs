@@ -1,6 +1,7 @@
 //! Tests of how test executables are run.
 
 use super::*;
+use std::os::unix::process::CommandExt as _;
 
 fn executable(folder: &Path, package: &str, target: &str) -> Executable {
     Executable {
@@ -86,6 +87,8 @@ fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
         .map(|number| program(&format!("good-{number}"), passes))
         .collect();
     tasks.push(program("bad", "kill -9 $$"));
+    // Without its process group, the second sleep would go on.
+    tasks.push(program("hangs", "sleep 300 & sleep 300"));
     let mut counts = Counts::default();
     let told = |command: &mut Command| {
         command.env("TOLD", "all");
@@ -93,10 +96,13 @@ fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
     let start = Start {
         folder: folder.path(),
         environment: &told,
-        complete: &|_, command| Ok(command.status()?),
+        spawn: &|_, command| Ok(command.process_group(0).spawn()?),
+        forget: &|_| (),
+        silence: Duration::from_secs(2),
     };
-    let failed = run_all(tasks, &start, &mut counts).unwrap();
-    assert_eq!(failed, ["bad bad"]);
+    let mut failed = run_all(tasks, &start, &mut counts).unwrap();
+    failed.sort();
+    assert_eq!(failed, ["bad bad", "hangs hangs"]);
     let Counts {
         passed,
         ignored,
@@ -109,4 +115,8 @@ fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
     let expected = format!("test bad in {} told all\non stderr\n", folder.display());
     assert!(said.contains(&expected), "{said}");
     assert!(!said.contains("good"), "{said}");
+    assert!(
+        said.contains("hangs hangs hung: it was killed after 2 s"),
+        "{said}"
+    );
 }

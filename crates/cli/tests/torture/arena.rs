@@ -163,7 +163,7 @@ impl Contest {
 
     fn contend(&self, number: usize, mut rng: SeededRng) {
         // One out of three reaches the store directly.
-        let way = (number % 3 != 0).then(|| Way::to(&self.url, &self.runtime));
+        let way = (!number.is_multiple_of(3)).then(|| Way::to(&self.url, &self.runtime));
         let way = way.flatten();
         // Short contests have each fault, too. One that finds no command waits for the next.
         let mut planned = match number {

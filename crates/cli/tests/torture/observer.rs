@@ -23,7 +23,7 @@ pub(crate) struct Observation {
     pub(crate) held: Option<(String, u64)>,
 }
 
-/// Reads these locks of this store until it is told to stop.
+/// Reads these locks of this store until it is stopped.
 pub(crate) async fn observe(
     url: &str,
     locks: &[&str],

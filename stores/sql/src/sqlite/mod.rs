@@ -99,8 +99,14 @@ impl FromUrl for SqlStore<Sqlite> {
 /// # Errors
 /// `Configuration` if the directory or file cannot be created or written, and for a network file system.
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
+    let path = path.as_ref().to_owned();
+    let opened = open(path.clone()).await?;
+    Ok(opened.reopened_by(move || open(path.clone())))
+}
+
+async fn open(path: PathBuf) -> Result<SqliteProvider> {
     let place = Place {
-        path: path.as_ref().to_owned(),
+        path,
         create: true,
         allow_network_fs: false,
         busy_timeout: BUSY_TIMEOUT,
@@ -140,8 +146,10 @@ impl SqlStore<Sqlite> {
         if create && call.create_if_missing().await.map_err(explained)? {
             let new = if is_created { "the new file " } else { "" };
             let change = format!("created table {} in {new}{path:?}", store.options.table);
-            let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);
-            created.push(change);
+            let created = store.created.lock();
+            created.unwrap_or_else(PoisonError::into_inner).push(change);
+            // From now on the file has the pages, and not only its log.
+            call.make_space().await;
         }
         call.check().await?;
         Ok(store.provider())
