@@ -37,6 +37,14 @@ pub trait FromUrl {
     /// connection.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
+    /// Makes another provider over connections of its own, for [`for_duties`](LockProvider::for_duties). Creates nothing
+    /// in the store, even if [`from_url`](Self::from_url) does.
+    fn again_from_url(
+        url: &str,
+    ) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send {
+        Self::from_url(url)
+    }
+
     /// Returns what the store of this URL needs, as [`Store::schema`]. Nothing is connected to or created.
     fn schema(url: &str) -> impl Future<Output = Result<Schema>> + Send {
         async { Ok(Self::from_url(url).await?.backend().schema()) }
@@ -120,7 +128,11 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
         let again: Arc<str> = Arc::from(url);
         Ok(provider.reopened_by(move || {
             let url = Arc::clone(&again);
-            async move { S::from_url(&url).await.map_err(|error| error.of_url(&url)) }
+            async move {
+                S::again_from_url(&url)
+                    .await
+                    .map_err(|error| error.of_url(&url))
+            }
         }))
     }
 

@@ -25,7 +25,7 @@ use crate::{Provider, Stop, TestContext, Verdict};
 cases!("full_store" [Connection]:
     a_claim_on_a_full_store_names_it,
     a_full_store_is_read,
-    an_unlock_on_a_full_store_frees_the_lock,
+    an_unlock_on_a_full_store_frees_the_lock [Smoke],
     an_unlock_on_a_full_store_keeps_at_least,
     a_slot_that_is_done_on_a_full_store_runs_once [Slots],
     a_withdrawal_on_a_full_store_frees_the_lock,

@@ -83,6 +83,11 @@ impl FromUrl for SqlStore<Sqlite> {
         Self::at(address, place).await
     }
 
+    async fn again_from_url(url: &str) -> Result<SqliteProvider> {
+        let (address, place) = described(url)?;
+        Self::at(address, place.as_it_is()).await
+    }
+
     async fn schema(url: &str) -> Result<Schema> {
         let (address, _) = described(url)?;
         Ok(SQLITE.schema(&SQLITE.options(address.settings)?))
@@ -100,17 +105,11 @@ impl FromUrl for SqlStore<Sqlite> {
 /// `Configuration` if the directory or file cannot be created or written, and for a network file system.
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
     let path = path.as_ref().to_owned();
-    let opened = open(path.clone()).await?;
-    Ok(opened.reopened_by(move || open(path.clone())))
+    let opened = open(Place::of(path.clone())).await?;
+    Ok(opened.reopened_by(move || open(Place::of(path.clone()).as_it_is())))
 }
 
-async fn open(path: PathBuf) -> Result<SqliteProvider> {
-    let place = Place {
-        path,
-        create: true,
-        allow_network_fs: false,
-        busy_timeout: BUSY_TIMEOUT,
-    };
+async fn open(place: Place) -> Result<SqliteProvider> {
     let opened = SqlStore::at(Address::parse("sqlite:")?, place).await;
     opened.map_err(|error| error.with_store(Sqlite::STORE))
 }
@@ -157,6 +156,24 @@ impl SqlStore<Sqlite> {
 }
 
 impl Place {
+    /// With default settings.
+    fn of(path: PathBuf) -> Self {
+        Self {
+            path,
+            create: true,
+            allow_network_fs: false,
+            busy_timeout: BUSY_TIMEOUT,
+        }
+    }
+
+    /// Nothing is created.
+    fn as_it_is(self) -> Self {
+        Self {
+            create: false,
+            ..self
+        }
+    }
+
     fn read(url: &str, options: &mut UrlOptions) -> Result<Self> {
         // A path must not be split into a URL's host and path: `sqlite://locks.db` is a file here.
         let path = url.split(['?', '#']).next().unwrap_or_default();
