@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 /// How many run at once. Most of them wait more than they work.
 const AT_ONCE: usize = 3;
 
-/// How long a target may print nothing. One that hangs must not keep the others from being reported.
-const SILENCE: Duration = Duration::from_secs(600);
+/// How long a target may print nothing. One that hangs must not keep the others from being reported. Some build the whole
+/// command first.
+const SILENCE: Duration = Duration::from_secs(1_500);
 
 /// How long a target that was killed may take to end.
 const GRACE: Duration = Duration::from_secs(10);
