@@ -2,7 +2,6 @@
 
 mod codec;
 mod connections;
-mod ending;
 mod explain;
 mod found;
 #[cfg(any(test, fuzzing))]

@@ -153,10 +153,6 @@ impl Harness for Etcd {
             Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
-
-    fn namespace_to_fill(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
-        self.namespace_on_own_store()
-    }
 }
 
 /// An environment of its own.
@@ -344,17 +340,6 @@ impl Namespace for Room {
         Some(self.url(&self.server))
     }
 
-    /// Makes the server behave as if its quota were exhausted.
-    fn fill(&self) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
-        action(self.alarm(AlarmAction::Activate))
-    }
-
-    fn make_space(&self) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
-        action(self.alarm(AlarmAction::Deactivate))
-    }
-
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
         action(async {
@@ -384,13 +369,16 @@ impl TortureNamespace for Room {
         })
     }
 
+    /// Makes the server behave as if its quota were exhausted.
     fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;
-        self.fill()
+        action(self.alarm(AlarmAction::Activate))
     }
 
     fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
+        self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;
-        self.make_space()
+        action(self.alarm(AlarmAction::Deactivate))
     }
 }

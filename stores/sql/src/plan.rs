@@ -14,8 +14,6 @@ use crate::shape::Shape;
 pub(crate) struct Plan {
     pub(crate) shape: Shape,
     pub(crate) statements: Statements,
-    /// Which table this is, as the dialect's probe reports it.
-    pub(crate) place: String,
     found_at: Moment,
 }
 
@@ -56,18 +54,7 @@ impl Plans {
         self.plan.send_replace(None);
     }
 
-    /// Follows the plan in use.
-    pub(crate) fn follow(&self) -> watch::Receiver<Option<Arc<Plan>>> {
-        self.plan.subscribe()
-    }
-
-    pub(crate) fn keep(
-        &self,
-        dialect: &Dialect,
-        options: &Options,
-        shape: Shape,
-        place: &str,
-    ) -> Arc<Plan> {
+    pub(crate) fn keep(&self, dialect: &Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
         let known = self.known();
         let statements = match &known {
             Some(plan) if plan.shape == shape => plan.statements.clone(),
@@ -83,7 +70,6 @@ impl Plans {
         let plan = Arc::new(Plan {
             statements,
             shape,
-            place: place.to_owned(),
             found_at: options.clock.now(),
         });
         self.plan.send_replace(Some(Arc::clone(&plan)));

@@ -7,7 +7,6 @@ pub mod clocks;
 pub mod cut_off;
 pub mod declared;
 pub mod faults;
-pub mod full;
 pub mod late;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
@@ -68,7 +67,6 @@ pub fn cases() -> Vec<Case> {
         clocks::cases(),
         faults::cases(),
         outages::cases(),
-        full::cases(),
     ]
     .concat()
 }

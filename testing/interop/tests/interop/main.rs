@@ -16,7 +16,6 @@ mod late;
 mod mixed;
 mod names;
 mod pause;
-mod prune;
 mod slots;
 mod times;
 mod wait;
