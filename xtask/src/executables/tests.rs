@@ -87,7 +87,7 @@ fn each_one_runs_once_and_what_it_prints_is_printed_whole() {
         .map(|number| program(&format!("good-{number}"), passes))
         .collect();
     tasks.push(program("bad", "kill -9 $$"));
-    // Without its process group, the second sleep would go on.
+    // It and its child are silent for longer than is allowed.
     tasks.push(program("hangs", "sleep 300 & sleep 300"));
     let mut counts = Counts::default();
     let told = |command: &mut Command| {
