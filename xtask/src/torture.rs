@@ -25,6 +25,10 @@ pub(crate) struct Args {
     /// How many processes of real ShedLock to run alongside ours.
     #[arg(long, value_name = "PROCESSES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=16))]
     java: u64,
+    /// Instead, let processes of the command `shedlock run` contend: on PostgreSQL, MariaDB, MySQL,
+    /// SQLite or Redis.
+    #[arg(long, conflicts_with_all = ["java", "old", "rest", "json", "wrong"])]
+    command: bool,
     /// Run three workers of an earlier version alongside ours, as in a rolling upgrade, built from
     /// this revision of the repository, such as a tag.
     #[arg(long, value_name = "REVISION", conflicts_with = "wrong")]
@@ -81,6 +85,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     // There are several kinds of each store. Their names are prefixes of the cases' names.
     let case = format!("{}::{case}", args.store.name());
+    let (package, target, case) = match args.command {
+        true => (
+            "shedlock-cli",
+            "torture",
+            format!("commands_on_{}", args.store.name()),
+        ),
+        false => (package, target, case),
+    };
     let mut cargo_args = vec!["-p", package, "--test", target, "--", &case];
     if args.wrong.is_some() {
         // One after the other, because the time to find each one is of interest.

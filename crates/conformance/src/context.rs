@@ -57,6 +57,17 @@ impl TestContext {
         Self::over(Arc::clone(&self.harness), namespace).await
     }
 
+    /// Creates a context over a namespace in a separate instance of the store that can be filled. The
+    /// caller closes the namespace.
+    pub(crate) async fn on_store_to_fill(&self) -> Result<Self, Stop> {
+        let made = granted(
+            self.harness.namespace_to_fill(),
+            "start a store that can be filled",
+            "Harness::namespace_to_fill",
+        );
+        Self::over(Arc::clone(&self.harness), made.await?).await
+    }
+
     async fn over(harness: Arc<dyn Harness>, namespace: Arc<dyn Namespace>) -> Result<Self, Stop> {
         let provider = open(&*namespace).await?;
         provider.check().await?;
@@ -78,6 +89,10 @@ impl TestContext {
     /// Returns this case's own namespace in the store.
     pub fn namespace(&self) -> &dyn Namespace {
         &*self.namespace
+    }
+
+    pub(crate) fn shared_namespace(&self) -> &Arc<dyn Namespace> {
+        &self.namespace
     }
 
     /// Returns what the provider declares.
@@ -279,6 +294,17 @@ impl TestContext {
             "Namespace::start_store",
         )
         .await
+    }
+
+    /// Fills the store, so that it refuses to store anything new.
+    pub(crate) async fn fill(&self) -> Result<(), Stop> {
+        granted(self.namespace.fill(), "fill the store", "Namespace::fill").await
+    }
+
+    /// Makes space in a store that is full.
+    pub(crate) async fn make_space(&self) -> Result<(), Stop> {
+        let action = self.namespace.make_space();
+        granted(action, "make space in the store", "Namespace::make_space").await
     }
 
     /// Returns what another process needs to open the namespace.

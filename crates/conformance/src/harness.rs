@@ -71,6 +71,12 @@ pub trait Harness: Send + Sync + 'static {
         None
     }
 
+    /// Creates a namespace in an instance of the store that nothing else uses, and that can be
+    /// filled ([`Namespace::fill`]).
+    fn namespace_to_fill(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        None
+    }
+
     /// Returns how many requests containing the lock's name or owner a call may send; see [`Cost`].
     fn cost(&self) -> Cost {
         Cost::default()
@@ -205,6 +211,17 @@ pub trait Namespace: Any + Send + Sync {
 
     /// Starts the store again, with its data.
     fn start_store(&self) -> OptionalAction<'_, ()> {
+        None
+    }
+
+    /// Fills the store, as its data would: afterwards it refuses to create a record. Called only on a
+    /// namespace from [`Harness::namespace_to_fill`].
+    fn fill(&self) -> OptionalAction<'_, ()> {
+        None
+    }
+
+    /// Makes space in a store that is full, and leaves the locks as they are.
+    fn make_space(&self) -> OptionalAction<'_, ()> {
         None
     }
 

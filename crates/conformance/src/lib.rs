@@ -126,6 +126,7 @@
 //! | [`Namespace::store_addr`] and [`Namespace::provider_via`] | lost, late and withheld requests and replies, an unreachable store, the cost of calls |
 //! | [`Namespace::weaken_container`] | container settings under which the provider must not grant locks |
 //! | [`Harness::namespace_on_own_store`], [`Namespace::stop_store`], [`Namespace::start_store`] | restarts |
+//! | [`Harness::namespace_to_fill`], [`Namespace::fill`], [`Namespace::make_space`] | a store that is full: reads and unlocks work |
 //! | these three and [`Harness::round_trips`] | exact counts of round trips |
 //! | [`Harness::profile`] | your published documentation of the store, compared with what the provider declares |
 //! | [`Namespace::provider_with_clock`] | clients with wrong clocks |

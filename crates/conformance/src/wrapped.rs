@@ -103,6 +103,11 @@ impl Harness for Wrapped {
         Some(Box::pin(async { Ok(self.namespace_over(inner.await?)) }))
     }
 
+    fn namespace_to_fill(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        let inner = self.harness.namespace_to_fill()?;
+        Some(Box::pin(async { Ok(self.namespace_over(inner.await?)) }))
+    }
+
     fn cost(&self) -> Cost {
         self.harness.cost()
     }
@@ -232,6 +237,14 @@ impl Namespace for Room {
 
     fn start_store(&self) -> OptionalAction<'_, ()> {
         self.inner.start_store()
+    }
+
+    fn fill(&self) -> OptionalAction<'_, ()> {
+        self.inner.fill()
+    }
+
+    fn make_space(&self) -> OptionalAction<'_, ()> {
+        self.inner.make_space()
     }
 
     fn advance(&self, by: Duration) -> Option<()> {

@@ -21,9 +21,9 @@ use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::executor::{as_ended, conclude, failure_of, look_after, run_blocking};
+use crate::executor::{as_ended, conclude, failure_of, run_blocking};
 use crate::running::Running;
-use crate::runtime::watch_deadline;
+use crate::runtime::{look_after, watch_deadline};
 use crate::{Attempt, Error, ErrorKind, LockConfig, LockProvider, Outcome, Release};
 
 /// Runs closures under locks on the calling thread; see the [module](self).
@@ -92,21 +92,21 @@ impl Executor {
         let taken = block_on(async move {
             let granted = asking.acquire(&wanted).await?;
             // Started here, because this code runs inside the runtime.
-            let keep_alive = match &granted {
-                Attempt::Acquired(held) => look_after(held, &wanted)?,
+            let looked_after = match &granted {
+                Attempt::Acquired(held) => Some(look_after(held, &wanted)?),
                 Attempt::Skipped(_) => None,
             };
-            Ok::<_, Error>((granted, keep_alive))
+            Ok::<_, Error>((granted, looked_after))
         });
-        let (held, keep_alive) = match taken?? {
-            (Attempt::Acquired(held), keep_alive) => (held, keep_alive),
+        let (held, looked_after) = match taken?? {
+            (Attempt::Acquired(held), looked_after) => (held, looked_after),
             (Attempt::Skipped(skip), _) => return Ok(Outcome::Skipped(skip)),
         };
         let watched = held.clone();
         let watch = runtime()?.spawn(async move { watch_deadline(&watched).await });
         let ran = run_blocking(&held, task, failure);
         watch.abort();
-        drop(keep_alive);
+        drop(looked_after);
         // The value stays here; only the release crosses to the runtime's thread.
         let (kept, ended) = match ran {
             Ok(value) => (Some(value), Ok(())),

@@ -55,6 +55,9 @@ pub struct Capabilities {
     pub durable: bool,
     /// Which leases a server has when it takes over from a failed one.
     pub failover: Failover,
+    /// Whether leases are extended although the tasks of the provider's runtime block all of its
+    /// threads: whether [`for_duties`](crate::LockProvider::for_duties) returns something.
+    pub duties: bool,
     /// Whether the client library may send an attempt again by itself after a lost reply. Then a
     /// copy of each attempt may still be in transit, whatever the provider returned, and the
     /// runtime withdraws each attempt once more when no copy can arrive any more: one call more per
@@ -103,7 +106,8 @@ pub enum Failover {
 impl Capabilities {
     /// Declares the whole contract, with this clock, nanosecond granularity and no limits. The one
     /// exception: calls return within 10 s, which is as long as the runtime waits. A provider
-    /// removes what it does not support.
+    /// removes what it does not support, and
+    /// adds [`duties`](Self::duties).
     pub fn new(clock: ClockSource) -> Self {
         Self {
             clock,
@@ -124,6 +128,7 @@ impl Capabilities {
             longest_name: usize::MAX,
             durable: true,
             failover: Failover::Unspecified,
+            duties: false,
             repeats_attempts: false,
         }
     }

@@ -129,7 +129,9 @@ impl LockConfig {
     /// determines how long the lock outlives a process that dies.
     ///
     /// If the store fails, the extension is retried until the lease would end. The task is stopped
-    /// then.
+    /// then. If there is no reply within a sixth of the lease, because the task blocks its thread or
+    /// the pool is exhausted, a thread of this library extends the lease over a connection of its
+    /// own, if the [provider](crate::Capabilities::duties) can open one.
     pub fn keep_alive(mut self) -> Self {
         self.keep_alive = true;
         self

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::running::Running;
 use crate::runtime::{
-    Context, Copies, Ended, Held, KeepAlive, ReleaseOnDrop, acquire, guard, pause, watch_deadline,
+    Context, Copies, Ended, Held, ReleaseOnDrop, acquire, guard, look_after, pause, watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::thread::{Thread, joined, run_on};
@@ -241,14 +241,14 @@ impl Executor {
             Attempt::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
         let release = ReleaseOnDrop::new(held.clone());
-        let keep_alive = look_after(&held, config)?;
+        let looked_after = look_after(&held, config)?;
         let running = Running::start(&held);
         let ended = guard(&held, task).await;
         if let Ended::Finished(value) = &ended {
             held.judge(value, failure);
         }
         running.ended(&ended);
-        drop(keep_alive);
+        drop(looked_after);
         let concluded = conclude(&held, ended).await;
         release.defuse();
         Ok(concluded.resume())
@@ -360,7 +360,7 @@ impl Executor {
             Attempt::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
         let release = ReleaseOnDrop::new(held.clone());
-        let keep_alive = look_after(&held, config)?;
+        let looked_after = look_after(&held, config)?;
         let pool = runtime.clone();
         // In a separate task, so that the lock outlives the closure even if this future is dropped.
         let concluded = runtime.spawn(async move {
@@ -372,7 +372,7 @@ impl Executor {
             })
             .await;
             watch.abort();
-            drop(keep_alive);
+            drop(looked_after);
             let concluded = conclude(&held, as_ended(ran)).await;
             release.defuse();
             concluded
@@ -399,7 +399,7 @@ impl Executor {
         Ok(match self.acquire(config).await? {
             Attempt::Acquired(held) => {
                 let mut lock = HeldLock::new(held.clone());
-                lock.keep_alive = look_after(&held, config)?;
+                lock.looked_after = Some(look_after(&held, config)?);
                 lock.set_started();
                 Attempt::Acquired(lock)
             }
@@ -518,27 +518,6 @@ impl Executor {
 /// Returns the text of an error.
 pub(crate) fn failure_of<T, E: fmt::Display>(result: &Result<T, E>) -> Option<String> {
     result.as_ref().err().map(|error| format!("{error:#}"))
-}
-
-/// Starts the keep-alive and the run time limit that the configuration sets.
-pub(crate) fn look_after(
-    held: &Arc<Held>,
-    config: &LockConfig,
-) -> Result<Option<KeepAlive>, Error> {
-    if let Some(max_run_time) = config.get_max_run_time() {
-        held.bound_run(max_run_time);
-    }
-    let lease = (!config.get_keep_alive()).then(|| held.lease().lock_at_most_for());
-    let limit = lease.into_iter().chain(config.get_max_run_time()).min();
-    let share = held.context().slow_run;
-    if let Some(limit) = limit.filter(|_| (0.0..1.0).contains(&share)) {
-        held.set_slow_after(limit.mul_f64(share), lease == Some(limit));
-    }
-    if config.get_keep_alive() {
-        KeepAlive::start(held).map(Some)
-    } else {
-        Ok(None)
-    }
 }
 
 /// The outcome, or a panic that resumes where the task was awaited.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::running::Running;
-use crate::runtime::{Held, KeepAlive, LostReason, ReleaseOnDrop, SlotWord, watch_deadline};
+use crate::runtime::{Held, LookedAfter, LostReason, ReleaseOnDrop, SlotWord, watch_deadline};
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd, UnlockRequest};
 
 /// A lock that is held. Give it back with [`unlock`](Self::unlock).
@@ -31,7 +31,7 @@ pub struct HeldLock {
     /// Reports the end before the lock is given back.
     running: Option<Running>,
     /// Dropped before the release, so that nothing extends a lease that is being given back.
-    pub(crate) keep_alive: Option<KeepAlive>,
+    pub(crate) looked_after: Option<LookedAfter>,
     release: ReleaseOnDrop,
 }
 
@@ -40,7 +40,7 @@ impl HeldLock {
         Self {
             release: ReleaseOnDrop::new(held.clone()),
             running: None,
-            keep_alive: None,
+            looked_after: None,
             held,
         }
     }
@@ -164,10 +164,10 @@ impl HeldLock {
         let Self {
             held,
             running,
-            keep_alive,
+            looked_after,
             release,
         } = self;
-        drop(keep_alive);
+        drop(looked_after);
         held.fail(format!("{error:#}"));
         if let Some(running) = running {
             running.returned(None);
@@ -181,10 +181,10 @@ impl HeldLock {
         let Self {
             held,
             running,
-            keep_alive,
+            looked_after,
             release,
         } = self;
-        drop(keep_alive);
+        drop(looked_after);
         match request.slot_end() {
             SlotEnd::Failed { .. } => held.say_of_slot(SlotWord::Failed),
             SlotEnd::Cut => held.say_of_slot(SlotWord::Cut),

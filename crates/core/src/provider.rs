@@ -179,6 +179,22 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Opens a connection of its own to the same records, for extensions while the tasks of the
+    /// runtime that this provider belongs to block all of its threads, or while its pool is
+    /// exhausted. `None` if none can be opened.
+    ///
+    /// The future, and what it returns, are polled on a thread of this library, on another tokio
+    /// runtime than this provider. The runtime calls it only if a lease could not be extended in
+    /// time, calls only [`extend`](Self::extend) on what it returns, and drops that when it has
+    /// been idle for a minute. It believes the replies: if the connection cannot be shown to see the
+    /// records that this provider sees, `extend` must return an error instead of
+    /// [`Extension::Lost`].
+    ///
+    /// A wrapper that changes names or leases applies the same changes here, or returns `None`.
+    fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>, Error>>> {
+        None
+    }
+
     /// Creates the store's container (table, collection, bucket), or adds what is missing to one
     /// that ShedLock created. Repeating it, or running it in two processes at once, is harmless.
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {

@@ -91,7 +91,8 @@
 //! the store, and the task's future is then dropped. A blocking task cannot be dropped; it can check
 //! [`CurrentLock::is_lost`], or register a callback with [`CurrentLock::on_lost`]. If you cannot predict
 //! how long a task takes, turn on [`LockConfig::keep_alive`]. The task's lease is then extended while the
-//! task runs, and `lock_at_most_for` only bounds how long the lock outlives a process that dies.
+//! task runs, also while it [blocks its thread](_documentation::blocking), and `lock_at_most_for` only bounds
+//! how long the lock outlives a process that dies.
 //!
 //! # How a call can end
 //!
@@ -430,6 +431,8 @@ pub use stores::exports::*;
 
 /// The manual: longer texts, one page per module.
 pub mod _documentation {
+    #[doc = include_str!("../docs/blocking.md")]
+    pub mod blocking {}
     #[doc = include_str!("../docs/coming_from_java.md")]
     pub mod coming_from_java {}
     #[doc = include_str!("../docs/design.md")]

@@ -1,5 +1,7 @@
 //! The two ways to make a provider: from a client that the user has, and from a URL.
 
+use std::sync::Arc;
+
 use shedlock_core::{ErrorKind, Schema};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
@@ -34,6 +36,14 @@ pub trait FromUrl {
     /// is wrong and `Configuration` if a file cannot be used. Other kinds are possible if making the client requires a
     /// connection.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
+
+    /// Makes another provider over connections of its own, for [`for_duties`](LockProvider::for_duties). Creates nothing
+    /// in the store, even if [`from_url`](Self::from_url) does.
+    fn again_from_url(
+        url: &str,
+    ) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send {
+        Self::from_url(url)
+    }
 
     /// Returns what the store of this URL needs, as [`Store::schema`]. Nothing is connected to or created.
     fn schema(url: &str) -> impl Future<Output = Result<Schema>> + Send {
@@ -115,7 +125,15 @@ impl<S: FromUrl<Store = S> + Store> StoreProvider<S> {
         let provider = provider.at(chosen.or(address));
         let reached = provider.bounded(ErrorKind::Unavailable, S::reach(provider.backend()));
         reached.await?;
-        Ok(provider)
+        let again: Arc<str> = Arc::from(url);
+        Ok(provider.reopened_by(move || {
+            let url = Arc::clone(&again);
+            async move {
+                S::again_from_url(&url)
+                    .await
+                    .map_err(|error| error.of_url(&url))
+            }
+        }))
     }
 
     /// Returns what the store at this URL needs before it can keep locks. Connects to nothing and creates nothing: the

@@ -14,6 +14,9 @@ use shedlock_core::{
     UnlockRequest, answered_within, within,
 };
 
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
+
 use crate::diagnose;
 use crate::idle::{LastReply, TEST};
 use crate::journal::OfProvider;
@@ -28,7 +31,12 @@ pub struct StoreProvider<S> {
     /// Where the store is, for errors; `None` if the provider was built from a client.
     address: Option<Arc<str>>,
     last_reply: Arc<LastReply>,
+    /// Opens the same store once more.
+    reopen: Option<Reopen>,
 }
+
+type Opened = BoxFuture<'static, Result<Arc<dyn LockProvider>>>;
+type Reopen = Arc<dyn Fn() -> Opened + Send + Sync>;
 
 impl<S: Store> StoreProvider<S> {
     /// Creates a provider over this store.
@@ -39,7 +47,24 @@ impl<S: Store> StoreProvider<S> {
             identity: ProviderIdentity::unique(),
             address: None,
             last_reply: Arc::default(),
+            reopen: None,
         }
+    }
+
+    /// Sets how to open the same store once more, over connections of its own and on the runtime that polls the
+    /// future: for [`for_duties`](LockProvider::for_duties). A provider from a URL has this already.
+    #[must_use]
+    pub fn reopened_by<F>(mut self, open: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Self>> + Send + 'static,
+    {
+        self.reopen = Some(Arc::new(move || {
+            let opened = open();
+            // Whoever made the first provider has seen its warnings.
+            let opened = async move { Ok(Arc::new(opened.await?) as Arc<dyn LockProvider>) };
+            Box::pin(opened.with_subscriber(NoSubscriber::default()))
+        }));
+        self
     }
 
     /// Sets the address that errors show, without user and password.
@@ -221,6 +246,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.store.capabilities();
         capabilities.longest_call = self.store.longest_call();
+        capabilities.duties = self.reopen.is_some();
         capabilities
     }
 
@@ -239,6 +265,14 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     fn journal(&self) -> Option<Arc<dyn Journal>> {
         let (journal, provider) = (Arc::clone(&self.store).journal()?, self.clone());
         Some(Arc::new(OfProvider { provider, journal }))
+    }
+
+    fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>>>> {
+        let reopen = self.reopen.as_ref()?;
+        Some(Box::pin(async move {
+            let opened = reopen().await;
+            opened.map_err(|error| self.about(error))
+        }))
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
@@ -262,6 +296,7 @@ impl<S> Clone for StoreProvider<S> {
             identity: self.identity.clone(),
             address: self.address.clone(),
             last_reply: Arc::clone(&self.last_reply),
+            reopen: self.reopen.clone(),
         }
     }
 }

@@ -9,6 +9,9 @@ use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{in_words, unanswered, unresolved, untrusted};
 use tonic::{Code, ConnectError, Status};
 
+/// The refusal of a store that is full. It refuses puts and leases, and transactions with puts.
+const FULL: &str = "mvcc: database space exceeded";
+
 /// What a failure means for the request. Nothing was written unless it is `Broken` or `Silent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -109,12 +112,19 @@ fn refusal(error: &etcd_client::Error) -> Option<Failure> {
             (NotSent, Unavailable)
         }
         "rpc not supported for learner" => (NotSent, Configuration),
-        "too many requests" | "mvcc: database space exceeded" => (Refused, Unavailable),
+        "too many requests" | FULL => (Refused, Unavailable),
         "request is too large" | "too large lease TTL" => (Refused, InvalidInput),
         "requested lease not found" => (Refused, Lost),
         _ => (Refused, Configuration),
     };
     Some(Failure::new(fault, kind, remedy(said)?))
+}
+
+/// Whether the store refused a write because it has reached its space quota.
+pub(crate) fn is_full(error: &Error) -> bool {
+    let source = error.source().and_then(<dyn StdError>::downcast_ref);
+    let status = source.and_then(status);
+    status.is_some_and(|status| said(status) == FULL)
 }
 
 /// Returns what to do about a refusal. Nothing was written.
@@ -138,7 +148,7 @@ fn remedy(said: &str) -> Option<&'static str> {
             "the server is a learner, which refuses this request; connect to the voting members"
         }
         "too many requests" => "the cluster is overloaded; nothing was written; retry later",
-        "mvcc: database space exceeded" => {
+        FULL => {
             "the store has reached its space quota; nothing was written; compact and defragment it \
              and disarm its alarm, or raise the quota, then retry"
         }

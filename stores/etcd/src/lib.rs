@@ -2,6 +2,7 @@
 
 mod codec;
 mod connections;
+mod ending;
 mod explain;
 mod found;
 #[cfg(any(test, fuzzing))]

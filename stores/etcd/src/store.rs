@@ -1,7 +1,7 @@
 //! The store: its keys and connections, and how a lock is taken, extended and ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ErrorKind::{Configuration, Unavailable};
@@ -14,12 +14,13 @@ use shedlock_core::{
 use shedlock_store::{
     Change, Changed, DEFAULT_TOLERATED_SKEW, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange,
     ROUNDS, Record, Result, Seen, Store, StoreProvider, check_slot, conflict, contended, maybe,
-    overtaken, paged, quorum, refusal, whole_millis,
+    paged, quorum, refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
-use crate::codec::{Keys, LONGEST_NAME, released, write};
+use crate::codec::{Keys, LONGEST_NAME, write};
 use crate::connections::Connections;
+use crate::explain::is_full;
 use crate::found::{Found, Granted, KeyChange};
 
 /// The shortest lease of a server with default settings.
@@ -47,6 +48,19 @@ pub(crate) struct LeaseState {
     pub(crate) since: Moment,
     /// The instant until which the store's lease lasts at least; none if another call requested that lease.
     pub(crate) ends: Option<Moment>,
+    /// Whether an end of this lease was sent that leaves no mark; see [`end_keys`](EtcdStore::end_keys).
+    pub(crate) ended_unmarked: AtomicBool,
+}
+
+impl LeaseState {
+    fn new(found: Found, since: Moment, ends: Option<Moment>) -> Self {
+        Self {
+            found,
+            since,
+            ends,
+            ended_unmarked: AtomicBool::new(false),
+        }
+    }
 }
 
 /// Configures the keys of a provider. `EtcdProvider::builder` returns it.
@@ -216,7 +230,7 @@ impl Store for EtcdStore {
         let held = lease.state::<LeaseState>();
         let since = held.map_or_else(|| self.clock.now(), |held| held.since);
         let extended = |until: Option<SystemTime>, found, ends| {
-            let state = LeaseState { found, since, ends };
+            let state = LeaseState::new(found, since, ends);
             let extended = lease.extended(request).with_state(Arc::new(state));
             Extension::Extended(maybe(extended, until, Lease::with_locked_until))
         };
@@ -243,7 +257,18 @@ impl Store for EtcdStore {
                 }
             }
             let now = self.clock.system_time();
-            let new = self.grant(request.lock_at_most_for().max(at_most)).await?;
+            let new = match self.grant(request.lock_at_most_for().max(at_most)).await {
+                // The known state may be out of date.
+                Err(error) if is_full(&error) => {
+                    let is_held = self.find(name).await?.held_by(owner).is_some();
+                    return if is_held {
+                        Err(error)
+                    } else {
+                        Ok(Extension::Lost)
+                    };
+                }
+                granted => granted?,
+            };
             let until = whole_millis(now) + new.lasts;
             // By the wall clock, which may have been set since.
             let until = found.end_of(lease).map_or(until, |end| end.max(until));
@@ -319,7 +344,8 @@ impl Store for EtcdStore {
         if let (Some(record), Some(slots)) = (&mut record, change.slots) {
             record.slots = slots;
         }
-        let (changed, _) = self.change_keys(name, found, key, record).await?;
+        let changed = self.end_keys(name, found, key, record, None);
+        let (changed, _) = changed.await?;
         // The store's lease of the key that was deleted or replaced could last for years.
         let old = found.lock.as_ref().map_or(0, |lock| lock.lease);
         if changed == Changed::Done && change.lease != LeaseChange::Keep && old != 0 {
@@ -356,10 +382,14 @@ impl Store for EtcdStore {
         Schema::default().note("the first attempt on a lock creates its keys")
     }
 
-    /// Reads a key that need not exist, and requests the shortest lease, which is then revoked.
+    /// Reads a key that need not exist, and requests the shortest lease, which is then revoked. A store that is full
+    /// grants no lease, but serves reads and ends locks, so it passes.
     async fn check(&self) -> Result<()> {
         self.find(&LockName::new("check")?).await?;
-        let granted = self.grant(Duration::ZERO).await?;
+        let granted = match self.grant(Duration::ZERO).await {
+            Err(error) if is_full(&error) => return Ok(()),
+            granted => granted?,
+        };
         self.revoke(granted.id);
         let shortest = granted.lasts.as_secs();
         self.shortest.store(shortest, Ordering::Relaxed);
@@ -424,44 +454,7 @@ impl EtcdStore {
     fn won(&self, request: &AttemptRequest, found: Found, ends: Option<Moment>) -> Lease {
         let lease = found.lease(request);
         let since = self.clock.now();
-        lease.with_state(Arc::new(LeaseState { found, since, ends }))
-    }
-
-    /// Ends an owner's lease, starting from the known state of its lock. Afterwards the lock names no holder.
-    pub(crate) async fn finish(&self, end: &End<'_>, mut found: Found) -> Result<Ended> {
-        for _ in 0..ROUNDS {
-            if found.is_released_by(end.owner) {
-                return Ok(Ended::ByAnEarlierCall);
-            }
-            let lock = found.held_by(end.owner);
-            if lock.is_none() && !(end.includes_expired() && found.names(end.owner)) {
-                return Ok(Ended::Lost);
-            }
-            let now = self.clock.system_time();
-            let mut until = whole_millis(now);
-            let kept = self.kept_for(end, &found, now);
-            let mut own = KeyChange::Delete;
-            if let Some(lock) = lock.filter(|_| !kept.is_zero()) {
-                let granted = self.grant(kept).await?;
-                until += granted.lasts;
-                own = KeyChange::Put(released(&lock.value), granted.id);
-            }
-            let record = ended(end, &found, until);
-            let change = self.change_keys(end.name, &found, own, Some(record));
-            let (changed, now) = change.await?;
-            if changed == Changed::Done {
-                if let Some(lock) = lock {
-                    self.revoke(lock.lease);
-                }
-                return Ok(Ended::ByThisCall);
-            }
-            let is_over = now.held_by(end.owner).is_none() && !now.is_released_by(end.owner);
-            if changed == Changed::Overtaken && is_over {
-                return Err(overtaken());
-            }
-            found = now;
-        }
-        Err(contended())
+        lease.with_state(Arc::new(LeaseState::new(found, since, ends)))
     }
 
     /// Returns the state that the lease carries, or reads it. It may be out of date: the store then makes no change,
@@ -485,18 +478,6 @@ impl EtcdStore {
         let left = self.left(lease).await?.unwrap_or_default();
         Ok((asked + left.saturating_sub(Duration::from_secs(1)), left))
     }
-
-    /// Returns how much longer the lock is kept after its unlock.
-    fn kept_for(&self, end: &End<'_>, found: &Found, now: SystemTime) -> Duration {
-        let held = end.lease.and_then(|lease| lease.state::<LeaseState>());
-        // Counted from the reply, which arrived no earlier than the lock was taken.
-        let held_for = held.map(|held| self.clock.now().at_least_since(held.since));
-        // If the lease was won elsewhere, the record and the clocks of that host and this one decide.
-        let at = found.record().locked_at;
-        let held_for = held_for.or(at.and_then(|at| now.duration_since(at).ok()));
-        let at_least = end.at_least.saturating_sub(held_for.unwrap_or_default());
-        at_least.max(end.retry_after())
-    }
 }
 
 fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
@@ -515,20 +496,5 @@ fn acquired(owner: &str, before: &Found, now: SystemTime, lease: Granted) -> Rec
     record.owner = owner.to_owned();
     record.locked_at = Some(at);
     record.slots = before.record().slots;
-    record
-}
-
-fn ended(end: &End<'_>, before: &Found, until: SystemTime) -> Record {
-    let mut record = before.record();
-    record.owner = end.owner.released();
-    record.locked_until = until;
-    // If the record was deleted, the lock's own key still contains these.
-    if let Some(lock) = &before.lock {
-        record.fencing_token = Some(lock.token);
-        record.locked_at = record.locked_at.or(before.value().at);
-    }
-    if let Some((slot, end)) = end.slot {
-        record.slots = record.slots.ended(slot, end);
-    }
     record
 }

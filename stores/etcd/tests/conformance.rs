@@ -153,6 +153,10 @@ impl Harness for Etcd {
             Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
+
+    fn namespace_to_fill(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        self.namespace_on_own_store()
+    }
 }
 
 /// An environment of its own.
@@ -340,6 +344,17 @@ impl Namespace for Room {
         Some(self.url(&self.server))
     }
 
+    /// Makes the server behave as if its quota were exhausted.
+    fn fill(&self) -> OptionalAction<'_, ()> {
+        self.own.as_ref()?;
+        action(self.alarm(AlarmAction::Activate))
+    }
+
+    fn make_space(&self) -> OptionalAction<'_, ()> {
+        self.own.as_ref()?;
+        action(self.alarm(AlarmAction::Deactivate))
+    }
+
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
         action(async {
@@ -369,16 +384,13 @@ impl TortureNamespace for Room {
         })
     }
 
-    /// Makes the server behave as if its quota were exhausted.
     fn begin_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;
-        action(self.alarm(AlarmAction::Activate))
+        self.fill()
     }
 
     fn end_fault(&self, fault: StoreFault) -> OptionalAction<'_, ()> {
-        self.own.as_ref()?;
         (fault == StoreFault::Full).then_some(())?;
-        action(self.alarm(AlarmAction::Deactivate))
+        self.make_space()
     }
 }

@@ -62,6 +62,10 @@ impl Message {
     }
 }
 
+/// What a running lease reserves in its message. A bucket that is full still accepts a message that is no larger than the
+/// one that it replaces, and an end adds its mark and the slot that is done.
+const SPARE: &str = "................................................................";
+
 pub(crate) fn message(record: &Record) -> (Bytes, HeaderMap) {
     let until = i64::try_from(record.until_millis()).unwrap_or(i64::MAX);
     let mut headers = HeaderMap::new();
@@ -71,6 +75,9 @@ pub(crate) fn message(record: &Record) -> (Bytes, HeaderMap) {
             let name = format!("{HEADER}{}{rest}", first.to_ascii_uppercase());
             headers.insert(name, value);
         }
+    }
+    if Owner::is_ours(&record.owner) && !Owner::is_released(&record.owner) {
+        headers.insert(format!("{HEADER}Spare"), SPARE);
     }
     (Bytes::copy_from_slice(&until.to_be_bytes()), headers)
 }
@@ -221,6 +228,24 @@ mod tests {
         let owner = ("Shedlock-Owner".to_owned(), "web/1/ab unlocked".to_owned());
         assert!(message.headers.contains(&owner), "{message:?}");
         assert_eq!(message.record().unwrap(), (record, true));
+    }
+
+    /// A bucket that is full accepts no larger message.
+    #[test]
+    fn the_end_of_a_lease_is_no_larger_than_the_lease() {
+        let size = |record: &Record| {
+            let headers = message(record).1;
+            let length = |(name, values): (_, &Vec<async_nats::HeaderValue>)| {
+                format!("{name}: {}", values[0].as_str()).len()
+            };
+            headers.iter().map(length).sum::<usize>()
+        };
+        let ended = Record::from_text(OURS).unwrap();
+        let mut held = ended.clone();
+        held.owner = "web/1/ab".to_owned();
+        held.slots.done = None;
+        assert!(size(&ended) <= size(&held));
+        assert_eq!(stored(&held).record().unwrap(), (held, true));
     }
 
     #[test]

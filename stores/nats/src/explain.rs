@@ -26,6 +26,12 @@ const LASTING: [u64; 8] = [
 /// message of the key that is not stored yet.
 const BEFORE_WRITING: [u64; 5] = [10_008, 10_023, 10_028, 10_047, 10_163];
 
+/// The refusals of a bucket that has reached its own limits, besides the codes in `FULL`. Their code is that of any
+/// failure to store.
+const FULL_BUCKET: [&str; 2] = ["maximum bytes exceeded", "maximum messages exceeded"];
+/// The account's limits, and the server's storage.
+const FULL: [u64; 2] = [10_002, 10_047];
+
 const SETTINGS: &str =
     "; check JetStream's limits and settings for this account and bucket, and the server's log";
 
@@ -33,13 +39,19 @@ const SETTINGS: &str =
 /// leader, it returns various 5xx failures: the next try succeeds, and the previous leader may have stored a write.
 pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
+    let said = &error.description;
+    let is_full = FULL.contains(err_code) || FULL_BUCKET.contains(&&**said);
     let (kind, what_to_do) = match code {
+        _ if is_full => (
+            Unavailable,
+            "; the bucket, its account or the server is full, and the message was not stored; raise \
+             the limit or make space, then retry",
+        ),
         500.. if LASTING.contains(err_code) => (Configuration, SETTINGS),
         500.. if !BEFORE_WRITING.contains(err_code) => (lost, "; retry"),
         500.. | 429 => (Unavailable, "; retry"),
         _ => (Configuration, SETTINGS),
     };
-    let said = &error.description;
     let message = format!("JetStream returned error {code}: {said:?}{what_to_do}");
     Error::new(kind, message)
 }
@@ -137,6 +149,14 @@ mod tests {
             (
                 r#"{"error":{"code":503,"err_code":10077,"description":"error opening msg block file"}}"#,
                 [Unavailable, OutcomeUnknown],
+            ),
+            (
+                r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}"#,
+                [Unavailable, Unavailable],
+            ),
+            (
+                r#"{"error":{"code":400,"err_code":10002,"description":"resource limits exceeded for account"}}"#,
+                [Unavailable, Unavailable],
             ),
             (
                 r#"{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}"#,

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use shedlock_store::{FromClient, Result, StoreProvider, TimeMode};
+use shedlock_store::{FromClient, Result, StoreProvider, TimeMode, internal};
 
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver};
-use crate::options::Settings;
+use crate::options::{Options, Settings};
 use crate::url::{Postgres, Remote};
 
 /// Configures how a provider finds and uses its table. Created by `builder` of a provider.
@@ -74,8 +74,32 @@ impl<D: Driver> Builder<D> {
     pub fn build(self) -> Result<StoreProvider<SqlStore<D>>> {
         let options = D::DIALECT.options(self.settings);
         let options = options.map_err(|error| error.with_store(D::STORE))?;
-        Ok(SqlStore::new(Connections::pool(self.pool, &options), options).provider())
+        let connections = Connections::pool(self.pool.clone(), &options);
+        let provider = SqlStore::new(connections, options.clone()).provider();
+        if D::options_of(&self.pool).is_none() {
+            return Ok(provider);
+        }
+        let (pool, plan) = (self.pool, provider.backend().plans.follow());
+        Ok(provider.reopened_by(move || {
+            let place = plan.borrow().as_ref().map(|plan| plan.place.clone());
+            let opened = beside(&pool, &options, place.unwrap_or_default());
+            async move { opened }
+        }))
     }
+}
+
+/// A provider over a connection of its own, with the options that the pool has now. It must prove that it sees the table
+/// at this place.
+fn beside<D: Driver>(
+    pool: &D::Pool,
+    options: &Options,
+    place: String,
+) -> Result<StoreProvider<SqlStore<D>>> {
+    let connect = D::options_of(pool);
+    let connect = connect.ok_or_else(|| internal("the pool has no options"))?;
+    let connections = Connections::own(connect, 1, options.timeout(), options);
+    let store = SqlStore::new(connections, options.clone());
+    Ok(store.at_place(place).provider())
 }
 
 /// Settings for databases that run as a server.

@@ -27,6 +27,8 @@ pub struct SqlStore<B: Driver> {
     pub(crate) contended: Contended,
     /// What was created while the store was opened, as a migration reports it.
     pub(crate) created: Mutex<Vec<String>>,
+    /// Which table it must see, if its connections may see another one than those that took the locks.
+    place: Option<String>,
 }
 
 /// One call of the provider. A single deadline bounds everything that it sends.
@@ -57,8 +59,15 @@ impl<B: Driver> SqlStore<B> {
             plans: Plans::new(&options),
             contended: Contended::default(),
             created: Mutex::default(),
+            place: None,
             options,
         }
+    }
+
+    /// Makes extensions prove that they see this table.
+    pub(crate) fn at_place(mut self, place: String) -> Self {
+        self.place = Some(place);
+        self
     }
 
     /// Connections to the same database for another purpose than locks.
@@ -166,6 +175,24 @@ impl<B: Driver> Call<'_, B> {
         }
     }
 
+    /// The plan for a lease that was taken over other connections, perhaps: it is read again each time, unless the
+    /// connections are the same.
+    pub(crate) async fn plan_of_lease(&self) -> Result<Arc<Plan>> {
+        let Some(place) = &self.store.place else {
+            return self.plan().await;
+        };
+        let plan = self.look().await?;
+        if !place.is_empty() && plan.place == *place {
+            return Ok(plan);
+        }
+        Err(configuration(format!(
+            "the connection that was opened to extend leases does not see the same table {} as your pool ({} instead of \
+             {}), so it is not used; name the schema in the table's name, rather than in what your pool runs after it \
+             has connected",
+            self.options.table, plan.place, place
+        )))
+    }
+
     /// A plan that passes this check. If the known plan fails it, the table may have been altered, so the shape is read
     /// once more before the call fails.
     pub(crate) async fn plan_for(&self, check: impl Fn(&Plan) -> Result<()>) -> Result<Arc<Plan>> {
@@ -227,7 +254,7 @@ impl<B: Driver> Call<'_, B> {
         };
         plans.clock.observe(instant(first.server_time));
         let shape = dialect.shape(options, columns)?;
-        Ok(plans.keep(dialect, options, shape))
+        Ok(plans.keep(dialect, options, shape, &first.place))
     }
 
     /// The table's columns as they are now; empty if there is no table.

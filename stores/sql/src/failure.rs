@@ -27,6 +27,8 @@ pub(crate) struct Failure {
 pub(crate) enum Class {
     /// The statement was never sent: no connection was available in time, or the server already has too many.
     NotSent,
+    /// The statement was never sent: all connections of the user's pool are taken.
+    Exhausted,
     /// No connection was available: the network, or the machine there, failed.
     Unreachable,
     /// No connection was available: the server, or a pooler in front of it, returned an error that may pass.
@@ -97,6 +99,12 @@ impl Failure {
         Self::new(Class::NotSent, "timed out waiting for a connection")
     }
 
+    /// All of these connections of a pool are in use, and none came back in time.
+    pub(crate) fn exhausted(connections: u32) -> Self {
+        let taken = format!("none of the pool's {connections} connections became free in time");
+        Self::new(Class::Exhausted, taken)
+    }
+
     pub(crate) fn silent() -> Self {
         Self::new(Class::ReplyLost, "timed out")
     }
@@ -161,6 +169,7 @@ impl Failure {
         let is_lost = matches!(
             self.class,
             Class::NotSent
+                | Class::Exhausted
                 | Class::Unreachable
                 | Class::Unready
                 | Class::Refused(_)
@@ -211,7 +220,7 @@ impl Class {
     fn kind(&self, writes: bool) -> ErrorKind {
         match self {
             Self::ReplyLost | Self::Failed if writes => OutcomeUnknown,
-            Self::NotSent | Self::Unreachable | Self::Unready => Unavailable,
+            Self::NotSent | Self::Exhausted | Self::Unreachable | Self::Unready => Unavailable,
             Self::OtherProtocol => Unavailable,
             Self::ReplyLost | Self::Failed | Self::ReadOnly => Unavailable,
             Self::Contention | Self::Waited | Self::Busy | Self::Full => Unavailable,
@@ -227,6 +236,10 @@ impl Class {
             Self::NotSent => {
                 "cannot connect; nothing was written; check that the server is up and has \
                  connections to spare, and that the URL points to it, then retry"
+            }
+            Self::Exhausted => {
+                "the pool's connections are all taken; nothing was written; give the pool more \
+                 connections, or hold them for less time, then retry"
             }
             Self::Unreachable => {
                 "cannot connect; nothing was written; check that the server is up, and that the \

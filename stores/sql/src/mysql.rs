@@ -122,6 +122,10 @@ impl Driver for MySql {
         by_sqlx::unverified(host, is_socket, &mode, remedy)
     }
 
+    fn options_of(pool: &Self::Pool) -> Option<Self::Options> {
+        Some(pool.connect_options().as_ref().clone())
+    }
+
     by_sqlx::execution!(MySql, last_insert_id);
 }
 

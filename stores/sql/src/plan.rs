@@ -14,6 +14,8 @@ use crate::shape::Shape;
 pub(crate) struct Plan {
     pub(crate) shape: Shape,
     pub(crate) statements: Statements,
+    /// Which table this is, as the dialect's probe reports it.
+    pub(crate) place: String,
     found_at: Moment,
 }
 
@@ -54,7 +56,18 @@ impl Plans {
         self.plan.send_replace(None);
     }
 
-    pub(crate) fn keep(&self, dialect: &Dialect, options: &Options, shape: Shape) -> Arc<Plan> {
+    /// Follows the plan in use.
+    pub(crate) fn follow(&self) -> watch::Receiver<Option<Arc<Plan>>> {
+        self.plan.subscribe()
+    }
+
+    pub(crate) fn keep(
+        &self,
+        dialect: &Dialect,
+        options: &Options,
+        shape: Shape,
+        place: &str,
+    ) -> Arc<Plan> {
         let known = self.known();
         let statements = match &known {
             Some(plan) if plan.shape == shape => plan.statements.clone(),
@@ -70,6 +83,7 @@ impl Plans {
         let plan = Arc::new(Plan {
             statements,
             shape,
+            place: place.to_owned(),
             found_at: options.clock.now(),
         });
         self.plan.send_replace(Some(Arc::clone(&plan)));

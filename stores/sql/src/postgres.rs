@@ -108,6 +108,10 @@ impl Driver for Postgres {
         Some((marked, postgres::session_init(mark)))
     }
 
+    fn options_of(pool: &Self::Pool) -> Option<Self::Options> {
+        Some(pool.connect_options().as_ref().clone())
+    }
+
     by_sqlx::execution!(Postgres, |_| None);
 }
 

@@ -8,7 +8,7 @@ use crate::dialect::Step;
 use crate::driver::{Driver, Wanted};
 use crate::failure::Class;
 use crate::plan::Plan;
-use crate::statement::{Reply, Row, Values};
+use crate::statement::{Reply, Row, Statement, Values};
 use crate::verdict::instant;
 
 /// How often a statement is sent again after a conflict with another transaction. There is no pause
@@ -36,7 +36,8 @@ impl<B: Driver> Call<'_, B> {
     /// - at once, after a conflict with another transaction;
     /// - once, if its reply was lost, unless it claims a lock;
     /// - once, on a new connection, if the session is no longer usable;
-    /// - once, after reading the table's shape again, if the table has changed.
+    /// - once, after reading the table's shape again, if the table has changed;
+    /// - once, after making space, if the disk is full and the statement creates no record.
     ///
     /// A claim whose reply was lost may still be in transit. Only the runtime may send another copy
     /// of it, because it withdraws what the first one takes.
@@ -46,6 +47,7 @@ impl<B: Driver> Call<'_, B> {
         let mut wanted = Wanted::Any;
         let mut collisions = 0;
         let mut looked = false;
+        let mut can_make_space = !step.takes();
         // Once a reply is lost, the outcome is unknown whatever the second try returns.
         let mut lost = None;
         loop {
@@ -83,6 +85,12 @@ impl<B: Driver> Call<'_, B> {
                     }
                     plan = now;
                 }
+                Class::Full if can_make_space => {
+                    can_make_space = false;
+                    if !self.make_space().await {
+                        return Err(explained(lost.unwrap_or(failure)));
+                    }
+                }
                 Class::Held if step.takes() && lost.is_none() => return Ok(Reply::default()),
                 Class::Duplicate if step.takes() && lost.is_none() => {
                     return Ok(Reply {
@@ -93,6 +101,15 @@ impl<B: Driver> Call<'_, B> {
                 _ => return Err(explained(lost.unwrap_or(failure))),
             }
         }
+    }
+
+    /// Makes space for what changes an existing record. Returns false if the database cannot.
+    pub(crate) async fn make_space(&self) -> bool {
+        let Some(statement) = B::DIALECT.makes_space else {
+            return false;
+        };
+        let (statement, values) = (Statement::plain(statement), Values::default());
+        self.send(&statement, &values, Wanted::Any).await.is_ok()
     }
 
     /// Checks that the table has the columns for this step.

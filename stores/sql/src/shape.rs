@@ -82,6 +82,8 @@ pub(crate) struct Column {
     pub(crate) server: String,
     /// The server's time in microseconds since 1970 (UTC); the same in every row.
     pub(crate) server_time: i64,
+    /// Which table this is: its server, its database and itself. The same in every row; empty if there is no telling.
+    pub(crate) place: String,
 }
 
 impl Column {
@@ -100,6 +102,7 @@ impl Column {
             required: number(6)? == Some(1),
             server: text(7)?.unwrap_or_default(),
             server_time: number(8)?.unwrap_or_default(),
+            place: text(9)?.unwrap_or_default(),
         })
     }
 

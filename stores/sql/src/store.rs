@@ -93,7 +93,7 @@ impl<B: Driver> Store for SqlStore<B> {
 
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         let call = self.call();
-        let plan = call.plan().await?;
+        let plan = call.plan_of_lease().await?;
         let mut values = self.values_of(lease.name(), lease.owner().as_str(), "");
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;

@@ -9,6 +9,8 @@
 )]
 
 mod common;
+#[path = "mysql/duties.rs"]
+mod duties;
 #[path = "mysql/failures.rs"]
 mod failures;
 #[path = "mysql/hidden.rs"]
@@ -62,6 +64,8 @@ macro_rules! on_all_servers {
 }
 
 on_all_servers! {
+    duties: jobs_that_hold_all_connections_of_a_pool_keep_their_locks,
+        a_connection_that_sees_another_database_proves_nothing;
     java: shedlocks_table_serves_as_it_is, migrating_shedlocks_table_adds_our_columns_once,
         the_two_exclude_each_other_before_and_after_migration,
         columns_that_update_themselves_are_kept_still, a_counted_table_still_returns_its_tokens,

@@ -8,6 +8,8 @@ mod bouncer;
 mod common;
 #[path = "postgres/crashes.rs"]
 mod crashes;
+#[path = "postgres/duties.rs"]
+mod duties;
 #[path = "postgres/failover.rs"]
 mod failover;
 #[path = "postgres/failures.rs"]

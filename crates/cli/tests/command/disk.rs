@@ -48,10 +48,28 @@ fn a_disk_that_is_full_at_the_start_is_not_taken_for_a_wrong_file() {
     assert!(ended.stderr.ends_with(end), "{}", ended.stderr);
 }
 
+/// In WAL mode, the log has the space for it.
+#[test]
+fn a_lock_is_given_back_on_a_disk_that_is_full() {
+    let sandbox = Sandbox::new();
+    let script = "$SHEDLOCK migrate -q > /dev/null || exit 1\n\
+        $SHEDLOCK run -n a --lock-at-most-for 10m --pass-store -- sh -c '\n\
+        dd if=/dev/zero of=disk/fill bs=1k count=1000 2>/dev/null\n\
+        $SHEDLOCK list -o json && exit 5' 2> said; code=$?\n\
+        $SHEDLOCK show a -o json; exit $code";
+    let ended = on_disk_of(&sandbox, "400k", script);
+    assert_eq!((ended.code, sandbox.read("said").as_str()), (5, ""));
+    let (listed, shown) = ended.stdout.split_once("}\n{").unwrap();
+    assert!(listed.contains("\"state\": \"held\""), "{listed}");
+    assert!(shown.contains("\"state\": \"free\""), "{shown}");
+}
+
+/// With a rollback journal, each write needs space for the journal.
 #[test]
 fn a_disk_that_is_full_at_the_end_does_not_keep_the_lock_once_there_is_space() {
     let sandbox = Sandbox::new();
     let script = "$SHEDLOCK migrate -q > /dev/null || exit 1\n\
+        printf '\\001\\001' | dd of=disk/locks.db bs=1 seek=18 conv=notrunc 2>/dev/null; rm disk/locks.db-*\n\
         $SHEDLOCK run -n a --lock-at-most-for 10m -- sh -c '\n\
         dd if=/dev/zero of=disk/fill bs=1k count=1000 2>/dev/null; exit 5' 2> said & run=$!\n\
         until grep -q 'cannot release' said || ! kill -0 $run; do sleep 0.05; done\n\

@@ -34,7 +34,7 @@ async fn no_alarm_is_missed() {
     let filler = || vec![b'x'; 65_536];
     while client.put("filler", filler(), None).await.is_ok() {}
     let full = "the store has reached its space quota";
-    doctor(server.url()).has_only("reachable", "error", full);
-    doctor(server.url()).has_only("reachable", "error", "compact and defragment");
+    doctor(server.url()).has_only("alarms", "error", "NOSPACE");
+    doctor(server.url()).has_only("alarms", "error", "compact and defragment");
     cannot_run(server.url(), "a", full);
 }

@@ -11,6 +11,8 @@ mod common;
 mod audit;
 mod faults;
 mod fenced;
+#[cfg(feature = "etcd")]
+mod full;
 mod journal_store;
 mod json;
 mod places;
@@ -72,6 +74,13 @@ fn main() {
                 Ok(journal_store::a_fleet_keeps_its_journal_in_another_store(
                     &place,
                 )?)
+            }));
+        }
+        #[cfg(feature = "etcd")]
+        if place.name == "etcd" {
+            trials.push(Trial::test("full_etcd", || {
+                Ok(full::an_etcd_at_its_quota_is_read_and_gives_locks_back()
+                    .map_err(|error| error.to_string())?)
             }));
         }
         if place.name == "postgres" {

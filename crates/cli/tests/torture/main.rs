@@ -1,30 +1,35 @@
-//! Ten processes contend for one lock of a real store, and random holders are killed with -9. The commands never run at
-//! once, and no lock stays taken for longer than allowed.
+//! The command under torture: processes contend for a few locks of a real store with `shedlock run`. Some are killed with
+//! -9, some stopped for longer than their lease, the wall clocks of some jump forward, connections are cut, and requests
+//! arrive late. What their commands did is judged by the judge of all histories.
 //!
-//! `SHEDLOCK_TORTURE_ACQUISITIONS` sets how many times the lock is won. The default is 40, or 100 in a full run
-//! (`SHEDLOCK_TEST_FULL`).
+//! `SHEDLOCK_TORTURE_SECONDS` sets how long. The random choices are repeated with the seed that each run prints.
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stdout,
     reason = "the lint's own allowance for tests covers functions marked as tests, not their helpers"
 )]
 
 mod arena;
+mod faults;
+mod history;
 mod job;
+mod observer;
 mod stores;
 
+use job::Job;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
     // The contenders' command is this program too.
-    if job::is_wanted() {
-        return job::run();
+    if let Some(job) = Job::of_environment() {
+        return job.run();
     }
     let arguments = Arguments::from_args();
     let trials = stores::all()
         .into_iter()
         .map(|store| {
-            Trial::test(format!("ten_processes_on_{}", store.name()), move || {
+            Trial::test(format!("commands_on_{}", store.name()), move || {
                 Ok(arena::fight(&store)?)
             })
         })

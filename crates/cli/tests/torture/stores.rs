@@ -1,6 +1,7 @@
 //! The stores that the processes contend for.
 
 use std::path::Path;
+use std::time::Duration;
 
 use shedlock_rig::given;
 
@@ -21,6 +22,29 @@ enum Place {
 impl Store {
     pub(crate) fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// How long its torture lasts: a short time by default, and most of it where all faults are possible and the command is
+    /// used most.
+    #[allow(dead_code, reason = "each test program uses its part of it")]
+    pub(crate) fn lasts(&self) -> Duration {
+        let is_full = std::env::var_os("SHEDLOCK_TEST_FULL").is_some_and(|value| !value.is_empty());
+        let default = match self.name {
+            _ if is_full => 100,
+            "postgres" | "redis" => 25,
+            _ => 8,
+        };
+        let seconds = std::env::var("SHEDLOCK_TORTURE_SECONDS").map_or(default, |seconds| {
+            seconds
+                .parse()
+                .expect("SHEDLOCK_TORTURE_SECONDS is a number")
+        });
+        Duration::from_secs(seconds)
+    }
+
+    #[allow(dead_code, reason = "each test program uses its part of it")]
+    pub(crate) fn is_server(&self) -> bool {
+        matches!(self.place, Place::Server { .. })
     }
 
     /// A URL with a separate namespace, or what is missing for one.

@@ -1,6 +1,6 @@
 //! Checks that a provider does what it declares, as far as the cases of the laws do not check it.
 
-use shedlock_core::{ErrorKind, ExtendRequest, UnlockRequest};
+use shedlock_core::{ErrorKind, ExtendRequest, Extension, UnlockRequest};
 
 use crate::case::cases;
 use crate::context::{granted, name};
@@ -12,6 +12,7 @@ cases!("declared" [Declared]:
     extend_is_refused_where_it_is_lacking [Smoke],
     providers_over_one_store_declare_the_same [Smoke],
     what_was_declared_at_first_contact_holds,
+    what_is_opened_for_duties_extends_the_same_lease [Smoke],
     providers_have_identities_of_their_own,
     a_check_changes_nothing,
     a_container_that_breaks_promises_is_refused_at_the_first_call,
@@ -62,6 +63,41 @@ pub async fn what_was_declared_at_first_contact_holds(context: &TestContext) -> 
     ensure!(
         before == after,
         "the provider declared {before:?} after its check and {after:?} after a lock"
+    );
+    Ok(())
+}
+
+/// A provider that declares duties opens a connection that sees the same records. Its extension is one of the same
+/// lease, and the first connection ends that lease.
+pub async fn what_is_opened_for_duties_extends_the_same_lease(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let lease = acquire(&provider, &context.request(&name("job"))).await?;
+    let declared = provider.capabilities().duties;
+    let Some(opened) = provider.for_duties() else {
+        ensure!(
+            !declared,
+            "duties are declared, and there is nothing for them"
+        );
+        return unlock(&provider, &lease).await;
+    };
+    ensure!(
+        declared,
+        "duties are not declared, and there is something for them"
+    );
+    let second = opened.await?;
+    let longer = ExtendRequest::new(2 * context.timing().long());
+    if context.capabilities().extend {
+        let answer = second.extend(&lease, &longer).await?;
+        ensure!(
+            matches!(answer, Extension::Extended(_)),
+            "the second connection reports a lease that runs as lost"
+        );
+    }
+    unlock(&provider, &lease).await?;
+    let answer = second.extend(&lease, &longer).await;
+    ensure!(
+        !matches!(answer, Ok(Extension::Extended(_))),
+        "the second connection extended a lease that was unlocked"
     );
     Ok(())
 }

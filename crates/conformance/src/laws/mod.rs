@@ -7,6 +7,7 @@ pub mod clocks;
 pub mod cut_off;
 pub mod declared;
 pub mod faults;
+pub mod full;
 pub mod late;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
@@ -67,6 +68,7 @@ pub fn cases() -> Vec<Case> {
         clocks::cases(),
         faults::cases(),
         outages::cases(),
+        full::cases(),
     ]
     .concat()
 }

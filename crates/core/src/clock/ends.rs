@@ -114,6 +114,11 @@ impl Deadline {
         }
     }
 
+    /// Returns whether either clock shows this deadline before the other one.
+    pub(crate) fn is_before(self, other: Self) -> bool {
+        self.slewed < other.slewed || self.steady < other.steady
+    }
+
     /// Returns the later one of the ends of two leases. If the clocks do not agree on which one
     /// that is, returns the other one.
     #[must_use]

@@ -36,6 +36,13 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Cancellation safe.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()>;
 
+    /// Returns whether this is [`SystemClock`]. Only by that clock can leases be looked after by a
+    /// thread of their own.
+    #[doc(hidden)]
+    fn is_system(&self) -> bool {
+        false
+    }
+
     /// Returns 64 random bits: for owners, and for pauses that must differ from those of other
     /// processes.
     ///

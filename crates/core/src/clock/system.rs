@@ -34,6 +34,10 @@ impl Clock for SystemClock {
         SystemTime::now()
     }
 
+    fn is_system(&self) -> bool {
+        true
+    }
+
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
         let clock = *self;
         Box::pin(async move {

@@ -456,6 +456,7 @@ impl LockProvider for MemoryProvider {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.failover = Failover::Never;
         capabilities.durable = false;
+        capabilities.duties = true;
         capabilities.longest_lock_at_most_for = LONGEST;
         capabilities
     }
@@ -470,6 +471,12 @@ impl LockProvider for MemoryProvider {
 
     fn defaults(&self) -> LockDefaults {
         self.defaults.clone()
+    }
+
+    fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>, Error>>> {
+        Some(Box::pin(async {
+            Ok(Arc::new(self.clone()) as Arc<dyn LockProvider>)
+        }))
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::LostPolicy;
 use super::withdrawal::Withdrawals;
+use super::{Duties, LostPolicy};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
     AttemptRequest, ClockSource, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults,
@@ -27,6 +27,8 @@ pub(crate) struct Context {
     pub(crate) slow_run: f64,
     pub(crate) store_timeout: Duration,
     pub(crate) withdrawals: Arc<Withdrawals>,
+    /// `None` if the clock is not the system's: then the task's runtime does everything.
+    pub(crate) duties: Option<Duties>,
 }
 
 impl Context {
@@ -43,11 +45,18 @@ impl Context {
             slow_run: 0.75,
             store_timeout: AttemptRequest::DEFAULT_TIMEOUT,
             withdrawals: Arc::new(Withdrawals::new()),
+            duties: Some(Duties::default()),
         }
     }
 
     pub(crate) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
-        self.lease_clock = LeaseClock::new(clock.clone());
+        let is_system = clock.is_system();
+        self.lease_clock = if is_system {
+            LeaseClock::system()
+        } else {
+            LeaseClock::new(clock.clone())
+        };
+        self.duties = is_system.then(Duties::default);
         self.clock = clock;
     }
 

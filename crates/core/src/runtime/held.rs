@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use tokio::runtime::Handle;
+
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, LeaseState, LostReason, Release};
-use crate::clock::{Deadline, Moment};
+use crate::clock::{Deadline, Moment, Reading};
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
     ProviderIdentity, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
@@ -311,6 +313,68 @@ impl Held {
             "the lease is lost: {reason}"
         );
         self.emit(|lease| Event::Lost { lease, reason });
+    }
+
+    /// Takes over an extension by the thread of the duties. Listeners are notified on the task's
+    /// runtime.
+    pub(super) fn extended_by_duty(
+        self: &Arc<Self>,
+        lease: Lease,
+        deadline: Deadline,
+        runtime: &Handle,
+    ) {
+        self.state.extend(lease, deadline);
+        self.was_extended.store(true, Ordering::Release);
+        tracing::debug!(
+            lock = self.name.as_str(),
+            "lease extended over a second connection"
+        );
+        if self.context.has_listeners() {
+            let held = self.clone();
+            runtime.spawn(async move { held.emit(|lease| Event::Extended { lease }) });
+        }
+    }
+
+    /// Marks the lease as lost, as the thread of the duties has found it. The task, or its runtime,
+    /// announces it, whichever runs first.
+    pub(super) fn lost_by_duty(self: &Arc<Self>, reason: LostReason, runtime: &Handle) {
+        if self.state.lose_silently(reason) {
+            let held = self.clone();
+            runtime.spawn(async move { held.lost() });
+        }
+    }
+
+    pub(super) fn log_failed_duty(&self, error: &str) {
+        tracing::warn!(
+            target: "shedlock_core::runtime::keep_alive",
+            lock = self.name.as_str(),
+            error,
+            "cannot extend the lease over a second connection, retrying"
+        );
+    }
+
+    /// Logs that the task should have stopped and has not, from the thread of the duties.
+    pub(super) fn log_unnoticed(&self, now: Reading) {
+        let (lock, owner) = (self.name.as_str(), self.owner.as_str());
+        if self.state.deadline().has_passed(now) {
+            tracing::error!(
+                target: "shedlock_core::runtime::lost",
+                lock,
+                owner,
+                "the lease has ended and its task has not stopped, probably because the task blocks \
+                 its thread: another process can take the lock now; run blocking work with \
+                 execute_blocking or spawn_blocking"
+            );
+        } else {
+            tracing::error!(
+                target: "shedlock_core::runtime::lost",
+                lock,
+                owner,
+                "the maximum run time has passed and the task has not stopped, probably because it \
+                 blocks its thread: its lease is no longer extended; run blocking work with \
+                 execute_blocking or spawn_blocking"
+            );
+        }
     }
 
     /// Calls the callback once when the lease is lost, or at once if it is lost already.

@@ -7,31 +7,24 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::Held;
+use crate::ExtendRequest;
 use crate::clock::Deadline;
-use crate::{Error, ErrorKind, ExtendRequest};
 
 /// Extends a lease in the background until it is dropped or the lease is lost.
 ///
-/// It runs in a separate task, so that a task that keeps its thread busy for a while does not lose
-/// its lease because of that.
+/// It runs in a separate task of the same runtime. While no worker of that runtime is free, the
+/// [duties](super::Duties) extend the lease.
 #[derive(Debug)]
-pub(crate) struct KeepAlive(AbortHandle);
+pub(super) struct KeepAlive(AbortHandle);
 
 impl KeepAlive {
-    /// # Errors
-    /// `WrongContext` outside a tokio runtime.
-    pub(crate) fn start(held: &Arc<Held>) -> Result<Self, Error> {
-        let runtime = Handle::try_current().map_err(|error| {
-            Error::new(ErrorKind::WrongContext, "keep-alive needs a tokio runtime")
-                .with_lock(held.name().as_str())
-                .with_source(error)
-        })?;
+    pub(super) fn start(held: &Arc<Held>, runtime: &Handle) -> Self {
         let held = held.clone();
-        Ok(Self(
+        Self(
             runtime
                 .spawn(async move { keep(&held).await })
                 .abort_handle(),
-        ))
+        )
     }
 }
 

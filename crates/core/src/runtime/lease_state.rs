@@ -23,6 +23,8 @@ struct State {
     /// The end of the longest allowed run, whatever the lease.
     run_until: Option<Deadline>,
     lost: Option<LostReason>,
+    /// The loss was announced, and the callbacks were taken.
+    is_announced: bool,
     /// The release has begun: the lease has ended for the task.
     is_released: bool,
     /// Wakes the waiter for the end.
@@ -44,6 +46,7 @@ impl LeaseState {
             deadline,
             run_until: None,
             lost: None,
+            is_announced: false,
             is_released: false,
             watcher: None,
             on_lost: Vec::new(),
@@ -115,7 +118,8 @@ impl LeaseState {
         let found = match state.lost {
             None if state.is_released => None,
             None => state.is_over(now),
-            known => return known,
+            known if state.is_announced => return known,
+            known => known,
         };
         if let Some(reason) = found {
             lose(state, reason, announce);
@@ -132,10 +136,27 @@ impl LeaseState {
         }
     }
 
+    /// Marks the lease as lost without announcing it, for a thread that must not run code of the
+    /// user. The next call of [`lost`](Self::lost) announces it. Returns false if the lease is lost
+    /// or released already.
+    pub(crate) fn lose_silently(&self, reason: LostReason) -> bool {
+        let mut state = self.lock();
+        if state.lost.is_some() || state.is_released {
+            return false;
+        }
+        state.lost = Some(reason);
+        let watcher = state.watcher.take();
+        drop(state);
+        if let Some(watcher) = watcher {
+            watcher.wake();
+        }
+        true
+    }
+
     /// Calls the callback once when the lease is lost, or at once if it is lost already.
     pub(crate) fn on_lost(&self, callback: Callback) {
         let mut state = self.lock();
-        if state.lost.is_none() {
+        if !state.is_announced {
             state.on_lost.push(callback);
             return;
         }
@@ -270,6 +291,7 @@ impl State {
 /// Wakes the task before anything else runs, so that the callbacks cannot delay its end.
 fn lose(mut state: MutexGuard<'_, State>, reason: LostReason, announce: impl FnOnce(LostReason)) {
     state.lost = Some(reason);
+    state.is_announced = true;
     let watcher = state.watcher.take();
     let callbacks = mem::take(&mut state.on_lost);
     drop(state);

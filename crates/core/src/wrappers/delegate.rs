@@ -4,6 +4,9 @@
 /// the given field: all except those listed as the wrapper's own. A method that is added to the
 /// trait is added here, so that no wrapper misses it.
 ///
+/// A wrapper with an `extend` of its own has no [`for_duties`](crate::LockProvider::for_duties),
+/// unless it implements that too.
+///
 /// ```
 /// use shedlock::{AttemptRequest, Attempt, BoxFuture, Error, LockProvider, delegate};
 /// use std::sync::Arc;
@@ -120,6 +123,11 @@ macro_rules! delegate {
                 self.$inner.journal()
             }
         });
+        $crate::delegate!(@ for_duties [$($own)+] {
+            fn for_duties(&self) -> Option<$crate::BoxFuture<'_, Result<std::sync::Arc<dyn $crate::LockProvider>, $crate::Error>>> {
+                self.$inner.for_duties()
+            }
+        });
         $crate::delegate!(@ migrate [$($own)+] {
             fn migrate(&self) -> $crate::BoxFuture<'_, Result<$crate::Migration, $crate::Error>> {
                 self.$inner.migrate()
@@ -155,6 +163,15 @@ macro_rules! delegate {
     (@ store [store $($rest:ident)*] { $($method:tt)* }) => {};
     (@ defaults [defaults $($rest:ident)*] { $($method:tt)* }) => {};
     (@ journal [journal $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ for_duties [for_duties $($rest:ident)*] { $($method:tt)* }) => {};
+    // The extensions of a wrapper that has its own would go past it.
+    (@ for_duties [extend $($rest:ident)*] { $($method:tt)* }) => {
+        $crate::delegate!(@ for_duties [$($rest)*] {
+            fn for_duties(&self) -> Option<$crate::BoxFuture<'_, Result<std::sync::Arc<dyn $crate::LockProvider>, $crate::Error>>> {
+                None
+            }
+        });
+    };
     (@ migrate [migrate $($rest:ident)*] { $($method:tt)* }) => {};
     (@ plan_migration [plan_migration $($rest:ident)*] { $($method:tt)* }) => {};
     (@ schema [schema $($rest:ident)*] { $($method:tt)* }) => {};
@@ -194,5 +211,29 @@ mod tests {
         assert_eq!(wrapper.store(), "wrapped");
         assert_eq!(wrapper.identity(), inner.identity());
         assert_eq!(wrapper.capabilities(), inner.capabilities());
+        assert!(wrapper.for_duties().is_some());
+    }
+
+    #[derive(Debug)]
+    struct Extending {
+        inner: Arc<dyn LockProvider>,
+    }
+
+    impl LockProvider for Extending {
+        fn extend<'a>(
+            &'a self,
+            lease: &'a crate::Lease,
+            request: &'a crate::ExtendRequest,
+        ) -> crate::BoxFuture<'a, Result<crate::Extension, crate::Error>> {
+            self.inner.extend(lease, request)
+        }
+
+        delegate!(inner except extend);
+    }
+
+    #[test]
+    fn a_wrapper_with_extensions_of_its_own_is_not_bypassed_by_duties() {
+        let inner: Arc<dyn LockProvider> = Arc::new(MemoryProvider::new());
+        assert!(Extending { inner }.for_duties().is_none());
     }
 }

@@ -244,6 +244,15 @@ impl LockProvider for PrefixProvider {
         self.inner.defaults()
     }
 
+    fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>, Error>>> {
+        let opened = self.inner.for_duties()?;
+        Some(Box::pin(async move {
+            let inner = opened.await?;
+            let prefix = self.prefix.clone();
+            Ok(Arc::new(Self { inner, prefix }) as Arc<dyn LockProvider>)
+        }))
+    }
+
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         self.inner.migrate()
     }

@@ -247,6 +247,8 @@ impl LockProvider for TenantProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.router.capabilities();
         capabilities.list = false;
+        // Each tenant has connections of its own.
+        capabilities.duties = false;
         capabilities
     }
 

@@ -144,5 +144,16 @@ impl LockProvider for TrackingProvider {
         })
     }
 
-    crate::delegate!(inner except attempt, withdraw, extend, unlock);
+    fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>, Error>>> {
+        let opened = self.inner.for_duties()?;
+        Some(Box::pin(async move {
+            let inner = opened.await?;
+            Ok(Arc::new(Self {
+                inner,
+                ..self.clone()
+            }) as Arc<dyn LockProvider>)
+        }))
+    }
+
+    crate::delegate!(inner except attempt, withdraw, extend, unlock, for_duties);
 }

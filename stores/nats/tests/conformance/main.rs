@@ -151,6 +151,11 @@ impl Harness for Nats {
         })
     }
 
+    /// The limit is the bucket's own.
+    fn namespace_to_fill(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        Some(self.namespace())
+    }
+
     /// The profile of a provider with the default tolerated skew.
     fn profile(&self) -> OptionalAction<'_, StoreProfile> {
         // One profile covers all servers.
@@ -256,6 +261,19 @@ impl Bucket {
     async fn put(&self, name: &LockName, until: SystemTime) -> Result<(), BoxError> {
         let millis = i64::try_from(until.duration_since(UNIX_EPOCH)?.as_millis())?;
         self.put_data(name, &millis.to_be_bytes()).await
+    }
+
+    /// Limits the bucket to what it contains, or not at all.
+    async fn limit(&self, is_full: bool) -> Result<(), BoxError> {
+        let mut info = self.api("INFO", Value::Null).await?;
+        let bytes = info["state"]["bytes"].as_i64().unwrap_or_default();
+        let mut settings = info["config"].take();
+        settings["max_bytes"] = json!(if is_full { bytes.max(1) } else { -1 });
+        let answer = self.api("UPDATE", settings).await?;
+        match answer.get("error") {
+            Some(error) => Err(error.to_string().into()),
+            None => Ok(()),
+        }
     }
 
     async fn put_data(&self, name: &LockName, data: &[u8]) -> Result<(), BoxError> {
@@ -384,6 +402,14 @@ impl Namespace for Bucket {
     /// Leaves out the `sync_always` assertion: a worker of an earlier version may not support the option.
     fn child_spec(&self) -> Option<String> {
         Some(self.url.replace(SYNC_ALWAYS, ""))
+    }
+
+    fn fill(&self) -> OptionalAction<'_, ()> {
+        action(self.limit(true))
+    }
+
+    fn make_space(&self) -> OptionalAction<'_, ()> {
+        action(self.limit(false))
     }
 
     fn stop_store(&self) -> OptionalAction<'_, ()> {

@@ -37,6 +37,8 @@ end
 local ended = stamp
 if free > now then
   local till = expiry(free)
+  -- A server that is full refuses SET, unless the script has written before.
+  redis.call('PEXPIREAT', KEYS[1], till)
   redis.call('SET', KEYS[1], value .. ' unlocked', 'PXAT', till)
   ended = till .. '000'
 else

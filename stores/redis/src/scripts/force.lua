@@ -18,6 +18,8 @@ end
 local ended = stamp
 if ends > now then
   local till = expiry(ends)
+  -- As in finish.lua.
+  redis.call('PEXPIREAT', KEYS[1], till)
   redis.call('SET', KEYS[1], string.sub(value, 1, 31) .. owner .. mark, 'PXAT', till)
   ended = till .. '000'
 else

@@ -127,6 +127,10 @@ impl Harness for Redis {
             Ok(Arc::new(room) as Arc<dyn Namespace>)
         })
     }
+
+    fn namespace_to_fill(&self) -> OptionalAction<'_, Arc<dyn Namespace>> {
+        self.namespace_on_own_store()
+    }
 }
 
 /// A namespace with its own environment.
@@ -323,6 +327,16 @@ impl Namespace for Room {
         Some(self.url())
     }
 
+    fn fill(&self) -> OptionalAction<'_, ()> {
+        self.own.as_ref()?;
+        action(self.tell(&[&["CONFIG", "SET", "maxmemory", "1"]]))
+    }
+
+    fn make_space(&self) -> OptionalAction<'_, ()> {
+        self.own.as_ref()?;
+        action(self.tell(&[&["CONFIG", "SET", "maxmemory", "0"]]))
+    }
+
     fn stop_store(&self) -> OptionalAction<'_, ()> {
         let own = self.own.as_ref()?;
         action(async {
@@ -383,7 +397,7 @@ impl TortureNamespace for Room {
             ],
             // There is no server to copy from, so it keeps its data.
             StoreFault::ReadOnly => &[&["REPLICAOF", "127.0.0.1", "1"]],
-            StoreFault::Full => &[&["CONFIG", "SET", "maxmemory", "1"]],
+            StoreFault::Full => return self.fill(),
             _ => return None,
         };
         action(self.tell(orders))
@@ -394,7 +408,7 @@ impl TortureNamespace for Room {
         let orders: &[&[&str]] = match fault {
             StoreFault::FewConnections => &[&["CONFIG", "SET", "maxclients", "10000"]],
             StoreFault::ReadOnly => &[&["REPLICAOF", "NO", "ONE"]],
-            StoreFault::Full => &[&["CONFIG", "SET", "maxmemory", "0"]],
+            StoreFault::Full => return self.make_space(),
             _ => return None,
         };
         action(self.tell(orders))

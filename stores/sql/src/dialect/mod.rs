@@ -31,7 +31,7 @@ pub(crate) struct Dialect {
     returns_rows: bool,
     /// Selects one row per column of the table, or none if there is no table, in the order of the fields of [`Column`]:
     /// name text, type text, digits bigint null, length bigint null, collation text null, unique bigint 0 or 1,
-    /// required bigint 0 or 1, server text, the server's time bigint.
+    /// required bigint 0 or 1, server text, the server's time bigint, place text.
     probe: fn(&Options) -> String,
     /// Checks whether a column of this type can store the lock's name (`true`) or its owner. Returns whether it
     /// compares byte for byte; the error contains the types that are possible.
@@ -47,6 +47,8 @@ pub(crate) struct Dialect {
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     pub(crate) quote: fn(&str) -> String,
     pub(crate) session_init: Option<&'static str>,
+    /// A statement that can make space on a disk that is full, for what changes an existing record.
+    pub(crate) makes_space: Option<&'static str>,
     /// The options of a URL that name certificate files.
     pub(crate) tls: TlsNames,
     /// What a failure means here, if that differs from its usual meaning.

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Driver;
 use super::sharing::{Opened, Sharing};
-use crate::failure::Failure;
+use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::statement::{Reply, Statement, Values};
 
@@ -200,6 +200,10 @@ impl<B: Driver> PoolConnections<B> {
             let Some(acquired) = deadline.connect(patience, pin!(acquire)).await else {
                 continue;
             };
+            let acquired = acquired.map_err(|failure| match failure.class {
+                Class::NotSent => self.no_connection(failure),
+                _ => failure,
+            });
             let mut lent = Lent {
                 pooled: acquired?,
                 of: Arc::clone(self),
@@ -216,7 +220,12 @@ impl<B: Driver> PoolConnections<B> {
             }
             tries -= 1;
         }
-        Err(Failure::no_connection())
+        Err(self.no_connection(Failure::no_connection()))
+    }
+
+    /// Says so if the pool is why there is no connection.
+    fn no_connection(&self, failure: Failure) -> Failure {
+        B::taken(&self.pool).map_or(failure, Failure::exhausted)
     }
 
     /// Whether the next connection may have been cut while it was idle: no reply came through the pool lately, or one

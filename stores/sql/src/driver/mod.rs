@@ -89,9 +89,19 @@ pub(crate) trait Driver: Database {
     /// Marks a session of the user's pool to end when it is dropped, because it may be broken.
     fn discard(pooled: &mut Self::Pooled);
 
+    /// The options with which the pool would open a session now; `None` if the pool does not report them.
+    fn options_of(_pool: &Self::Pool) -> Option<Self::Options> {
+        None
+    }
+
     /// How many sessions the pool has, and whether one of them is idle. A session that is found
     /// broken leaves the pool.
     fn pooled(pool: &Self::Pool) -> (u32, bool);
+
+    /// How many sessions the pool has, if it may have no more and all of them are in use.
+    fn taken(_pool: &Self::Pool) -> Option<u32> {
+        None
+    }
 
     /// Runs a statement to the end of its reply. If `prepares`, the server prepares it once per session.
     fn run<'a>(

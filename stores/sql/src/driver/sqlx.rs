@@ -138,6 +138,11 @@ macro_rules! execution {
             (pool.size(), pool.num_idle() > 0)
         }
 
+        fn taken(pool: &Self::Pool) -> Option<u32> {
+            let is_full = pool.size() >= pool.options().get_max_connections();
+            (is_full && pool.num_idle() == 0).then(|| pool.size())
+        }
+
         async fn run<'a>(
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,

@@ -83,6 +83,11 @@ impl FromUrl for SqlStore<Sqlite> {
         Self::at(address, place).await
     }
 
+    async fn again_from_url(url: &str) -> Result<SqliteProvider> {
+        let (address, place) = described(url)?;
+        Self::at(address, place.as_it_is()).await
+    }
+
     async fn schema(url: &str) -> Result<Schema> {
         let (address, _) = described(url)?;
         Ok(SQLITE.schema(&SQLITE.options(address.settings)?))
@@ -99,12 +104,12 @@ impl FromUrl for SqlStore<Sqlite> {
 /// # Errors
 /// `Configuration` if the directory or file cannot be created or written, and for a network file system.
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
-    let place = Place {
-        path: path.as_ref().to_owned(),
-        create: true,
-        allow_network_fs: false,
-        busy_timeout: BUSY_TIMEOUT,
-    };
+    let path = path.as_ref().to_owned();
+    let opened = open(Place::of(path.clone())).await?;
+    Ok(opened.reopened_by(move || open(Place::of(path.clone()).as_it_is())))
+}
+
+async fn open(place: Place) -> Result<SqliteProvider> {
     let opened = SqlStore::at(Address::parse("sqlite:")?, place).await;
     opened.map_err(|error| error.with_store(Sqlite::STORE))
 }
@@ -140,8 +145,10 @@ impl SqlStore<Sqlite> {
         if create && call.create_if_missing().await.map_err(explained)? {
             let new = if is_created { "the new file " } else { "" };
             let change = format!("created table {} in {new}{path:?}", store.options.table);
-            let mut created = store.created.lock().unwrap_or_else(PoisonError::into_inner);
-            created.push(change);
+            let created = store.created.lock();
+            created.unwrap_or_else(PoisonError::into_inner).push(change);
+            // From now on the file has the pages, and not only its log.
+            call.make_space().await;
         }
         call.check().await?;
         Ok(store.provider())
@@ -149,6 +156,24 @@ impl SqlStore<Sqlite> {
 }
 
 impl Place {
+    /// With default settings.
+    fn of(path: PathBuf) -> Self {
+        Self {
+            path,
+            create: true,
+            allow_network_fs: false,
+            busy_timeout: BUSY_TIMEOUT,
+        }
+    }
+
+    /// Nothing is created.
+    fn as_it_is(self) -> Self {
+        Self {
+            create: false,
+            ..self
+        }
+    }
+
     fn read(url: &str, options: &mut UrlOptions) -> Result<Self> {
         // A path must not be split into a URL's host and path: `sqlite://locks.db` is a file here.
         let path = url.split(['?', '#']).next().unwrap_or_default();

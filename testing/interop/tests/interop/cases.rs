@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use shedlock_interop::{Cell, Fleet, Fleets};
 
-use crate::{holding, late, mixed, names, pause, slots, times};
+use crate::{holding, late, mixed, names, pause, prune, slots, times};
 
 /// One case. `shows` returns whether it holds; an error means neither.
 pub(crate) struct Case {
@@ -42,6 +42,7 @@ const HIDES_ERRORS: Cell = Cell::Fault(8);
 const ENDS_IN_2038: Cell = Cell::Fault(9);
 const NO_HOLDER: Cell = Cell::Fault(10);
 const NO_EXTENSION: Cell = Cell::Lacks(11);
+const REMEMBERS_NAMES: Cell = Cell::Fault(12);
 
 /// The stores on which ShedLock unlocks without comparing the owner.
 const UNLOCKING_ANYBODY: &[(Fleets, Cell)] = &[
@@ -50,6 +51,17 @@ const UNLOCKING_ANYBODY: &[(Fleets, Cell)] = &[
     (Fleets::Redis, UNLOCKS_ANYBODY),
     (Fleets::ValkeyJedis, UNLOCKS_ANYBODY),
     (Fleets::Zookeeper, UNLOCKS_ANYBODY),
+];
+
+/// The stores for which ShedLock remembers the names that it has asked for.
+const REMEMBERING_NAMES: &[(Fleets, Cell)] = &[
+    (Fleets::PostgresDbTime, REMEMBERS_NAMES),
+    (Fleets::PostgresClientTime, REMEMBERS_NAMES),
+    (Fleets::PostgresPlain, REMEMBERS_NAMES),
+    (Fleets::MariadbDbTime, REMEMBERS_NAMES),
+    (Fleets::MariadbZone, REMEMBERS_NAMES),
+    (Fleets::MariadbClientTime, REMEMBERS_NAMES),
+    (Fleets::MysqlDbTime, REMEMBERS_NAMES),
 ];
 
 pub(crate) const CASES: &[Case] = &[
@@ -270,6 +282,18 @@ pub(crate) const CASES: &[Case] = &[
         says: "an operator's pause takes the lock from a task of Java: the pause stays in effect after that task ends",
         but: UNLOCKING_ANYBODY,
         shows: |fleet| Box::pin(pause::outlives_javas_task(fleet)),
+    },
+    Case {
+        name: "prune_keeps",
+        says: "Java has asked for a lock, and an operator prunes the idle records: Java acquires the lock again",
+        but: &[],
+        shows: |fleet| Box::pin(prune::keeps_what_java_remembers(fleet)),
+    },
+    Case {
+        name: "java_recreates",
+        says: "Java has asked for a lock, and its record is removed (`prune` with `--no-shedlock`): Java acquires the lock again",
+        but: REMEMBERING_NAMES,
+        shows: |fleet| Box::pin(prune::is_recreated_by_java(fleet)),
     },
     Case {
         name: "paused_fleet",

@@ -16,6 +16,7 @@ mod late;
 mod mixed;
 mod names;
 mod pause;
+mod prune;
 mod slots;
 mod times;
 mod wait;

@@ -24,12 +24,18 @@ pub(super) struct Faults {
     crashes: Vec<Span>,
     /// The processes that run an earlier version.
     old: BTreeSet<u32>,
+    /// When the wall clocks of processes jumped forward, and by how much.
+    jumps: BTreeMap<u32, Vec<(u64, u64)>>,
 }
+
+/// A wall clock that is ahead of the other clock by this much more than before has jumped.
+const JUMP: u64 = 100_000_000;
 
 impl Faults {
     pub(super) fn of(events: &[Event]) -> Self {
         let mut faults = Self::default();
         let mut delays: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut ahead: BTreeMap<u32, i128> = BTreeMap::new();
         for Event {
             at, process, what, ..
         } in events
@@ -56,6 +62,18 @@ impl Faults {
                     }
                 }
                 What::IsOld => drop(faults.old.insert(*process)),
+                What::WallClock { shows } => {
+                    let now_ahead = i128::from(*shows) - i128::from(*at);
+                    let before = ahead.insert(*process, now_ahead).unwrap_or(now_ahead);
+                    let jumped = u64::try_from(now_ahead - before).unwrap_or(0);
+                    if jumped > JUMP {
+                        faults
+                            .jumps
+                            .entry(*process)
+                            .or_default()
+                            .push((*at, jumped));
+                    }
+                }
                 _ => {}
             }
         }
@@ -70,6 +88,17 @@ impl Faults {
         crashes.fold(over, |over, crash| match crash.from <= over {
             true => over.max(crash.to.saturating_add(length)),
             false => over,
+        })
+    }
+
+    /// The deadline of a task whose lease counts from `since` and ends at `until`: a jump of the wall
+    /// clock brings it closer, but not to less than `notice` after the jump.
+    pub(super) fn closer(&self, process: u32, since: u64, until: u64, notice: u64) -> u64 {
+        let jumps = self.jumps.get(&process).map_or(&[][..], Vec::as_slice);
+        let counted = jumps.iter().filter(|(at, _)| *at > since);
+        counted.fold(until, |until, (at, by)| {
+            let noticed = at.saturating_add(notice);
+            until.min(noticed.max(until.saturating_sub(*by)))
         })
     }
 

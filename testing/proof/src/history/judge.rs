@@ -32,6 +32,9 @@ pub struct Rules {
     /// How long after its timeout an attempt that may have won is withdrawn at the latest, while its
     /// process runs. `None` if that is not certain.
     pub withdrawal: Option<Duration>,
+    /// How soon after a forward jump of its wall clock a process stops the tasks whose leases end with
+    /// that jump (law 15): the jump counts as elapsed time. `None` if this is not judged.
+    pub jumps: Option<Duration>,
 }
 
 impl Rules {
@@ -46,6 +49,7 @@ impl Rules {
             skew: Duration::ZERO,
             lag: Duration::ZERO,
             withdrawal: None,
+            jumps: None,
         }
     }
 }

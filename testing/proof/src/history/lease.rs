@@ -77,8 +77,11 @@ pub(super) struct Life {
     is_old: bool,
     last_asked: u64,
     renewal: Option<Renewal>,
-    /// The deadline of its task.
+    /// The deadline of its task, and the request from which it counts.
     runs_until: u64,
+    runs_since: u64,
+    /// How soon its task is stopped after a jump of the wall clock.
+    notice: Option<u64>,
     /// The number of unlocks sent, and the end of the lease as known at the first one.
     releases: u32,
     over_at_release: Option<u64>,
@@ -167,6 +170,8 @@ impl Life {
             last_asked: event.at,
             renewal: None,
             runs_until: event.at.saturating_add(at_most),
+            runs_since: event.at,
+            notice: rules.jumps.map(nanos),
             releases: 0,
             over_at_release: None,
             is_unlocked: false,
@@ -228,7 +233,7 @@ impl Life {
                 self.renewal = None;
                 self.lost(at, "an extension");
             }
-            What::Step => self.step(at),
+            What::Step => self.step(at, faults),
             What::SlotDone => self.slot_done = Some((at, None)),
             What::SlotGivenBack { unused } => {
                 // At-least does not apply if nothing ran.
@@ -437,7 +442,9 @@ impl Life {
             self.renewal_asked = Some(renewal.asked);
             let ends = renewal.asked.saturating_add(renewal.at_most);
             self.certain_until = self.certain_until.max(ends);
-            self.runs_until = self.runs_until.max(ends);
+            if ends > self.runs_until {
+                (self.runs_since, self.runs_until) = (renewal.asked, ends);
+            }
             let until = at
                 .saturating_add(renewal.at_most)
                 .saturating_add(self.granularity);
@@ -478,9 +485,13 @@ impl Life {
         }
     }
 
-    fn step(&mut self, at: u64) {
-        if at > self.runs_until {
-            self.late_steps.push((at, self.runs_until));
+    fn step(&mut self, at: u64, faults: &Faults) {
+        let until = match self.notice {
+            Some(notice) => faults.closer(self.process, self.runs_since, self.runs_until, notice),
+            None => self.runs_until,
+        };
+        if at > until {
+            self.late_steps.push((at, until));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A fault excuses events, but only around its time.
 
+use std::time::Duration;
+
 use shedlock_proof::history::{Rules, What};
 
-use super::{AT_MOST, Forger, MS};
+use super::{AT_MOST, Forger, MS, STORE};
 
 /// The rules for a store that compares versions and does not refuse late attempts.
 fn by_version() -> Rules {
@@ -97,4 +99,43 @@ fn a_fault_that_was_over_holds_up_nothing_but_what_it_delays() {
     };
     delayed_by(1_000).must_be_lawful_by(&by_version());
     delayed_by(5).must_be_convicted_by(&by_version(), "taken for too long: ");
+}
+
+/// A task steps at these moments under a lease of 300 ms that begins at 0, and the wall clock jumps at 50 ms.
+fn steps_after_a_jump(by: u64, steps: [u64; 2]) -> Forger {
+    let shows = |at: u64, ahead: u64| What::WallClock {
+        shows: STORE + (at + ahead) * MS,
+    };
+    let begun = Forger::default()
+        .done_to(0, "a", shows(0, 0))
+        .asked(0, "a")
+        .acquired(1, "a", 1)
+        .done_to(49, "a", shows(49, 0))
+        .done_to(50, "a", shows(50, by));
+    steps
+        .into_iter()
+        .fold(begun, |history, at| history.event(at, "a", What::Step))
+}
+
+#[test]
+fn a_jump_of_the_wall_clock_brings_a_deadline_closer_where_that_is_judged() {
+    let rules = Rules {
+        jumps: Some(Duration::from_millis(100)),
+        ..Forger::rules()
+    };
+    for (by, steps) in [(1_000, [150, 154]), (120, [180, 184]), (90, [298, 299])] {
+        steps_after_a_jump(by, steps).must_be_lawful_by(&rules);
+    }
+    for (by, steps) in [(1_000, [156, 157]), (120, [186, 187]), (140, [166, 167])] {
+        let late = || steps_after_a_jump(by, steps);
+        late().must_be_convicted_by(&rules, "outlived:");
+        late().must_be_lawful();
+    }
+    // An extension that is sent afterwards counts from then.
+    steps_after_a_jump(1_000, [150, 150])
+        .event(151, "a", What::RenewAsked { at_most: AT_MOST })
+        .event(152, "a", What::Renewed { locked_until: None })
+        .event(440, "a", What::Step)
+        .event(450, "a", What::Step)
+        .must_be_lawful_by(&rules);
 }

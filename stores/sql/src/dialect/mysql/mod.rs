@@ -141,6 +141,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         "SET SESSION innodb_lock_wait_timeout = \
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
     ),
+    makes_space: None,
     tls: TlsNames {
         ca: "ssl-ca",
         certificate: "ssl-cert",
@@ -221,7 +222,8 @@ fn probe(options: &Options) -> String {
          AND LOWER(c.EXTRA) NOT LIKE '%auto_increment%' \
          AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
          CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
-         IF({} AND {}, '', ', {NOT_UTC}'){facts}), {SERVER_MICROS} \
+         IF({} AND {}, '', ', {NOT_UTC}'){facts}), {SERVER_MICROS}, \
+         CONCAT(@@hostname, ':', @@port, '/', CAST(c.TABLE_SCHEMA AS CHAR)) \
          FROM information_schema.COLUMNS c CROSS JOIN ({SETTINGS}) v \
          LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
          FROM information_schema.STATISTICS s \

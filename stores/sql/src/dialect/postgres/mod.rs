@@ -71,6 +71,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     session_init: Some(
         "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
     ),
+    makes_space: None,
     tls: TlsNames {
         ca: "sslrootcert",
         certificate: "sslcert",
@@ -146,7 +147,10 @@ fn probe(_: &Options) -> String {
          THEN '{WAITS_FOR_DISK}' ELSE '' END || CASE WHEN EXISTS (SELECT 1 \
          FROM pg_catalog.pg_class r WHERE r.oid = a.attrelid AND r.relpersistence <> 'p') \
          THEN '{UNLOGGED}' ELSE '' END)::text, \
-         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
+         (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
+         (COALESCE(pg_catalog.inet_server_addr()::text, '') || ':' \
+         || COALESCE(pg_catalog.inet_server_port()::text, '') || '/' \
+         || pg_catalog.current_database() || '/' || a.attrelid::bigint::text) \
          FROM pg_catalog.pg_attribute a \
          JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
          LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \

@@ -2,6 +2,8 @@
 //! function at the same time.
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
+mod blocked;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -55,31 +57,44 @@ async fn one_round(first: &Arc<dyn LockProvider>, second: &Arc<dyn LockProvider>
     ran.value().flatten()
 }
 
+/// A test over one store.
+type Test = fn(&str);
+
+const TESTS: [(&str, Test); 2] = [
+    ("", run),
+    (
+        "a_task_that_blocks_its_thread_keeps_its_lock_",
+        blocked::test,
+    ),
+];
+
 fn main() -> ExitCode {
     let mut trials = Vec::new();
-    for entry in STORES.iter().filter(|entry| entry.is_built_in) {
-        let servers = entry.servers.iter();
-        trials.extend(servers.map(|name| server(entry, name)));
-    }
-    if cfg!(feature = "sqlite") {
-        trials.push(Trial::test("sqlite", || {
-            let folder = tempfile::tempdir()?;
-            let file = folder.path().join("locks.db");
-            run(&format!("sqlite:{}", file.display()));
-            Ok(())
-        }));
+    for (what, test) in TESTS {
+        for entry in STORES.iter().filter(|entry| entry.is_built_in) {
+            let servers = entry.servers.iter();
+            trials.extend(servers.map(|name| server(entry, name, what, test)));
+        }
+        if cfg!(feature = "sqlite") {
+            trials.push(Trial::test(format!("{what}sqlite"), move || {
+                let folder = tempfile::tempdir()?;
+                let file = folder.path().join("locks.db");
+                test(&format!("sqlite:{}", file.display()));
+                Ok(())
+            }));
+        }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 /// Creates a test on a server, which fails without one. It is shown as ignored if the server was deselected
 /// or could not be started (`cargo xtask test --store sqlite`).
-fn server(entry: &'static StoreEntry, name: &'static str) -> Trial {
+fn server(entry: &'static StoreEntry, name: &'static str, what: &str, test: Test) -> Trial {
     let is_left_out = !given::is_wanted(name);
-    let trial = Trial::test(name, move || {
+    let own = if what.is_empty() { "facade" } else { "blocked" };
+    let trial = Trial::test(format!("{what}{name}"), move || {
         let url = given::url(name)?;
-        let own = format!("facade_{}", std::process::id());
-        run(&entry.url_of_place(&url, &own));
+        test(&entry.url_of_place(&url, &format!("{own}_{}", std::process::id())));
         Ok(())
     });
     trial.with_ignored_flag(is_left_out)

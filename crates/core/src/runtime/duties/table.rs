@@ -1,0 +1,229 @@
+//! The leases that the thread looks after.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::super::Held;
+use super::extension::Extension;
+use super::second::Seconds;
+use crate::clock::{Deadline, Reading};
+use crate::{Error, ExtendRequest, LostReason};
+
+/// The longest time between two looks, so that a jump of the wall clock is noticed within it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// How late a runtime that is only busy may stop a task.
+const GRACE: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Vec<Option<Entry>>,
+    free: Vec<usize>,
+    registered: u64,
+    /// When the thread looks next by itself; `None` if it waits to be woken.
+    next_look: Option<Deadline>,
+    pub(super) is_stopped: bool,
+}
+
+/// A lease, and what the thread knows of it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    held: Weak<Held>,
+    number: u64,
+    /// When there is something to do.
+    due: Deadline,
+    /// How long after its end a lease counts as not noticed.
+    grace: Duration,
+    is_logged: bool,
+    keep_alive: Option<KeptAlive>,
+}
+
+#[derive(Debug)]
+struct KeptAlive {
+    runtime: Handle,
+    request: ExtendRequest,
+    usable: Duration,
+    is_extending: bool,
+    retry_at: Option<Deadline>,
+    pause: Duration,
+    last_error: Option<String>,
+}
+
+impl Entry {
+    pub(super) fn new(held: &Arc<Held>, keep_alive: Option<&Handle>) -> Self {
+        let lock_at_most_for = held.state().of_lease(crate::Lease::lock_at_most_for);
+        let context = held.context();
+        let grace = context.margin(lock_at_most_for).max(GRACE);
+        let keep_alive = keep_alive.map(|runtime| {
+            let usable = context.usable(lock_at_most_for);
+            KeptAlive {
+                runtime: runtime.clone(),
+                request: ExtendRequest::new(lock_at_most_for),
+                usable,
+                is_extending: false,
+                retry_at: None,
+                pause: usable / 60,
+                last_error: None,
+            }
+        });
+        let deadline = held.state().deadline();
+        let due = keep_alive
+            .as_ref()
+            .map_or(deadline.later_by(grace), |kept| {
+                deadline.earlier_by(kept.patience())
+            });
+        Self {
+            held: Arc::downgrade(held),
+            number: 0,
+            due,
+            grace,
+            is_logged: false,
+            keep_alive,
+        }
+    }
+
+    /// Does what is due and can be done at once, and sets when there is more to do, if there is.
+    /// Returns an extension that is due.
+    fn look(&mut self, now: Reading, seconds: &Seconds) -> (Option<Deadline>, Option<Extension>) {
+        let Some(held) = self.held.upgrade() else {
+            return (None, None);
+        };
+        let state = held.state();
+        if state.is_released() || state.found_lost().is_some() {
+            return (None, None);
+        }
+        let stop_at = state.stop_at();
+        let unnoticed = stop_at.later_by(self.grace);
+        if stop_at.has_passed(now) {
+            if unnoticed.has_passed(now) {
+                if !std::mem::replace(&mut self.is_logged, true) {
+                    held.log_unnoticed(now);
+                }
+                return (None, None);
+            }
+            return (Some(unnoticed), None);
+        }
+        self.is_logged = false;
+        let Some(kept) = self.keep_alive.as_mut().filter(|kept| !kept.is_extending) else {
+            return (Some(unnoticed), None);
+        };
+        let late = state.deadline().earlier_by(kept.patience());
+        let due = kept
+            .retry_at
+            .map_or(late, |retry| late.unless_earlier(retry));
+        if !due.has_passed(now) {
+            return (Some(unnoticed.or(due)), None);
+        }
+        let Some(second) = seconds.of(&held.context().provider) else {
+            return (Some(unnoticed), None);
+        };
+        kept.is_extending = true;
+        let limit = (kept.usable / 6).min(held.context().store_timeout);
+        let extension = Extension::new(second, held.lease(), kept.request.clone(), limit);
+        (Some(unnoticed), Some(extension))
+    }
+}
+
+impl KeptAlive {
+    /// How much of the lease is left when the thread extends it: the keep-alive on the task's own
+    /// runtime extends it earlier by a sixth, so it had that long for a reply.
+    fn patience(&self) -> Duration {
+        self.usable / 2
+    }
+}
+
+/// Which entry an extension is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    key: usize,
+    number: u64,
+}
+
+impl Table {
+    /// Returns the key of the new entry, and whether the thread must be woken for it.
+    pub(super) fn insert(&mut self, mut entry: Entry) -> (usize, bool) {
+        self.registered += 1;
+        entry.number = self.registered;
+        let due = entry.due;
+        let wakes = self.next_look.is_none_or(|next| due.is_before(next));
+        if wakes {
+            self.next_look = Some(due);
+        }
+        let key = self.free.pop().unwrap_or(self.entries.len());
+        match self.entries.get_mut(key) {
+            Some(place) => *place = Some(entry),
+            None => self.entries.push(Some(entry)),
+        }
+        (key, wakes)
+    }
+
+    pub(super) fn remove(&mut self, key: usize) -> Option<Entry> {
+        let removed = self.entries.get_mut(key)?.take();
+        self.free.push(key);
+        removed
+    }
+
+    /// Looks at every lease. Returns the extensions that are due, and how long the thread sleeps
+    /// unless it is woken.
+    pub(super) fn look(
+        &mut self,
+        now: Reading,
+        seconds: &Seconds,
+    ) -> (Vec<(Ticket, Extension)>, Option<Duration>) {
+        let mut due = Vec::new();
+        let mut is_empty = seconds.close_unused(now.moment());
+        let mut next = now.deadline(LONGEST_WAIT);
+        for (key, entry) in self.entries.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            is_empty = false;
+            let (at, extension) = entry.look(now, seconds);
+            let number = entry.number;
+            due.extend(extension.map(|extension| (Ticket { key, number }, extension)));
+            next = at.map_or(next, |at| next.or(at));
+        }
+        self.next_look = (!is_empty).then_some(next);
+        (due, self.next_look.map(|next| next.left(now)))
+    }
+
+    /// Applies the outcome of an extension, unless its task has ended in the meantime.
+    pub(super) fn extended(
+        &mut self,
+        ticket: Ticket,
+        sent: Reading,
+        now: Reading,
+        answer: Result<crate::Extension, Error>,
+    ) {
+        let entry = self.entries.get_mut(ticket.key).and_then(Option::as_mut);
+        let Some(entry) = entry.filter(|entry| entry.number == ticket.number) else {
+            return;
+        };
+        let (Some(held), Some(kept)) = (entry.held.upgrade(), &mut entry.keep_alive) else {
+            return;
+        };
+        kept.is_extending = false;
+        if held.is_released() {
+            return;
+        }
+        match answer {
+            Ok(crate::Extension::Extended(lease)) => {
+                (kept.retry_at, kept.last_error) = (None, None);
+                kept.pause = kept.usable / 60;
+                held.extended_by_duty(lease, sent.deadline(kept.usable), &kept.runtime);
+            }
+            Ok(crate::Extension::Lost) => {
+                held.lost_by_duty(LostReason::NotHeldInStore, &kept.runtime);
+            }
+            Err(error) => {
+                kept.retry_at = Some(now.deadline(kept.pause));
+                kept.pause = (kept.pause * 2).min(kept.usable / 12);
+                let text = format!("{error:#}");
+                if kept.last_error.as_ref() != Some(&text) {
+                    held.log_failed_duty(&text);
+                }
+                kept.last_error = Some(text);
+            }
+        }
+    }
+}

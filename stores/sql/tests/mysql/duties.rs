@@ -1,0 +1,66 @@
+//! Leases that are kept alive although the user's pool has no connection left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use shedlock::{Clock as _, Executor, LockConfig, LostReason, Outcome, Release, SystemClock};
+use shedlock_sql::MySqlProvider;
+use sqlx::MySqlPool;
+use tokio::sync::Barrier;
+
+use crate::room::Room;
+
+const LEASE: Duration = Duration::from_secs(3);
+
+/// Runs four jobs under locks that are kept alive. Each keeps a connection of a pool of four for two leases.
+async fn four_jobs(pool: MySqlPool) -> Vec<Outcome<()>> {
+    let provider = MySqlProvider::builder(pool.clone()).build().unwrap();
+    let executor = Executor::new(Arc::new(provider));
+    let barrier = Arc::new(Barrier::new(4));
+    let jobs = (0..4).map(|job| {
+        let (executor, pool, barrier) = (executor.clone(), pool.clone(), barrier.clone());
+        tokio::spawn(async move {
+            let config = LockConfig::new(format!("job {job}"));
+            let config = config.lock_at_most_for(LEASE).keep_alive();
+            let task = async {
+                barrier.wait().await;
+                let _connection = pool.acquire().await.unwrap();
+                SystemClock.sleep_until(SystemClock.now() + 2 * LEASE).await;
+            };
+            executor.execute(&config, task).await.unwrap()
+        })
+    });
+    let jobs: Vec<_> = jobs.collect();
+    let mut outcomes = Vec::new();
+    for job in jobs {
+        outcomes.push(job.await.unwrap());
+    }
+    outcomes
+}
+
+pub(crate) async fn jobs_that_hold_all_connections_of_a_pool_keep_their_locks(server: &str) {
+    let room = Room::migrated(server).await;
+    for outcome in four_jobs(room.pool("+00:00", "").await).await {
+        let Outcome::Executed {
+            release: Release::Released,
+            ..
+        } = outcome
+        else {
+            panic!("{outcome:?}")
+        };
+    }
+}
+
+pub(crate) async fn a_connection_that_sees_another_database_proves_nothing(server: &str) {
+    let (other, seen) = (Room::migrated(server).await, Room::migrated(server).await);
+    let database = seen.url.rsplit('/').next().unwrap();
+    let database = database.split('?').next().unwrap();
+    // The pool lives as long as the test program.
+    let hidden: &'static str = Box::leak(format!("USE {database}").into_boxed_str());
+    for outcome in four_jobs(other.pool("+00:00", hidden).await).await {
+        let Outcome::Lost { reason, .. } = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!(reason, LostReason::DeadlinePassed);
+    }
+}
