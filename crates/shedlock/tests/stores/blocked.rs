@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Barrier;
 
 /// What of a lease can be used: a service that is busy, as this test, may take a moment to open connections.
-const USABLE: Duration = Duration::from_secs(2);
+const USABLE: Duration = Duration::from_secs(4);
 
 /// A lease of which this much can be used on this store.
 fn lease(provider: &dyn LockProvider) -> Duration {

@@ -262,12 +262,11 @@ impl<'a> Operators<'a> {
     /// The last slot that certainly counts as taken because of this pause, in microseconds.
     fn last_slot_of(&self, pause: &Life) -> Option<i128> {
         let until = i128::from(pause.store_until?) / 1_000;
-        let ended = pause.excludes_until();
-        if ended >= pause.lasts_until() {
+        if pause.ran_out() {
             return Some(until);
         }
         let early = nanos(self.rules.drift + self.rules.skew);
-        let shown = self.ahead? + i128::from(ended) - i128::from(early);
+        let shown = self.ahead? + i128::from(pause.excludes_until()) - i128::from(early);
         Some(until.min(shown / 1_000))
     }
 }

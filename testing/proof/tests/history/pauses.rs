@@ -378,6 +378,19 @@ fn slots_of_a_pause_that_was_resumed_are_taken_up_to_its_end() {
     };
     run(80).must_be_convicted_of("slot of a pause:");
     run(150).must_be_lawful();
+    // It was resumed before its end, although long after its first attempt.
+    let repeated = |at: u64| {
+        Forger::default()
+            .store_clock()
+            .lease(1, 150, "a", 1)
+            .pause_asked(10, "p", false)
+            .skipped(11, "p")
+            .paused(200, "p")
+            .resumed(350, "r", "p")
+            .runs(600, "b", slot(at), 2)
+    };
+    repeated(300).must_be_convicted_of("slot of a pause:");
+    repeated(450).must_be_lawful();
 }
 
 #[test]

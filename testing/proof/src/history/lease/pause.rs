@@ -52,9 +52,11 @@ impl Life {
         self.possible_until.map(|until| until.max(self.kept()))
     }
 
-    /// The end of the pause by the local clock if nothing ends it earlier.
-    pub(in crate::history) fn lasts_until(&self) -> u64 {
-        self.asked.saturating_add(self.at_most)
+    /// Whether nothing can have ended it before its own end. A pause that was repeated may have begun with its last
+    /// attempt.
+    pub(in crate::history) fn ran_out(&self) -> bool {
+        let over = self.acquired.map(|at| self.lease_from(at));
+        self.release_asked.is_none_or(|asked| Some(asked) >= over)
     }
 
     /// The latest moment of the store's clock, in nanoseconds since 1970, at which it can have begun: its end is later
