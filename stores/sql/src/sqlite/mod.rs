@@ -85,7 +85,7 @@ impl FromUrl for SqlStore<Sqlite> {
 
     async fn again_from_url(url: &str) -> Result<SqliteProvider> {
         let (address, place) = described(url)?;
-        Self::at(address, place.as_it_is()).await
+        Self::at(address, place.existing()).await
     }
 
     async fn schema(url: &str) -> Result<Schema> {
@@ -106,7 +106,7 @@ impl FromUrl for SqlStore<Sqlite> {
 pub async fn open_sqlite(path: impl AsRef<Path>) -> Result<SqliteProvider> {
     let path = path.as_ref().to_owned();
     let opened = open(Place::of(path.clone())).await?;
-    Ok(opened.reopened_by(move || open(Place::of(path.clone()).as_it_is())))
+    Ok(opened.reopened_by(move || open(Place::of(path.clone()).existing())))
 }
 
 async fn open(place: Place) -> Result<SqliteProvider> {
@@ -167,7 +167,7 @@ impl Place {
     }
 
     /// Nothing is created.
-    fn as_it_is(self) -> Self {
+    fn existing(self) -> Self {
         Self {
             create: false,
             ..self

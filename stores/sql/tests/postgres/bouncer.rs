@@ -12,14 +12,14 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool, Row as _};
 
 /// A PgBouncer that nothing else uses, with the settings that a test needs.
-struct Bouncer {
+pub(crate) struct Bouncer {
     server: OwnServer,
     url: String,
 }
 
 impl Bouncer {
     /// Returns `None` if the machine has none. xtask, which looked for it, has reported this.
-    async fn with(settings: &[(&str, &str)]) -> Option<Self> {
+    pub(crate) async fn with(settings: &[(&str, &str)]) -> Option<Self> {
         needs_store("postgres");
         let server = OwnServer::start_with_companions("postgres", &[]).unwrap();
         let url = server.companion("pgbouncer")?.to_owned();
@@ -31,14 +31,14 @@ impl Bouncer {
     }
 
     /// Changes a setting, as an administrator does.
-    async fn set(&self, setting: &str, value: &str) {
+    pub(crate) async fn set(&self, setting: &str, value: &str) {
         let mut console = session(&with_database(&self.url, "pgbouncer")).await;
         let text = AssertSqlSafe(format!("SET {setting} = '{value}'"));
         sqlx::raw_sql(text).execute(&mut console).await.unwrap();
     }
 
     /// The URL of a new database with a lock table. Each database has sessions of its own.
-    async fn database(&self) -> String {
+    pub(crate) async fn database(&self) -> String {
         let name = unique("bounced");
         let mut admin = session(self.server.url()).await;
         let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
@@ -54,7 +54,7 @@ async fn session(url: &str) -> PgConnection {
 }
 
 /// PgBouncer rejects sqlx's `extra_float_digits` unless it is configured to ignore it.
-fn options(url: &str) -> PgConnectOptions {
+pub(crate) fn options(url: &str) -> PgConnectOptions {
     let options: PgConnectOptions = url.parse().unwrap();
     options.extra_float_digits(None)
 }

@@ -10,6 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgPool};
 use tokio::sync::Barrier;
 
+use crate::bouncer::{self, Bouncer};
 use crate::common::{server, unique, with_option};
 use crate::room::{Room, refusal};
 
@@ -37,8 +38,8 @@ async fn pool(size: u32, options: PgConnectOptions) -> PgPool {
     pool.connect_with(options).await.unwrap()
 }
 
-/// Runs three jobs under locks that are kept alive. Each takes a connection of the pool and keeps it for two leases.
-/// Calls `meanwhile` then.
+/// Runs three jobs under locks that are kept alive. Each has a transaction open for two leases, and so keeps a connection
+/// of the pool, also behind PgBouncer. Calls `meanwhile` then.
 async fn three_jobs(
     executor: &Executor,
     pool: &PgPool,
@@ -52,7 +53,7 @@ async fn three_jobs(
             let config = config.lock_at_most_for(LEASE).keep_alive();
             let task = async {
                 barrier.wait().await;
-                let _connection = pool.acquire().await.unwrap();
+                let _transaction = pool.begin().await.unwrap();
                 barrier.wait().await;
                 sleep(2 * LEASE).await;
             };
@@ -95,6 +96,37 @@ async fn jobs_that_hold_all_connections_of_a_pool_keep_their_locks() {
         else {
             panic!("{outcome:?}")
         };
+    }
+}
+
+/// With one session more than the jobs use, and at its limits of sessions and of clients.
+#[tokio::test]
+async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
+    for (sessions, clients, keeps) in [(4, 100, true), (3, 100, false), (4, 3, false)] {
+        let Some(bouncer) = Bouncer::with(&[]).await else {
+            return;
+        };
+        let url = bouncer.database().await;
+        bouncer
+            .set("default_pool_size", &sessions.to_string())
+            .await;
+        let pool = pool(3, bouncer::options(&url)).await;
+        let provider = PostgresProvider::builder(pool.clone()).build().unwrap();
+        let executor = Executor::new(Arc::new(provider));
+        bouncer.set("max_client_conn", &clients.to_string()).await;
+        for outcome in three_jobs(&executor, &pool, async || {}).await {
+            match outcome {
+                Outcome::Executed {
+                    release: Release::Released,
+                    ..
+                } if keeps => {}
+                Outcome::Lost {
+                    reason: LostReason::DeadlinePassed,
+                    ..
+                } if !keeps => {}
+                outcome => panic!("{sessions} sessions, {clients} clients: {outcome:?}"),
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use shedlock_core::{
     PruneRequest, Pruned, ResumeRequest, Resumed, Unlock, UnlockRequest,
 };
 
+use super::duties::Opened;
 use super::site::Site;
 
 /// A known mistake: the facts, and what it does instead of passing each call on.
@@ -57,6 +58,10 @@ pub(crate) trait Known {
 
     async fn plan_migration(site: &Site) -> Result<Vec<MigrationStep>, Error> {
         site.inner.plan_migration().await
+    }
+
+    fn for_duties(site: &Site) -> Opened<'_> {
+        site.inner.for_duties()
     }
 
     /// The name under which a record is stored.

@@ -12,6 +12,7 @@ use shedlock_core::{
 
 use super::Mistake;
 use super::clock::{ClockError, WrongClock};
+use super::duties::Opened;
 use super::site::{Records, Shared, Site};
 use crate::SeededRng;
 
@@ -195,6 +196,10 @@ impl LockProvider for Mistaken {
         Box::pin(self.site.plan_migration(self.mistake))
     }
 
+    fn for_duties(&self) -> Opened<'_> {
+        self.site.for_duties(self.mistake)
+    }
+
     shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock, inspect, list,
-        force_unlock, pause, resume, prune, plan_migration);
+        force_unlock, pause, resume, prune, plan_migration, for_duties);
 }

@@ -11,6 +11,7 @@
 
 mod about;
 mod clock;
+mod duties;
 mod elsewhere;
 mod late;
 mod mistaken;
@@ -33,6 +34,7 @@ use shedlock_core::{
 use crate::history::Findings;
 pub use about::At;
 use about::{About, Known, Needs};
+use duties::Opened;
 pub use mistaken::{Mistaken, Surroundings};
 use site::Site;
 pub use site::{Records, Shared};
@@ -61,6 +63,15 @@ macro_rules! known {
             fn stored(self, name: &LockName) -> Result<LockName, Error> {
                 match self {
                     $($(Self::$mistake => $module::$mistake::stored(name),)+)+
+                }
+            }
+        }
+
+        impl Site {
+            fn for_duties(&self, mistake: Option<Mistake>) -> Opened<'_> {
+                match mistake {
+                    $($(Some(Mistake::$mistake) => $module::$mistake::for_duties(self),)+)+
+                    None => self.inner.for_duties(),
                 }
             }
         }
@@ -182,6 +193,10 @@ known! {
         PruneInTwoSteps
         PruneKeepsTheRecord
         PlansWhatIsThere
+    }
+    duties {
+        DutiesOnTheTasksRuntime
+        DutyLooksElsewhere
     }
     elsewhere {
         TakesSlotOfLateAttempt
