@@ -39,9 +39,11 @@ use crate::{
 ///
 /// # Cancellation
 ///
-/// Every future here may be dropped at any point. The lock is then given back in the background, on
-/// the runtime that dropped the future, and `lock_at_least_for` is honoured. Outside a runtime, the
-/// lock stays taken until `lock_at_most_for` has passed.
+/// Every future here may be dropped at any point. The lock is then given back in the background, and
+/// `lock_at_least_for` is honoured: on the runtime that dropped the future, or over a connection of
+/// the library's own if there is no runtime, or it shuts down. Where there is no such connection
+/// either ([`Capabilities::duties`](crate::Capabilities)), the lock stays taken until
+/// `lock_at_most_for` has passed.
 ///
 /// ```
 /// use shedlock::{Executor, LockConfig, MemoryProvider, Outcome};

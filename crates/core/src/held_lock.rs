@@ -10,8 +10,9 @@ use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd
 
 /// A lock that is held. Give it back with [`unlock`](Self::unlock).
 ///
-/// If it is dropped, the lock is given back in the background, if there is a tokio runtime.
-/// Otherwise the lock is free when `lock_at_most_for` has passed.
+/// If it is dropped, the lock is given back in the background: by the tokio runtime that dropped it, or over a
+/// connection of the library's own if that runtime shuts down or there is none
+/// ([`Capabilities::duties`](crate::Capabilities)). Otherwise the lock is free when `lock_at_most_for` has passed.
 ///
 /// ```
 /// use shedlock::{Attempt, Executor, LockConfig, MemoryProvider};

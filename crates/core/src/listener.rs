@@ -128,8 +128,9 @@ pub enum Event<'a> {
         /// The lease that ended.
         lease: &'a Lease,
     },
-    /// A lock could not be given back: the store did not reply to the unlock in time, or the runtime
-    /// shut down before it. The lock becomes free when its lease ends.
+    /// A lock could not be given back: the store did not reply to the unlock in time, or there was no
+    /// runtime that could send it. The lock becomes free when its lease ends, unless a connection of
+    /// the library's own can still unlock it.
     #[non_exhaustive]
     UnlockFailed {
         /// The lease.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::withdrawal::Withdrawals;
-use super::{Duties, LostPolicy};
+use super::{Duties, Errand, Handed, LostPolicy};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
     AttemptRequest, ClockSource, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults,
@@ -58,6 +58,12 @@ impl Context {
         };
         self.duties = is_system.then(Duties::default);
         self.clock = clock;
+    }
+
+    /// Hands an errand to the duties, in case that the current runtime leaves it undone. `None` if they cannot do it.
+    pub(super) fn hand_over(&self, errand: impl FnOnce(&Self) -> Errand) -> Option<Handed> {
+        let duties = self.duties.as_ref()?;
+        duties.hand_over(errand(self), &self.provider)
     }
 
     /// Returns when a lease that was requested at `sent` ends for us.

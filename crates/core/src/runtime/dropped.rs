@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Held;
+use super::{Handed, Held, Release};
 use crate::Event;
 
 /// Gives the lock back in the background when it is dropped. Call [`defuse`](Self::defuse) if the
@@ -26,45 +26,52 @@ impl Drop for ReleaseOnDrop {
         if held.is_given_back() {
             return;
         }
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => {
-                tracing::debug!(
-                    lock = held.name().as_str(),
-                    "dropped: unlocking in the background"
-                );
-                // Also if a release was begun and dropped: an unlock may be repeated, and reports
-                // the same end of the slot.
-                held.claim_release(&held.drop_request());
-                let request = held.release_request();
-                let behind = Behind(held);
-                runtime.spawn(async move {
-                    behind.0.give_back(&request).await;
-                });
-            }
-            Err(_) => {
-                tracing::warn!(
-                    lock = held.name().as_str(),
-                    "dropped outside a runtime; the lock will be free when lock_at_most_for has passed"
-                );
-                held.emit(|lease| Event::UnlockFailed { lease });
-            }
+        // Also if a release was begun and dropped: an unlock may be repeated, and reports the same
+        // end of the slot.
+        held.claim_release(&held.drop_request());
+        let handed = held.hand_over();
+        let behind = Behind { held, handed };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        tracing::debug!(
+            lock = behind.held.name().as_str(),
+            "dropped: unlocking in the background"
+        );
+        runtime.spawn(async move { behind.give_back().await });
+    }
+}
+
+/// A release in the background. If there is no runtime, or it shuts down before, the duties do it.
+struct Behind {
+    held: Arc<Held>,
+    handed: Option<Handed>,
+}
+
+impl Behind {
+    async fn give_back(mut self) {
+        let release = self.held.give_back(&self.held.release_request()).await;
+        match self.handed.take() {
+            Some(handed) if !matches!(release, Release::Failed(_)) => handed.done(),
+            _ => {}
         }
     }
 }
 
-/// A release in the background, which may never run if the runtime shuts down.
-struct Behind(Arc<Held>);
-
 impl Drop for Behind {
     fn drop(&mut self) {
-        if !self.0.is_given_back() {
+        if self.held.is_given_back() || self.handed.is_some() {
+            return;
+        }
+        // Its spawned tasks may be gone with the runtime.
+        if self.held.hand_over().is_none() {
             tracing::warn!(
-                lock = self.0.name().as_str(),
-                owner = self.0.owner().as_str(),
-                "the runtime shut down before the unlock; the lock will be free when \
+                lock = self.held.name().as_str(),
+                owner = self.held.owner().as_str(),
+                "dropped without a runtime that can unlock it; the lock will be free when \
                  lock_at_most_for has passed"
             );
-            self.0.emit(|lease| Event::UnlockFailed { lease });
+            self.held.emit(|lease| Event::UnlockFailed { lease });
         }
     }
 }

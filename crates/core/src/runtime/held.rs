@@ -420,15 +420,19 @@ impl Held {
         // had ended when the unlock arrived, however late the reply came.
         let sent = self.unlock_sent.get().copied();
         let ended = sent.unwrap_or_else(|| self.context.clock.now());
-        let strays = self
-            .strays
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(withdrawal) = strays.filter(|strays| strays.is_needed(ended)) {
-            let has_run = self.slot_word() != SlotWord::NotStarted as u8;
-            withdrawal.keeping_slot(has_run).start(&self.context);
+        let strays = self.strays(ended);
+        *self.strays.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(withdrawal) = strays {
+            withdrawal.start(&self.context);
         }
+    }
+
+    /// Returns the withdrawal of copies that may still arrive at this moment.
+    pub(super) fn strays(&self, at: Moment) -> Option<Withdrawal> {
+        let strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
+        let needed = strays.clone().filter(|strays| strays.is_needed(at))?;
+        let has_run = self.slot_word() != SlotWord::NotStarted as u8;
+        Some(needed.keeping_slot(has_run))
     }
 
     /// Returns for how long copies of the attempt may still arrive.

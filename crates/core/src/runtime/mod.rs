@@ -22,7 +22,7 @@ mod withdrawal;
 pub(crate) use context::Context;
 pub use copies::Copies;
 pub(crate) use dropped::ReleaseOnDrop;
-use duties::{Duties, Duty};
+use duties::{Call, Duties, Duty, Errand, Handed};
 pub(crate) use guard::{Ended, guard, watch_deadline};
 pub(crate) use held::{Held, SlotWord};
 use keep_alive::KeepAlive;

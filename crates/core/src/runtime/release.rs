@@ -1,6 +1,10 @@
 //! The end of a lease.
 
-use super::{Held, LostReason};
+use std::iter;
+use std::time::Duration;
+
+use super::{Call, Errand, Handed, Held, LostReason};
+use crate::clock::NotBefore;
 use crate::{Error, Event, UnlockRequest};
 
 /// How the lock was given back after its task.
@@ -36,6 +40,25 @@ impl Held {
             );
             self.emit(|lease| Event::UnlockFailed { lease });
         }
+    }
+
+    /// Hands the release to the duties, in case that the current runtime leaves it undone. `None` if they cannot do it: a
+    /// task that was spawned with the lock may still run.
+    pub(super) fn hand_over(&self) -> Option<Handed> {
+        if !self.state().is_idle() {
+            return None;
+        }
+        self.context().hand_over(|context| {
+            let lease = self.lease();
+            let at_most = lease.lock_at_most_for();
+            let now = context.clock.now();
+            let from = NotBefore::after(now, Duration::ZERO);
+            let unlock = (from, Call::Unlock(lease, self.release_request()));
+            let strays = self.strays(now);
+            let withdrawals = strays.iter().flat_map(|strays| strays.calls(context));
+            let calls = iter::once(unlock).chain(withdrawals);
+            Errand::new(context, at_most, calls, None)
+        })
     }
 
     pub(super) async fn give_back(&self, request: &UnlockRequest) -> Release {

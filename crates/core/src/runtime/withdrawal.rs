@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::Context;
 use super::bounded::bounded;
+use super::{Call, Context, Errand};
 use crate::clock::{Moment, NotBefore};
 use crate::{AttemptRequest, LockName};
 
@@ -21,7 +21,7 @@ const SLACK: Duration = Duration::from_millis(100);
 const SLEW: u32 = 1_000;
 
 /// Ends whatever the copies of one attempt have won, or may still win.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Withdrawal {
     request: AttemptRequest,
     /// Whether one of the copies may have won already.
@@ -84,22 +84,43 @@ impl Withdrawal {
         Some(left).filter(|left| !left.is_zero())
     }
 
-    /// Starts the withdrawal on the current runtime.
+    /// Starts the withdrawal on the current runtime. What that leaves undone, the duties do.
     pub(super) fn start(self, context: &Arc<Context>) {
+        let handed = context.hand_over(|context| {
+            let counted = context.withdrawals.count();
+            let at_most = self.request.lock_at_most_for();
+            Errand::new(context, at_most, self.calls(context), Some(counted))
+        });
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            tracing::warn!(
-                lock = self.request.name().as_str(),
-                "an attempt was dropped outside a tokio runtime and cannot be withdrawn; if it \
-                 won, the lock will be free when lock_at_most_for has passed"
-            );
+            if handed.is_none() {
+                tracing::warn!(
+                    lock = self.request.name().as_str(),
+                    "an attempt was dropped outside a tokio runtime and cannot be withdrawn; if it \
+                     won, the lock will be free when lock_at_most_for has passed"
+                );
+            }
             return;
         };
         let context = context.clone();
         let under_way = UnderWay::begin(&context.withdrawals, self.request.name());
         runtime.spawn(async move {
             self.run(&context, &under_way.turn).await;
+            if let Some(handed) = handed {
+                handed.done();
+            }
             drop(under_way);
         });
+    }
+
+    /// When each of its calls makes sense.
+    pub(super) fn calls(&self, context: &Context) -> impl Iterator<Item = (NotBefore, Call)> {
+        let now = NotBefore::after(context.clock.now(), Duration::ZERO);
+        let moments = [self.at_once.then_some(now), self.stray_until];
+        let call = Call::Withdraw(self.request.clone());
+        moments
+            .into_iter()
+            .flatten()
+            .map(move |from| (from, call.clone()))
     }
 
     async fn run(self, context: &Context, turn: &Turn) {
@@ -175,6 +196,11 @@ impl Withdrawals {
         }
     }
 
+    fn count(self: &Arc<Self>) -> Counted {
+        self.count.send_modify(|count| *count += 1);
+        Counted(self.clone())
+    }
+
     /// Completes when no withdrawal is in progress.
     pub(crate) async fn done(&self) {
         // This cannot fail, because `self` holds the sender.
@@ -186,17 +212,26 @@ impl Withdrawals {
     }
 }
 
+/// Counts as a withdrawal in progress until it is dropped.
+#[derive(Debug)]
+pub(super) struct Counted(Arc<Withdrawals>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.count.send_modify(|count| *count -= 1);
+    }
+}
+
 struct UnderWay {
-    all: Arc<Withdrawals>,
+    all: Counted,
     turn: Turn,
 }
 
 impl UnderWay {
     fn begin(all: &Arc<Withdrawals>, name: &LockName) -> Self {
-        all.count.send_modify(|count| *count += 1);
         let turn = all.turns().entry(name.clone()).or_default().clone();
         Self {
-            all: all.clone(),
+            all: all.count(),
             turn,
         }
     }
@@ -204,10 +239,8 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut turns = self.all.turns();
+        let mut turns = self.all.0.turns();
         drop(std::mem::take(&mut self.turn));
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        drop(turns);
-        self.all.count.send_modify(|count| *count -= 1);
     }
 }

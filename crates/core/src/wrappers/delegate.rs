@@ -4,8 +4,9 @@
 /// the given field: all except those listed as the wrapper's own. A method that is added to the
 /// trait is added here, so that no wrapper misses it.
 ///
-/// A wrapper with an `extend` of its own has no [`for_duties`](crate::LockProvider::for_duties),
-/// unless it implements that too.
+/// A wrapper with an `extend`, `unlock` or `withdraw` of its own has no
+/// [`for_duties`](crate::LockProvider::for_duties), unless it implements that too. Without it, its
+/// [`Capabilities::duties`](crate::Capabilities) must be false.
 ///
 /// ```
 /// use shedlock::{AttemptRequest, Attempt, BoxFuture, Error, LockProvider, delegate};
@@ -164,8 +165,17 @@ macro_rules! delegate {
     (@ defaults [defaults $($rest:ident)*] { $($method:tt)* }) => {};
     (@ journal [journal $($rest:ident)*] { $($method:tt)* }) => {};
     (@ for_duties [for_duties $($rest:ident)*] { $($method:tt)* }) => {};
-    // The extensions of a wrapper that has its own would go past it.
-    (@ for_duties [extend $($rest:ident)*] { $($method:tt)* }) => {
+    // These calls of a wrapper that has its own would go past it.
+    (@ for_duties [extend $($rest:ident)*] $method:tt) => {
+        $crate::delegate!(@ for_duties without [$($rest)*]);
+    };
+    (@ for_duties [unlock $($rest:ident)*] $method:tt) => {
+        $crate::delegate!(@ for_duties without [$($rest)*]);
+    };
+    (@ for_duties [withdraw $($rest:ident)*] $method:tt) => {
+        $crate::delegate!(@ for_duties without [$($rest)*]);
+    };
+    (@ for_duties without [$($rest:ident)*]) => {
         $crate::delegate!(@ for_duties [$($rest)*] {
             fn for_duties(&self) -> Option<$crate::BoxFuture<'_, Result<std::sync::Arc<dyn $crate::LockProvider>, $crate::Error>>> {
                 None

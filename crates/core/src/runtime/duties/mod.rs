@@ -5,12 +5,14 @@
 //! its own, looks at every lease of the process. A lease that is kept alive and was not extended in
 //! time is extended from there, over a connection that the provider opens for it
 //! ([`LockProvider::for_duties`](crate::LockProvider::for_duties)). A lease that ends before its
-//! task has stopped is logged.
+//! task has stopped is logged. A lock that was dropped is unlocked from there, and an attempt whose
+//! reply was lost is withdrawn, if the runtime has not done it in time or has shut down.
 //!
 //! The thread starts with the first lease and ends with the last executor and lease. It runs no
 //! code of the user: no task, listener or callback. A run wakes it only if a duty is due before the
 //! thread looks again by itself, which it does once a second while there are leases.
 
+mod errand;
 mod extension;
 mod second;
 mod table;
@@ -21,6 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 
 use super::Held;
+use crate::LockProvider;
+pub(super) use errand::{Call, Errand, Handed};
 use table::Entry;
 use thread::Thread;
 
@@ -39,6 +43,15 @@ impl Duties {
             thread,
             held: held.clone(),
         })
+    }
+
+    /// Hands an errand to the thread, in case that the runtime leaves it undone. `None` if the thread cannot do it.
+    pub(super) fn hand_over(
+        &self,
+        errand: Errand,
+        provider: &Arc<dyn LockProvider>,
+    ) -> Option<Handed> {
+        self.thread()?.hand_over(errand, provider)
     }
 
     /// A process that was forked has none of its parent's threads.

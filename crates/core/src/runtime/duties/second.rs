@@ -88,12 +88,12 @@ impl Second {
         if let Some(provider) = &*open {
             return Ok(provider.clone());
         }
-        let gone = || Error::new(ErrorKind::Unavailable, "the provider is gone");
+        let gone = || Error::new(ErrorKind::WrongContext, "the provider is gone");
         let of = self.of.upgrade().ok_or_else(gone)?;
         let opened = of.for_duties().ok_or_else(gone)?.await?;
         tracing::debug!(
             store = of.store(),
-            "opened a second connection to extend leases: the first one has not replied in time"
+            "opened a second connection for leases: the first one has not replied in time"
         );
         *open = Some(opened.clone());
         Ok(opened)

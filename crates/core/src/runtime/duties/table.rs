@@ -1,13 +1,15 @@
 //! The leases that the thread looks after.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use super::super::Held;
+use super::errand::{Errand, Sending, Sent};
 use super::extension::Extension;
-use super::second::Seconds;
+use super::second::{Second, Seconds};
 use crate::clock::{Deadline, Reading};
 use crate::{Error, ExtendRequest, LostReason};
 
@@ -21,10 +23,20 @@ const GRACE: Duration = Duration::from_millis(50);
 pub(super) struct Table {
     entries: Vec<Option<Entry>>,
     free: Vec<usize>,
+    errands: BTreeMap<u64, (Errand, Arc<Second>)>,
     registered: u64,
     /// When the thread looks next by itself; `None` if it waits to be woken.
     next_look: Option<Deadline>,
-    pub(super) is_stopped: bool,
+    is_stopped: bool,
+}
+
+/// What is due.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    pub(super) extensions: Vec<(Ticket, Extension)>,
+    pub(super) errands: Vec<(u64, Sending)>,
+    /// How long the thread sleeps unless it is woken.
+    pub(super) sleep: Option<Duration>,
 }
 
 /// A lease, and what the thread knows of it.
@@ -146,11 +158,7 @@ impl Table {
     pub(super) fn insert(&mut self, mut entry: Entry) -> (usize, bool) {
         self.registered += 1;
         entry.number = self.registered;
-        let due = entry.due;
-        let wakes = self.next_look.is_none_or(|next| due.is_before(next));
-        if wakes {
-            self.next_look = Some(due);
-        }
+        let wakes = self.wakes(entry.due);
         let key = self.free.pop().unwrap_or(self.entries.len());
         match self.entries.get_mut(key) {
             Some(place) => *place = Some(entry),
@@ -165,14 +173,51 @@ impl Table {
         removed
     }
 
-    /// Looks at every lease. Returns the extensions that are due, and how long the thread sleeps
-    /// unless it is woken.
-    pub(super) fn look(
+    /// Returns the key of the new errand, and whether the thread must be woken for it.
+    pub(super) fn hand_over(
         &mut self,
+        errand: Errand,
+        second: Arc<Second>,
         now: Reading,
-        seconds: &Seconds,
-    ) -> (Vec<(Ticket, Extension)>, Option<Duration>) {
-        let mut due = Vec::new();
+    ) -> (u64, bool) {
+        self.registered += 1;
+        let left = errand.left(now.moment()).unwrap_or_default();
+        self.errands.insert(self.registered, (errand, second));
+        (self.registered, self.wakes(now.deadline(left)))
+    }
+
+    pub(super) fn forget(&mut self, key: u64) -> Option<(Errand, Arc<Second>)> {
+        self.errands.remove(&key)
+    }
+
+    /// Returns whether there is such an errand.
+    pub(super) fn hurry(&mut self, key: u64) -> bool {
+        let errand = self.errands.get_mut(&key);
+        errand.map(|(errand, _)| errand.hurry()).is_some()
+    }
+
+    /// No executor and no lease is left.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    /// There is nothing to do, and there never will be.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_stopped && self.errands.is_empty()
+    }
+
+    /// Whether the thread must be woken to look at this moment.
+    fn wakes(&mut self, due: Deadline) -> bool {
+        let wakes = self.next_look.is_none_or(|next| due.is_before(next));
+        if wakes {
+            self.next_look = Some(due);
+        }
+        wakes
+    }
+
+    /// Looks at every lease and errand.
+    pub(super) fn look(&mut self, now: Reading, seconds: &Seconds) -> Due {
+        let mut due = Due::default();
         let mut is_empty = seconds.close_unused(now.moment());
         let mut next = now.deadline(LONGEST_WAIT);
         for (key, entry) in self.entries.iter_mut().enumerate() {
@@ -180,11 +225,31 @@ impl Table {
             is_empty = false;
             let (at, extension) = entry.look(now, seconds);
             let number = entry.number;
-            due.extend(extension.map(|extension| (Ticket { key, number }, extension)));
+            let extension = extension.map(|extension| (Ticket { key, number }, extension));
+            due.extensions.extend(extension);
             next = at.map_or(next, |at| next.or(at));
         }
+        for (key, (errand, second)) in &mut self.errands {
+            is_empty = false;
+            match errand.left(now.moment()) {
+                Some(left) if left.is_zero() => {
+                    let sending = errand.send(second);
+                    due.errands.extend(sending.map(|sending| (*key, sending)));
+                }
+                left => next = left.map_or(next, |left| next.or(now.deadline(left))),
+            }
+        }
         self.next_look = (!is_empty).then_some(next);
-        (due, self.next_look.map(|next| next.left(now)))
+        due.sleep = self.next_look.map(|next| next.left(now));
+        due
+    }
+
+    /// Applies the reply to a call of an errand, unless that was done in the meantime.
+    pub(super) fn sent(&mut self, key: u64, now: Reading, answer: Result<Sent, Error>) {
+        let errand = self.errands.get_mut(&key);
+        if errand.is_some_and(|(errand, _)| errand.is_over(now.moment(), answer)) {
+            self.errands.remove(&key);
+        }
     }
 
     /// Applies the outcome of an extension, unless its task has ended in the meantime.

@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
+use super::errand::{Errand, Handed};
 use super::second::Seconds;
 use super::table::{Entry, Table};
+use crate::LockProvider;
 use crate::clock::{Clock as _, LeaseClock, SystemClock};
 
 /// How long connections may take to say goodbye when the thread ends.
@@ -82,11 +84,40 @@ impl Thread {
         let removed = self.shared.table().remove(key);
         drop(removed);
     }
+
+    /// Takes over an errand, if the provider has something for it.
+    pub(super) fn hand_over(
+        self: &Arc<Self>,
+        errand: Errand,
+        provider: &Arc<dyn LockProvider>,
+    ) -> Option<Handed> {
+        let second = self.shared.seconds.of(provider)?;
+        let now = self.shared.clock.read();
+        let (key, wakes) = self.shared.table().hand_over(errand, second, now);
+        if wakes {
+            self.shared.wake.notify_one();
+        }
+        let thread = self.clone();
+        Some(Handed { thread, key })
+    }
+
+    /// The errand is done.
+    pub(super) fn forget(&self, key: u64) {
+        let done = self.shared.table().forget(key);
+        drop(done);
+    }
+
+    /// The errand is due now, unless it is done.
+    pub(super) fn hurry(&self, key: u64) {
+        if self.shared.table().hurry(key) {
+            self.shared.wake.notify_one();
+        }
+    }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.table().is_stopped = true;
+        self.shared.table().stop();
         self.shared.wake.notify_one();
     }
 }
@@ -95,14 +126,22 @@ impl Shared {
     async fn drive(self: Arc<Self>) {
         loop {
             let woken = self.wake.notified();
-            let (due, sleep) = {
+            let due = {
                 let mut table = self.table();
-                if table.is_stopped {
+                if table.is_over() {
                     break;
                 }
                 table.look(self.clock.read(), &self.seconds)
             };
-            for (ticket, extension) in due {
+            for (key, sending) in due.errands {
+                let shared = self.clone();
+                tokio::spawn(async move {
+                    let answer = sending.answer().await;
+                    shared.table().sent(key, shared.clock.read(), answer);
+                    shared.wake.notify_one();
+                });
+            }
+            for (ticket, extension) in due.extensions {
                 let shared = self.clone();
                 tokio::spawn(async move {
                     let sent = shared.clock.read();
@@ -112,7 +151,7 @@ impl Shared {
                     shared.wake.notify_one();
                 });
             }
-            match sleep {
+            match due.sleep {
                 None => woken.await,
                 Some(left) => tokio::select! {
                     () = woken => {}
