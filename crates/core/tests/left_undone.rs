@@ -210,7 +210,10 @@ fn an_attempt_that_is_dropped_outside_a_runtime_is_withdrawn() {
     let (two, executor) = locked();
     let runtime = current_thread();
     let config = config();
-    let attempt = runtime.block_on(async { won_unseen(&two, &executor, &config) });
+    let attempt = {
+        let _in_it = runtime.enter();
+        won_unseen(&two, &executor, &config)
+    };
     drop(attempt);
     two.becomes_free();
     current_thread().block_on(executor.settled());
