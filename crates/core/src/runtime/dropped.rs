@@ -60,18 +60,21 @@ impl Behind {
 
 impl Drop for Behind {
     fn drop(&mut self) {
-        if self.held.is_given_back() || self.handed.is_some() {
+        if self.held.is_given_back() {
             return;
         }
-        // Its spawned tasks may be gone with the runtime.
-        if self.held.hand_over().is_none() {
+        if self.handed.is_none() {
+            // Its spawned tasks may be gone with the runtime.
+            self.handed = self.held.hand_over();
+        }
+        if self.handed.is_none() {
             tracing::warn!(
                 lock = self.held.name().as_str(),
                 owner = self.held.owner().as_str(),
-                "dropped without a runtime that can unlock it; the lock will be free when \
-                 lock_at_most_for has passed"
+                "the runtime shut down before the unlock, or there was none; the lock will be free \
+                 when lock_at_most_for has passed"
             );
-            self.held.emit(|lease| Event::UnlockFailed { lease });
         }
+        self.held.emit(|lease| Event::UnlockFailed { lease });
     }
 }
