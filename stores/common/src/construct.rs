@@ -37,8 +37,9 @@ pub trait FromUrl {
     /// connection.
     fn from_url(url: &str) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send;
 
-    /// Makes another provider over connections of its own, for [`for_duties`](LockProvider::for_duties). Creates nothing
-    /// in the store, even if [`from_url`](Self::from_url) does.
+    /// Makes another provider over connections of its own, for
+    /// [`for_duties`](shedlock_core::LockProvider::for_duties). Creates nothing in the store, even if
+    /// [`from_url`](Self::from_url) does.
     fn again_from_url(
         url: &str,
     ) -> impl Future<Output = Result<StoreProvider<Self::Store>>> + Send {
