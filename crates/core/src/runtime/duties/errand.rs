@@ -113,7 +113,8 @@ impl Errand {
                 false
             }
             Err(error) => {
-                tracing::error!(lock, owner, error = %format_args!("{error:#}"),
+                tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner,
+                    error = %format_args!("{error:#}"),
                     "cannot end a lease over a second connection; the lock will be free when \
                      lock_at_most_for has passed");
                 true

@@ -244,12 +244,17 @@ impl Table {
         due
     }
 
-    /// Applies the reply to a call of an errand, unless that was done in the meantime.
-    pub(super) fn sent(&mut self, key: u64, now: Reading, answer: Result<Sent, Error>) {
-        let errand = self.errands.get_mut(&key);
-        if errand.is_some_and(|(errand, _)| errand.is_over(now.moment(), answer)) {
-            self.errands.remove(&key);
-        }
+    /// Applies the reply to a call of an errand, unless that was done in the meantime. Returns an errand that is over, to
+    /// be dropped outside the mutex.
+    pub(super) fn sent(
+        &mut self,
+        key: u64,
+        now: Reading,
+        answer: Result<Sent, Error>,
+    ) -> Option<(Errand, Arc<Second>)> {
+        let (errand, _) = self.errands.get_mut(&key)?;
+        let is_over = errand.is_over(now.moment(), answer);
+        is_over.then(|| self.forget(key))?
     }
 
     /// Applies the outcome of an extension, unless its task has ended in the meantime.

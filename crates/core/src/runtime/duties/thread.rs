@@ -137,7 +137,8 @@ impl Shared {
                 let shared = self.clone();
                 tokio::spawn(async move {
                     let answer = sending.answer().await;
-                    shared.table().sent(key, shared.clock.read(), answer);
+                    let over = shared.table().sent(key, shared.clock.read(), answer);
+                    drop(over);
                     shared.wake.notify_one();
                 });
             }
