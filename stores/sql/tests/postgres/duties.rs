@@ -53,8 +53,9 @@ async fn three_jobs(
             let config = config.lock_at_most_for(LEASE).keep_alive();
             let task = async {
                 barrier.wait().await;
-                let _transaction = pool.begin().await.unwrap();
+                let transaction = pool.begin().await;
                 barrier.wait().await;
+                let _open = transaction.unwrap();
                 sleep(2 * LEASE).await;
             };
             executor.execute(&config, task).await.unwrap()
@@ -113,6 +114,9 @@ async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
         let pool = pool(3, bouncer::options(&url)).await;
         let provider = PostgresProvider::builder(pool.clone()).build().unwrap();
         let executor = Executor::new(Arc::new(provider));
+        // Those of the pool are there when the limit is set.
+        let all = tokio::join!(pool.acquire(), pool.acquire(), pool.acquire());
+        drop((all.0.unwrap(), all.1.unwrap(), all.2.unwrap()));
         bouncer.set("max_client_conn", &clients.to_string()).await;
         for outcome in three_jobs(&executor, &pool, async || {}).await {
             match outcome {

@@ -15,7 +15,7 @@ use crate::{AttemptRequest, Error, Lease, Unlock, UnlockRequest};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What the store is told.
+/// A call that ends a lease.
 #[derive(Clone, Debug)]
 pub(in crate::runtime) enum Call {
     Unlock(Lease, UnlockRequest),
