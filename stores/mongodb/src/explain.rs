@@ -7,7 +7,7 @@ use mongodb::bson::Document;
 use mongodb::error::{
     ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
 };
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Error, ErrorKind, LockName};
 use shedlock_store::{
     configuration, conflict, in_words, invalid, unanswered, unavailable, unknown, unresolvable,
 };
@@ -28,6 +28,14 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
         "too few members acknowledged the write: code {code}, {said}; an election may undo it; \
          retry, and check the replica set"
     ))
+}
+
+/// Whether a document of this very name prevented its creation, and none that only counts as equal.
+pub(crate) fn is_conflict_with_itself(error: &Error, name: &LockName) -> bool {
+    let server = error.source().and_then(|cause| cause.downcast_ref());
+    let reply = server.and_then(mongodb::error::Error::server_response);
+    let key = reply.and_then(|reply| reply.get_document("keyValue").ok()?.get_str("_id").ok());
+    key == Some(name.as_str())
 }
 
 fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error {

@@ -12,7 +12,8 @@ use crate::room::Room;
 
 const LEASE: Duration = Duration::from_secs(3);
 
-/// Runs four jobs under locks that are kept alive. Each keeps a connection of a pool of four for two leases.
+/// Runs four jobs under locks that are kept alive. Once each has a connection of a pool of four, all keep them for two
+/// leases.
 async fn four_jobs(pool: MySqlPool) -> Vec<Outcome<()>> {
     let provider = MySqlProvider::builder(pool.clone()).build().unwrap();
     let executor = Executor::new(Arc::new(provider));
@@ -24,7 +25,9 @@ async fn four_jobs(pool: MySqlPool) -> Vec<Outcome<()>> {
             let config = config.lock_at_most_for(LEASE).keep_alive();
             let task = async {
                 barrier.wait().await;
-                let _connection = pool.acquire().await.unwrap();
+                let connection = pool.acquire().await;
+                barrier.wait().await;
+                let _kept = connection.unwrap();
                 SystemClock.sleep_until(SystemClock.now() + 2 * LEASE).await;
             };
             executor.execute(&config, task).await.unwrap()
