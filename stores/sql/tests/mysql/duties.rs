@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use shedlock::{Clock as _, Executor, LockConfig, LostReason, Outcome, Release, SystemClock};
 use shedlock_sql::MySqlProvider;
 use sqlx::MySqlPool;
@@ -33,12 +34,7 @@ async fn four_jobs(pool: MySqlPool) -> Vec<Outcome<()>> {
             executor.execute(&config, task).await.unwrap()
         })
     });
-    let jobs: Vec<_> = jobs.collect();
-    let mut outcomes = Vec::new();
-    for job in jobs {
-        outcomes.push(job.await.unwrap());
-    }
-    outcomes
+    try_join_all(jobs).await.unwrap()
 }
 
 pub(crate) async fn jobs_that_hold_all_connections_of_a_pool_keep_their_locks(server: &str) {

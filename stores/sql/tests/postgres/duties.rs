@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use shedlock::{Clock as _, Executor, LockConfig, LostReason, Outcome, Release, SystemClock};
 use shedlock_core::{ErrorKind, LockProvider};
 use shedlock_sql::PostgresProvider;
@@ -61,15 +62,16 @@ async fn three_jobs(
             executor.execute(&config, task).await.unwrap()
         })
     });
-    let jobs: Vec<_> = jobs.collect();
-    barrier.wait().await;
-    barrier.wait().await;
-    meanwhile().await;
-    let mut outcomes = Vec::new();
-    for job in jobs {
-        outcomes.push(job.await.unwrap());
+    let mut jobs = try_join_all(jobs);
+    tokio::select! {
+        ended = &mut jobs => panic!("{ended:?}"),
+        () = async {
+            barrier.wait().await;
+            barrier.wait().await;
+        } => {}
     }
-    outcomes
+    meanwhile().await;
+    jobs.await.unwrap()
 }
 
 #[tokio::test]
@@ -112,8 +114,8 @@ async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
             .set("default_pool_size", &sessions.to_string())
             .await;
         let pool = pool(3, bouncer::options(&url)).await;
-        let provider = PostgresProvider::builder(pool.clone()).build().unwrap();
-        let executor = Executor::new(Arc::new(provider));
+        let provider = PostgresProvider::builder(pool.clone()).prepared(false);
+        let executor = Executor::new(Arc::new(provider.build().unwrap()));
         // Those of the pool are there when the limit is set.
         let all = tokio::join!(pool.acquire(), pool.acquire(), pool.acquire());
         drop((all.0.unwrap(), all.1.unwrap(), all.2.unwrap()));
