@@ -56,10 +56,18 @@ pub(crate) async fn a_connection_that_sees_another_database_proves_nothing(serve
     let database = database.split('?').next().unwrap();
     // The pool lives as long as the test program.
     let hidden: &'static str = Box::leak(format!("USE {database}").into_boxed_str());
-    for outcome in four_jobs(other.pool("+00:00", hidden).await).await {
-        let Outcome::Lost { reason, .. } = outcome else {
-            panic!("{outcome:?}")
-        };
-        assert_eq!(reason, LostReason::DeadlinePassed);
-    }
+    let outcomes = four_jobs(other.pool("+00:00", hidden).await).await;
+    // Once a job has lost its lock at its deadline, the others may get its connection. None loses it in another way.
+    let at_its_deadline = outcomes.iter().filter(|outcome| match outcome {
+        Outcome::Executed {
+            release: Release::Released,
+            ..
+        } => false,
+        Outcome::Lost {
+            reason: LostReason::DeadlinePassed,
+            ..
+        } => true,
+        outcome => panic!("{outcome:?}"),
+    });
+    assert!(at_its_deadline.count() > 0, "{outcomes:?}");
 }
