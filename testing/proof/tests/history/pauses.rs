@@ -161,6 +161,15 @@ fn a_pause_that_replaces_the_holder_ends_exactly_that_lease() {
     };
     extension(What::RenewLost).must_be_lawful();
     extension(What::Renewed { locked_until: None }).must_be_convicted_of("revived:");
+    // A first copy took the lock, and its pause had ended when another made a new one.
+    Forger::default()
+        .asked(0, "a")
+        .acquired(1, "a", 1)
+        .pause_asked(10, "p", true)
+        .event(20, "a", What::ReleaseAsked)
+        .event(21, "a", What::ReleaseLost)
+        .paused_instead_of(400, "p", None)
+        .must_be_lawful();
 }
 
 /// The first copy got no reply, but the lock, which a pause took from it. The second is a lease of its own.

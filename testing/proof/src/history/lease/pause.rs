@@ -28,10 +28,12 @@ impl PauseLife {
 }
 
 impl Life {
-    /// Processes the reply to a pause. Whom it replaced is certain if this call made it.
+    /// Processes the reply to a pause. Whom it replaced is certain if this call made it, and no earlier copy can have made
+    /// one that had ended.
     pub(super) fn paused(&mut self, at: u64, until: u64, replaced: Option<&Option<String>>) {
         self.open = None;
         self.acquired = Some(at);
+        let replaced = replaced.filter(|_| at < self.asked.saturating_add(self.at_most));
         if let (Some(pause), Some(replaced)) = (&mut self.pause, replaced) {
             pause.replaced = Some(replaced.clone());
         }
