@@ -3,7 +3,7 @@
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Completion, Lease, Skip, SkipReason, Slot,
 };
-use shedlock_store::{Result, maybe, unavailable, unread};
+use shedlock_store::{Changed, Result, maybe, unavailable, unread};
 
 use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
 use crate::dialect::{Claim, End, Step};
@@ -76,7 +76,7 @@ impl<B: Driver> SqlStore<B> {
         let gives_back = Some(Step::Unlock(End::NotStarted))
             .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
         let withdraw = gives_back.unwrap_or(Step::Withdraw);
-        if call.ended(withdraw, &values).await? {
+        if call.ended(withdraw, &values).await? == Changed::Done {
             return Ok(true);
         }
         if plan.statements.get(Step::Settle).is_none()
@@ -88,7 +88,7 @@ impl<B: Driver> SqlStore<B> {
             return Ok(false);
         }
         // The record exists. It is ours if a copy of the attempt was still in flight.
-        call.ended(withdraw, &values).await
+        Ok(call.ended(withdraw, &values).await? == Changed::Done)
     }
 }
 

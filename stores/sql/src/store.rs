@@ -215,7 +215,7 @@ impl<B: Driver> Store for SqlStore<B> {
                     Some(kept) => Slot::at(kept)?.as_micros(),
                     None => 0,
                 };
-                return Ok(Changed::done(call.ended(step, &values).await?));
+                return call.ended(step, &values).await;
             }
             LeaseChange::Take { owner, until } => {
                 values.released = owner;
@@ -344,17 +344,21 @@ impl<B: Driver> Store for SqlStore<B> {
 }
 
 impl<B: Driver> Call<'_, B> {
-    /// Ends the lease of the owner in `values` at once, by this step. Also returns true if a first try whose reply was
-    /// lost had done so.
-    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<bool> {
+    /// Ends the lease of the owner in `values` at once, by this step. It is also done if a first try whose reply was lost
+    /// had done it.
+    pub(crate) async fn ended(&self, step: Step, values: &Values<'_>) -> Result<Changed> {
         let reply = self.run(step, values).await?;
         if reply.affected > 0 || !reply.repeated {
-            return Ok(reply.affected > 0);
+            return Ok(Changed::done(reply.affected > 0));
         }
         let row = self.read(values).await?;
-        Ok(row.name.as_deref() == Some(values.name)
+        let is_done = row.name.as_deref() == Some(values.name)
             && row.owner.as_deref() == Some(values.released)
-            && row.lock_until <= row.now)
+            && row.lock_until <= row.now;
+        Ok(match is_done {
+            true => Changed::Done,
+            false => Changed::Overtaken,
+        })
     }
 
     pub(crate) async fn check(&self) -> Result<()> {
