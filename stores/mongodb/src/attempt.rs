@@ -9,7 +9,6 @@ use shedlock_core::{
 use shedlock_store::{ROUNDS, Record, Result, Store as _, check_slot, refusal};
 
 use crate::codec::{self, Look, RESOLUTION};
-use crate::explain::is_conflict_with_itself;
 use crate::store::MongoStore;
 use crate::update::Claim;
 
@@ -46,8 +45,6 @@ impl MongoStore {
             match self.create(name).await {
                 Ok(true) => {}
                 Ok(false) => continue,
-                // It was created and has been removed again in between: another race was lost.
-                Err(error) if is_conflict_with_itself(&error, name) => {}
                 Err(error) if error.kind() == ErrorKind::Conflict => conflicts.push(error),
                 Err(error) => return Err(error),
             }

@@ -11,7 +11,7 @@ use shedlock_core::{ErrorKind, LockName, answered_within};
 use shedlock_store::{HUNDRED_YEARS, Result, Store as _, TimeMode, internal};
 
 use crate::codec::{Look, UNTIL, instant};
-use crate::explain::{explain, unacknowledged};
+use crate::explain::{explain, is_conflict_with_itself, unacknowledged};
 use crate::store::MongoStore;
 use crate::update::{Now, creation};
 
@@ -80,7 +80,10 @@ impl MongoStore {
         let update = creation(self.now(), free_for);
         let update = doc! { "update": update, "new": true, "upsert": true };
         let sent = self.clock().now();
-        let made = self.find_and_modify(query, update).await?;
+        let made = match self.find_and_modify(query, update).await {
+            Err(error) if is_conflict_with_itself(&error, name) => return Ok(false),
+            made => made?,
+        };
         if let Some(Ok(until)) = made.as_ref().map(|made| made.get_datetime(UNTIL)) {
             self.server.observe_reply(instant(*until) + free_for, sent);
         }
