@@ -179,16 +179,17 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Opens a connection of its own to the same records, for extensions while the tasks of the
-    /// runtime that this provider belongs to block all of its threads, or while its pool is
-    /// exhausted. `None` if none can be opened.
+    /// Opens a connection of its own to the same records, to extend and to end leases while the tasks
+    /// of the runtime that this provider belongs to block all of its threads, while its pool is
+    /// exhausted, or after that runtime has shut down. `None` if none can be opened.
     ///
     /// The future, and what it returns, are polled on a thread of this library, on another tokio
-    /// runtime than this provider. The runtime calls it only if a lease could not be extended in
-    /// time, calls only [`extend`](Self::extend) on what it returns, and drops that when it has
-    /// been idle for a minute. It believes the replies: if the connection cannot be shown to see the
-    /// records that this provider sees, `extend` must return an error instead of
-    /// [`Extension::Lost`].
+    /// runtime than this provider. The runtime calls it only if a lease could not be extended or ended
+    /// in time, calls only [`extend`](Self::extend), [`unlock`](Self::unlock) and
+    /// [`withdraw`](Self::withdraw) on what it returns, and drops that when it has been idle for a
+    /// minute. It believes the replies: if the connection cannot be shown to see the records that
+    /// this provider sees, all three must return an error, change nothing, and never report that
+    /// there is no such lease.
     ///
     /// A wrapper that changes names or leases applies the same changes here, or returns `None`.
     fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>, Error>>> {

@@ -72,7 +72,7 @@ impl<B: Driver> SqlStore<B> {
         let released = request.owner().released();
         let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.end_of(request.slot());
-        let plan = call.plan().await?;
+        let plan = call.plan_of_lease().await?;
         let gives_back = Some(Step::Unlock(End::NotStarted))
             .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
         let withdraw = gives_back.unwrap_or(Step::Withdraw);

@@ -64,7 +64,7 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
-    /// Makes extensions prove that they see this table.
+    /// Makes extensions, unlocks and withdrawals prove that they see this table.
     pub(crate) fn at_place(mut self, place: String) -> Self {
         self.place = Some(place);
         self
@@ -186,7 +186,7 @@ impl<B: Driver> Call<'_, B> {
             return Ok(plan);
         }
         Err(configuration(format!(
-            "the connection that was opened to extend leases does not see the same table {} as your pool ({} instead of \
+            "the connection that was opened to extend and end leases does not see the same table {} as your pool ({} instead of \
              {}), so it is not used; name the schema in the table's name, rather than in what your pool runs after it \
              has connected",
             self.options.table, plan.place, place

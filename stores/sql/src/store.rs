@@ -109,7 +109,7 @@ impl<B: Driver> Store for SqlStore<B> {
     /// Ends a lease for an unlock. A withdrawal needs further steps.
     async fn end(&self, end: &End<'_>) -> Result<Ended> {
         let call = self.call();
-        let plan = call.plan().await?;
+        let plan = call.plan_of_lease().await?;
         let released = end.owner.released();
         let mark = match end.slot {
             Some((_, SlotEnd::Done { durable, .. })) => SlotMark::Done { durable },

@@ -6,6 +6,7 @@
     reason = "each test target uses a part of it"
 )]
 
+pub(crate) mod exhausted;
 mod jdbc;
 pub(crate) mod silence;
 

@@ -3,23 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
-use shedlock::{Clock as _, Executor, LockConfig, LostReason, Outcome, Release, SystemClock};
-use shedlock_core::{ErrorKind, LockProvider};
+use futures_util::FutureExt as _;
+use shedlock::{Executor, LockConfig, Outcome};
+use shedlock_core::{ErrorKind, ExtendRequest, LockProvider, UnlockRequest};
 use shedlock_sql::PostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgPool};
-use tokio::sync::Barrier;
 
 use crate::bouncer::{self, Bouncer};
+use crate::common::exhausted::{jobs_that_keep, loses_at_its_deadline, sleep};
 use crate::common::{server, unique, with_option};
-use crate::room::{Room, refusal};
+use crate::room::{Room, refusal, request, take};
 
 const LEASE: Duration = Duration::from_secs(2);
-
-async fn sleep(duration: Duration) {
-    SystemClock.sleep_until(SystemClock.now() + duration).await;
-}
 
 impl Room {
     /// How many sessions have this name.
@@ -39,39 +35,17 @@ async fn pool(size: u32, options: PgConnectOptions) -> PgPool {
     pool.connect_with(options).await.unwrap()
 }
 
-/// Runs three jobs under locks that are kept alive. Each has a transaction open for two leases, and so keeps a connection
-/// of the pool, also behind PgBouncer. Calls `meanwhile` then.
+/// Runs three jobs, each with an open transaction, which keeps a connection of the pool also behind PgBouncer.
 async fn three_jobs(
     executor: &Executor,
     pool: &PgPool,
     meanwhile: impl AsyncFnOnce(),
 ) -> Vec<Outcome<()>> {
-    let barrier = Arc::new(Barrier::new(4));
-    let jobs = (0..3).map(|job| {
-        let (executor, pool, barrier) = (executor.clone(), pool.clone(), barrier.clone());
-        tokio::spawn(async move {
-            let config = LockConfig::new(format!("job {job}"));
-            let config = config.lock_at_most_for(LEASE).keep_alive();
-            let task = async {
-                barrier.wait().await;
-                let transaction = pool.begin().await;
-                barrier.wait().await;
-                let _open = transaction.unwrap();
-                sleep(2 * LEASE).await;
-            };
-            executor.execute(&config, task).await.unwrap()
-        })
-    });
-    let mut jobs = try_join_all(jobs);
-    tokio::select! {
-        ended = &mut jobs => panic!("{ended:?}"),
-        () = async {
-            barrier.wait().await;
-            barrier.wait().await;
-        } => {}
-    }
-    meanwhile().await;
-    jobs.await.unwrap()
+    let transaction = || {
+        let pool = pool.clone();
+        async move { pool.begin().await }.boxed()
+    };
+    jobs_that_keep(executor, 3, LEASE, transaction, meanwhile).await
 }
 
 #[tokio::test]
@@ -91,32 +65,8 @@ async fn jobs_that_hold_all_connections_of_a_pool_keep_their_locks() {
         );
         assert!(room.sessions(&rotated).await >= 1);
     });
-    for outcome in outcomes.await {
-        let Outcome::Executed {
-            release: Release::Released,
-            ..
-        } = outcome
-        else {
-            panic!("{outcome:?}")
-        };
-    }
-}
-
-/// Whether a job lost its lock at its deadline. The others may get the connection that it gives back then. None loses it
-/// in another way.
-fn loses_at_its_deadline(outcomes: &[Outcome<()>]) -> bool {
-    let at_its_deadline = outcomes.iter().filter(|outcome| match outcome {
-        Outcome::Executed {
-            release: Release::Released,
-            ..
-        } => false,
-        Outcome::Lost {
-            reason: LostReason::DeadlinePassed,
-            ..
-        } => true,
-        outcome => panic!("{outcome:?}"),
-    });
-    at_its_deadline.count() > 0
+    let outcomes = outcomes.await;
+    assert!(!loses_at_its_deadline(&outcomes), "{outcomes:?}");
 }
 
 /// With one session more than the jobs use, and at its limits of sessions and of clients.
@@ -162,7 +112,28 @@ async fn a_connection_that_sees_another_table_proves_nothing() {
     let options = options("other").options([("search_path", &other.schema)]);
     let pool = pool.connect_with(options).await.unwrap();
     let provider = PostgresProvider::builder(pool.clone()).build().unwrap();
-    let executor = Executor::new(Arc::new(provider));
+    let provider = Arc::new(provider);
+    // It changes nothing in the other table, and what it does not find there is no reply.
+    let lease = take(&*provider, "taken").await;
+    let second = provider.for_duties().unwrap().await.unwrap();
+    let withdrawn = request("withdrawn");
+    let errors = [
+        second
+            .extend(&lease, &ExtendRequest::new(LEASE))
+            .await
+            .err(),
+        second.unlock(&lease, &UnlockRequest::new()).await.err(),
+        second.withdraw(&withdrawn).await.err(),
+    ];
+    for error in errors {
+        assert_eq!(
+            error.map(|error| error.kind()),
+            Some(ErrorKind::Configuration)
+        );
+    }
+    let records = format!("SELECT count(*) FROM {}.shedlock", other.schema);
+    assert_eq!(other.number(&records).await, 0);
+    let executor = Executor::new(provider);
     // The pool was exhausted until the deadline, and the other table has no such lease.
     let outcomes = three_jobs(&executor, &pool, async || {}).await;
     assert!(loses_at_its_deadline(&outcomes), "{outcomes:?}");
