@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use shedlock_conformance::proxy::{Fault, Proxy, contains};
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
+    PauseRequest, ResumeRequest,
 };
 use shedlock_sql::PostgresProvider;
 use sqlx::{Postgres, Transaction};
@@ -261,4 +262,34 @@ async fn a_late_extension_does_not_cut_a_later_one_short() {
         assert_eq!(record.locked_until, Some(end), "{columns}");
         assert_eq!(late.locked_until(), Some(end), "{columns}");
     }
+}
+
+/// Another owner takes the lock between two copies of a resumption, so the second one finds no pause.
+#[tokio::test]
+async fn a_resumption_that_was_overtaken_after_a_lost_reply_is_unknown() {
+    let room = Room::migrated().await;
+    let (slow, proxy) = room.through_proxy().await;
+    let direct = room.provider().await;
+    direct
+        .pause(&PauseRequest::new(name("job"), "somebody"))
+        .await
+        .unwrap();
+    // The statement that changes the record. The one that reads it contains only its name.
+    let trap = proxy.on_request(contains("somebody"), 1, Strike::SwallowReply);
+    let resume = ResumeRequest::new(name("job"));
+    let resumed = slow.resume(&resume);
+    let overtakes = async {
+        let taken = found_async("the pause ends", async || {
+            let attempt = direct.attempt(&request("job")).await.unwrap();
+            attempt.acquired()
+        });
+        let taken = taken.await;
+        proxy.cut_all();
+        taken
+    };
+    let (resumed, taken) = futures_util::join!(resumed, overtakes);
+    assert!(trap.has_struck());
+    let error = resumed.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
+    free(&direct, &taken).await;
 }
