@@ -106,8 +106,7 @@ pub enum Failover {
 impl Capabilities {
     /// Declares the whole contract, with this clock, nanosecond granularity and no limits. The one
     /// exception: calls return within 10 s, which is as long as the runtime waits. A provider
-    /// removes what it does not support, and
-    /// adds [`duties`](Self::duties).
+    /// removes what it does not support, and adds [`duties`](Self::duties) if it has them.
     pub fn new(clock: ClockSource) -> Self {
         Self {
             clock,

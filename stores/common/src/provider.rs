@@ -13,7 +13,6 @@ use shedlock_core::{
     PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock,
     UnlockRequest, answered_within, within,
 };
-
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 

@@ -1,4 +1,4 @@
-//! The leases that the thread looks after.
+//! The leases that the thread looks after, and the calls that it makes for runtimes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
