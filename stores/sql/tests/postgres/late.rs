@@ -271,11 +271,11 @@ async fn a_resumption_that_was_overtaken_after_a_lost_reply_is_unknown() {
     let (slow, proxy) = room.through_proxy().await;
     let direct = room.provider().await;
     direct
-        .pause(&PauseRequest::new(name("job"), "somebody"))
+        .pause(&PauseRequest::new(name("job"), "operator-1"))
         .await
         .unwrap();
     // The statement that changes the record. The one that reads it contains only its name.
-    let trap = proxy.on_request(contains("somebody"), 1, Strike::SwallowReply);
+    let trap = proxy.on_request(contains("operator-1"), 1, Strike::SwallowReply);
     let resume = ResumeRequest::new(name("job"));
     let resumed = slow.resume(&resume);
     let overtakes = async {
