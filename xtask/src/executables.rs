@@ -39,11 +39,13 @@ const FIRST: [&str; 4] = [
 ];
 
 /// Targets that depend on real time, or on how much capacity the machine has left, and run alone.
-const ALONE: [(&str, &str); 2] = [
+const ALONE: [(&str, &str); 3] = [
     // Slots are 50 ms apart, and count as late after a second.
     ("shedlock-scenarios", "restarts"),
     // Holders whose deadlines are half a second before the ends of their leases.
     ("shedlock", "real_time"),
+    // The emulator answers one request after the other, and gets its share of two processors.
+    ("shedlock-mongodb", "conformance"),
 ];
 
 /// The arguments of cargo for all tests.
