@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, SkipReason};
+use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Extension, SkipReason};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
@@ -139,8 +139,8 @@ pub async fn sixty_four_names_at_once_have_a_winner_each(context: &TestContext) 
     Ok(())
 }
 
-/// Makes sixty-four concurrent attempts; returns the winners. An attempt whose outcome is unknown, because a busy server
-/// replied too late, is repeated with the same request, as its error advises.
+/// Makes sixty-four concurrent attempts; returns the winners. An attempt that failed because a busy server was too late
+/// is repeated with the same request, as its error advises.
 async fn contend(
     providers: &[Provider],
     request: impl Fn(usize) -> AttemptRequest,
@@ -152,7 +152,7 @@ async fn contend(
         contenders.spawn(async move {
             let mut answer = provider.attempt(&request).await;
             for _ in 0..3 {
-                if !matches!(&answer, Err(error) if error.kind() == ErrorKind::OutcomeUnknown) {
+                if !matches!(&answer, Err(error) if error.is_retryable()) {
                     break;
                 }
                 answer = provider.attempt(&request).await;
