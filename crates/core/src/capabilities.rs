@@ -79,6 +79,16 @@ pub enum ClockSource {
     },
 }
 
+impl ClockSource {
+    /// Returns by how much the clocks that judge may differ: zero for the store's own.
+    pub fn tolerated_skew(self) -> Duration {
+        match self {
+            Self::Store => Duration::ZERO,
+            Self::Clients { tolerated_skew } => tolerated_skew,
+        }
+    }
+}
+
 /// Which of the granted leases a server has when it takes over from a failed one. If it does not
 /// have a lease, another owner can be granted the same lock, or the same slot, while its holder
 /// runs. Work that must not happen twice then needs a [guard](crate::LockRecord::fencing_token)

@@ -19,8 +19,9 @@ pub struct PauseEffect {
 }
 
 impl PauseRequest {
-    /// Returns what this pause makes of a record that may be paused. `now` is the store's time,
-    /// `longest` its longest lease, and `stored` rounds an end as the store does. For providers.
+    /// Returns what this pause makes of a record that may be paused. `now` is the time of the clock
+    /// that judges, from which others may differ by `skew`. `longest` is the store's longest lease,
+    /// and `stored` rounds an end as the store does. For providers.
     ///
     /// # Errors
     /// As [`duration`](Self::duration), those of `stored`, and `InvalidInput` for an end beyond the
@@ -29,6 +30,7 @@ impl PauseRequest {
         &self,
         before: Option<&LockRecord>,
         now: SystemTime,
+        skew: Duration,
         longest: Duration,
         stored: impl FnOnce(SystemTime) -> Result<SystemTime, Error>,
     ) -> Result<PauseEffect, Error> {
@@ -44,7 +46,7 @@ impl PauseRequest {
         let until = stored(kept.map_or(end, |kept| kept.max(end)))?;
         let slots = before.map_or_else(SlotState::default, |record| match record.state {
             LockState::Paused => record.slots(),
-            _ => record.slots().as_of(now),
+            _ => record.slots().as_of(now + skew),
         });
         Ok(PauseEffect {
             owner: self.owner_keeping(kept),
@@ -75,9 +77,9 @@ pub struct ResumeEffect {
 }
 
 impl ResumeRequest {
-    /// Returns what this resumption makes of a record at this time of the store; `None` if there is
-    /// nothing to do: the lock is not paused, and no slots are left over that this request could
-    /// free. For providers.
+    /// Returns what this resumption makes of a record at this time of the clock that judges, from
+    /// which others may differ by `skew`; `None` if there is nothing to do: the lock is not paused,
+    /// and no slots are left over that this request could free. For providers.
     ///
     /// # Errors
     /// `InvalidInput` for a time before 1970.
@@ -85,11 +87,12 @@ impl ResumeRequest {
         &self,
         record: &LockRecord,
         now: SystemTime,
+        skew: Duration,
     ) -> Result<Option<ResumeEffect>, Error> {
         let ends_pause = record.state == LockState::Paused;
         let is_left = record
             .skipped_slots
-            .is_some_and(|it| self.is_catching_up() || !it.has_ended(now));
+            .is_some_and(|it| self.is_catching_up() || !it.has_ended(now + skew));
         if !ends_pause && !is_left {
             return Ok(None);
         }
@@ -118,16 +121,21 @@ pub enum ResetEffect {
 }
 
 impl ResetSlotRequest {
-    /// Returns what this reset makes of a record at this time of the store. What a pause skips stays
-    /// skipped while it lasts. For providers.
+    /// Returns what this reset makes of a record at this time of the clock that judges, from which
+    /// others may differ by `skew`. What a pause skips stays skipped while it lasts. For providers.
     ///
     /// # Errors
     /// `InvalidInput` for a time before 1970.
-    pub fn effect(&self, record: &LockRecord, now: SystemTime) -> Result<ResetEffect, Error> {
+    pub fn effect(
+        &self,
+        record: &LockRecord,
+        now: SystemTime,
+        skew: Duration,
+    ) -> Result<ResetEffect, Error> {
         let slots = record.slots();
         let is_paused = record.state == LockState::Paused;
         let skipped = slots.skipped.filter(|_| !is_paused);
-        let is_left = skipped.is_some_and(|it| !it.has_ended(now));
+        let is_left = skipped.is_some_and(|it| !it.has_ended(now + skew));
         let to = match (self.slot(), slots.last) {
             (Some(to), last) if last.is_some() || skipped.is_some() => to,
             (None, Some(last)) if last.instant() > now => Slot::at(now)?,
@@ -173,10 +181,13 @@ mod tests {
     }
 
     const DAY: Duration = Duration::from_secs(86_400);
+    const NONE: Duration = Duration::ZERO;
 
     fn pause(before: &LockRecord, now: u64, lasts: u64) -> PauseEffect {
         let request = PauseRequest::new(name(), "alice").lasting(Duration::from_secs(60 * lasts));
-        request.effect(Some(before), at(now), DAY, Ok).unwrap()
+        request
+            .effect(Some(before), at(now), NONE, DAY, Ok)
+            .unwrap()
     }
 
     #[test]
@@ -189,9 +200,13 @@ mod tests {
         let second = pause(&paused, 1, 60);
         assert_eq!(second.until, at(61));
         let paused = record(&second.owner, 2, 61);
-        let resumed = ResumeRequest::new(name()).effect(&paused, at(2)).unwrap();
+        let resumed = ResumeRequest::new(name())
+            .effect(&paused, at(2), NONE)
+            .unwrap();
         assert_eq!(resumed.unwrap().kept_until, Some(at(10)));
-        let late = ResumeRequest::new(name()).effect(&paused, at(11)).unwrap();
+        let late = ResumeRequest::new(name())
+            .effect(&paused, at(11), NONE)
+            .unwrap();
         assert_eq!(late.unwrap().kept_until, None);
     }
 
@@ -218,25 +233,34 @@ mod tests {
             ResumeRequest::new(name()),
             ResumeRequest::new(name()).catching_up(),
         );
-        assert_eq!(catch_up.effect(&free, at(20)).unwrap(), None);
+        assert_eq!(catch_up.effect(&free, at(20), NONE).unwrap(), None);
         free.skipped_slots = Some(SkippedSlots::new(slot(5), slot(10)));
-        assert_eq!(resume.effect(&free, at(20)).unwrap(), None);
-        let caught_up = catch_up.effect(&free, at(20)).unwrap().unwrap();
+        assert_eq!(resume.effect(&free, at(20), NONE).unwrap(), None);
+        let caught_up = catch_up.effect(&free, at(20), NONE).unwrap().unwrap();
         assert_eq!(
             (caught_up.ends_pause, caught_up.slots.skipped),
             (false, None)
         );
         free.skipped_slots = Some(SkippedSlots::new(slot(5), slot(90)));
-        let resumed = resume.effect(&free, at(20)).unwrap().unwrap().slots.skipped;
+        let resumed = resume
+            .effect(&free, at(20), NONE)
+            .unwrap()
+            .unwrap()
+            .slots
+            .skipped;
         assert_eq!(resumed, Some(SkippedSlots::new(slot(5), slot(20))));
         let reset = ResetSlotRequest::new(name());
         let set = ResetEffect::Set(slot(20), SlotState::new(Some(slot(20)), None, None));
-        assert_eq!(reset.effect(&free, at(20)).unwrap(), set);
+        assert_eq!(reset.effect(&free, at(20), NONE).unwrap(), set);
         free.last_slot = Some(slot(4));
         free.slot_attempts = Some(1);
         let open = SlotState::new(Some(slot(4)), None, Some(1));
         let set = ResetEffect::Set(slot(4), open);
-        assert_eq!(reset.effect(&free, at(20)).unwrap(), set, "it stays open");
+        assert_eq!(
+            reset.effect(&free, at(20), NONE).unwrap(),
+            set,
+            "it stays open"
+        );
     }
 
     #[test]
@@ -246,7 +270,7 @@ mod tests {
         let mut paused = record(&effect.owner, 2, 61).with_slots(effect.slots);
         paused.last_slot = Some(slot(1));
         let to = ResetSlotRequest::new(name()).with_slot(slot(0));
-        let ResetEffect::Set(_, slots) = to.effect(&paused, at(2)).unwrap() else {
+        let ResetEffect::Set(_, slots) = to.effect(&paused, at(2), NONE).unwrap() else {
             unreachable!("there is a last slot")
         };
         assert_eq!(

@@ -72,11 +72,12 @@ pub(crate) async fn reset_slot<S: Store>(
 ) -> Result<SlotReset> {
     let name = request.name();
     store.check_name(name)?;
+    let skew = store.capabilities().slot_clock.tolerated_skew();
     for _ in 0..ROUNDS {
         let Some(seen) = store.look(name).await? else {
             return Ok(SlotReset::NoSlot);
         };
-        let (to, slots) = match request.effect(&seen.record, now(store, &seen))? {
+        let (to, slots) = match request.effect(&seen.record, now(store, &seen), skew)? {
             ResetEffect::NoSlot => return Ok(SlotReset::NoSlot),
             ResetEffect::NotAhead => return Ok(SlotReset::NotAhead(seen.record)),
             ResetEffect::Set(to, slots) => (to, slots),
@@ -95,8 +96,9 @@ pub(crate) async fn reset_slot<S: Store>(
 pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result<Paused> {
     let name = request.name();
     store.check_name(name)?;
-    let longest = store.capabilities().longest_lock_at_most_for;
-    let longest = longest.min(HUNDRED_YEARS);
+    let capabilities = store.capabilities();
+    let longest = capabilities.longest_lock_at_most_for.min(HUNDRED_YEARS);
+    let skew = capabilities.slot_clock.tolerated_skew();
     let mut created: Option<Owner> = None;
     for _ in 0..ROUNDS {
         let Some(seen) = store.look(name).await? else {
@@ -110,7 +112,7 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
         };
         let record = &seen.record;
         let stored = |end| store.stored_end(end);
-        let effect = request.effect(Some(record), now(store, &seen), longest, stored)?;
+        let effect = request.effect(Some(record), now(store, &seen), skew, longest, stored)?;
         let until = effect.until;
         let is_created = |owner: &Owner| record.owner.as_deref() == Some(owner.as_str());
         let is_created = created.as_ref().is_some_and(is_created);
@@ -127,7 +129,7 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
                 owner: &effect.owner,
                 until,
             },
-            slots: store.capabilities().completion.then_some(effect.slots),
+            slots: capabilities.completion.then_some(effect.slots),
         };
         match store.change(name, &seen, &pause).await? {
             Changed::Done => {
@@ -144,12 +146,14 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
 pub(crate) async fn resume<S: Store>(store: &S, request: &ResumeRequest) -> Result<Resumed> {
     let name = request.name();
     store.check_name(name)?;
+    let capabilities = store.capabilities();
+    let skew = capabilities.slot_clock.tolerated_skew();
     for _ in 0..ROUNDS {
         let Some(seen) = store.look(name).await? else {
             return Ok(Resumed::NotPaused(None));
         };
         let record = &seen.record;
-        let Some(effect) = request.effect(record, now(store, &seen))? else {
+        let Some(effect) = request.effect(record, now(store, &seen), skew)? else {
             return Ok(Resumed::NotPaused(Some(seen.record)));
         };
         let owner = Owner::released_text(record.owner.as_deref().unwrap_or_default());
@@ -161,7 +165,7 @@ pub(crate) async fn resume<S: Store>(store: &S, request: &ResumeRequest) -> Resu
                 },
                 false => LeaseChange::Keep,
             },
-            slots: store.capabilities().completion.then_some(effect.slots),
+            slots: capabilities.completion.then_some(effect.slots),
         };
         match store.change(name, &seen, &resumed).await? {
             Changed::Done => return Ok(Resumed::Resumed(seen.record)),

@@ -12,9 +12,9 @@ use shedlock_core::{
     Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
-    Change, Changed, DEFAULT_TOLERATED_SKEW, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange,
-    ROUNDS, Record, Result, Seen, Store, StoreProvider, check_slot, conflict, contended, maybe,
-    paged, quorum, refusal, whole_millis,
+    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
+    Seen, Store, StoreProvider, check_slot, conflict, contended, maybe, paged, quorum, refusal,
+    whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -443,7 +443,7 @@ impl EtcdStore {
         let now = self.clock.system_time();
         check_slot(request, now, "this host's clock")?;
         let record = found.shown(request.name(), now);
-        let latest = now + DEFAULT_TOLERATED_SKEW;
+        let latest = now + Slot::DEFAULT_TOLERANCE;
         match refusal(request, &record, found.value().shedlock_at(), latest) {
             Some(skip) => Ok(Some(Attempt::Skipped(skip))),
             None if found.is_ended_by(request.owner()) => Err(Error::attempt_ended()),
@@ -484,7 +484,7 @@ fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Grant
     let mut record = acquired(request.owner().as_str(), before, now, lease);
     record.slots = record
         .slots
-        .as_of(now + DEFAULT_TOLERATED_SKEW)
+        .as_of(now + Slot::DEFAULT_TOLERANCE)
         .taken(request);
     record
 }

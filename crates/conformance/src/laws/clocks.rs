@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{BoxFuture, Clock, ClockSource, ErrorKind, Moment, Slot, SystemClock};
+use shedlock_core::{
+    BoxFuture, Clock, ClockSource, ErrorKind, Moment, ResumeRequest, Resumed, SkipReason, Slot,
+    SystemClock,
+};
 
+use super::pauses::{paused, request, resume};
 use crate::case::cases;
 use crate::context::name;
 use crate::steps::{
-    abandon, acquire, attempt_error_as, not_earlier, skipped_as, still_holds, take, unlock,
+    abandon, acquire, attempt_error_as, not_earlier, record, skipped_as, still_holds, take, unlock,
     unlock_is_lost,
 };
 use crate::verdict::ensure;
@@ -20,6 +24,7 @@ cases!("clocks" [Time]:
     a_client_behind_does_not_hold_on,
     leases_of_wrong_clients_end_in_time,
     slots_are_judged_by_the_stores_clock [Slots],
+    a_client_behind_skips_what_a_pause_has_skipped [Slots, Operators],
     tokens_of_wrong_clients_grow [Fencing],
     clients_that_differ_by_what_is_tolerated_take_over_no_earlier,
 );
@@ -33,12 +38,7 @@ pub async fn a_client_ahead_does_not_break_a_lease(context: &TestContext) -> Ver
     let right = context.provider().await?;
     let job = name("job");
     let lease = acquire(&right, &context.request(&job)).await?;
-    skipped_as(
-        &wrong.ahead,
-        &context.request(&job),
-        shedlock_core::SkipReason::Held,
-    )
-    .await?;
+    skipped_as(&wrong.ahead, &context.request(&job), SkipReason::Held).await?;
     still_holds(&right, &lease).await?;
     still_holds(&wrong.ahead, &lease).await?;
     unlock(&right, &lease).await
@@ -98,6 +98,51 @@ pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verd
     attempt_error_as(&wrong.ahead, &ahead, &[ErrorKind::SlotAhead]).await?;
     let current = context.request(&job).with_slot(Slot::at(now)?);
     abandon(&wrong.behind, &current).await
+}
+
+/// A pause has ended, but not yet by the clock of another client. That does not make its end one that something else has
+/// caused: the slots stay skipped, for that client and for the next pause.
+pub async fn a_client_behind_skips_what_a_pause_has_skipped(context: &TestContext) -> Verdict {
+    context.needs_slots()?;
+    context.needs_slot_completion()?;
+    context.needs_pause()?;
+    let behind = match context.capabilities().slot_clock {
+        ClockSource::Clients { tolerated_skew } => tolerated_skew * 9 / 10,
+        _ => HOUR,
+    };
+    let behind = Skewed {
+        ahead: Duration::ZERO,
+        behind,
+    };
+    let behind = context.provider_with_clock(Arc::new(behind)).await?;
+    let right = context.provider().await?;
+    let job = name("job");
+    let skipped = async || {
+        let found = record(&right, &job).await?;
+        let skipped = found.skipped_slots;
+        skipped.ok_or_else(|| Stop::failed(format!("a pause should skip slots: {found:?}")))
+    };
+    paused(&right, &request("job")).await?;
+    let tick = context.capabilities().granularity + Duration::from_millis(20);
+    context.pass(tick).await;
+    resume(&right, "job").await?;
+    let first = skipped().await?;
+    for provider in [&behind, &right] {
+        let last = context.request(&job).with_slot(first.until);
+        let _ = skipped_as(provider, &last, SkipReason::SlotTaken).await?;
+    }
+    let again = behind.resume(&ResumeRequest::new(job.clone())).await?;
+    ensure!(
+        matches!(again, Resumed::NotPaused(_)) && skipped().await? == first,
+        "the pause was resumed before, but the answer was {again:?}"
+    );
+    paused(&behind, &request("job")).await?;
+    let joined = skipped().await?;
+    ensure!(
+        joined.from <= first.from,
+        "the job has not run since the pause of {first:?}, but only {joined:?} is skipped"
+    );
+    resume(&right, "job").await
 }
 
 /// Tokens grow also from a client that is ahead to one that is behind.

@@ -45,7 +45,7 @@ impl MemoryProvider {
             return Ok(SlotReset::NoSlot);
         };
         let before = record.as_record(request.name(), now);
-        Ok(match request.effect(&before, now)? {
+        Ok(match request.effect(&before, now, Duration::ZERO)? {
             ResetEffect::NoSlot => SlotReset::NoSlot,
             ResetEffect::NotAhead => SlotReset::NotAhead(before),
             ResetEffect::Set(last_slot, slots) => {
@@ -60,7 +60,7 @@ impl MemoryProvider {
         let now = self.clock.system_time();
         let found = records.get(request.name());
         let before = found.map(|record| record.as_record(request.name(), now));
-        let pause = request.effect(before.as_ref(), now, LONGEST, whole_micros)?;
+        let pause = request.effect(before.as_ref(), now, Duration::ZERO, LONGEST, whole_micros)?;
         let locked_until = pause.until;
         match &before {
             Some(record) if record.pause().is_some_and(|pause| request.is_pause(&pause)) => {
@@ -92,7 +92,7 @@ impl MemoryProvider {
             return Ok(Resumed::NotPaused(None));
         };
         let before = record.as_record(request.name(), now);
-        let Some(resumed) = request.effect(&before, now)? else {
+        let Some(resumed) = request.effect(&before, now, Duration::ZERO)? else {
             return Ok(Resumed::NotPaused(Some(before)));
         };
         if resumed.ends_pause {
