@@ -129,7 +129,7 @@ pub async fn a_client_behind_skips_what_a_pause_has_skipped(context: &TestContex
     let first = skipped().await?;
     for provider in [&behind, &right] {
         let last = context.request(&job).with_slot(first.until);
-        let _ = skipped_as(provider, &last, SkipReason::SlotTaken).await?;
+        skipped_as(provider, &last, SkipReason::SlotTaken).await?;
     }
     let again = behind.resume(&ResumeRequest::new(job.clone())).await?;
     ensure!(
