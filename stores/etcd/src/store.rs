@@ -8,8 +8,8 @@ use ErrorKind::{Configuration, Unavailable};
 use etcd_client::Client;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
-    Schema, Skip, SkipReason, Slot, SystemClock,
+    Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord,
+    LockState, Moment, Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
@@ -298,7 +298,16 @@ impl Store for EtcdStore {
 
     async fn look(&self, name: &LockName) -> Result<Option<Seen<Found>>> {
         let found = self.find(name).await?;
-        let record = found.shown(name, self.clock.system_time());
+        let mut record = found.shown(name, self.clock.system_time());
+        let key = found.lock.as_ref();
+        if let (LockState::AtLeast, Some(until), Some(key)) =
+            (record.state, record.locked_until, key)
+        {
+            // The end is by the clock of the host that unlocked. What is left is by the store's.
+            let left = self.left(key.lease).await?.unwrap_or_default();
+            let latest = self.clock.system_time() + left;
+            record.locked_until = Some(until.clamp(latest - Duration::from_secs(1), latest));
+        }
         let version = Some(found).filter(|found| found.lock.is_some() || found.kept.is_some());
         Ok(version.map(|version| Seen { record, version }))
     }

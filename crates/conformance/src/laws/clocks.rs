@@ -25,6 +25,7 @@ cases!("clocks" [Time]:
     leases_of_wrong_clients_end_in_time,
     slots_are_judged_by_the_stores_clock [Slots],
     a_client_behind_skips_what_a_pause_has_skipped [Slots, Operators],
+    a_pause_keeps_the_at_least_of_a_client_ahead_no_longer [Operators],
     tokens_of_wrong_clients_grow [Fencing],
     clients_that_differ_by_what_is_tolerated_take_over_no_earlier,
 );
@@ -143,6 +144,32 @@ pub async fn a_client_behind_skips_what_a_pause_has_skipped(context: &TestContex
         "the job has not run since the pause of {first:?}, but only {joined:?} is skipped"
     );
     resume(&right, "job").await
+}
+
+/// A pause never ends before the at-least that it replaces, whose end is not the one that its holder's clock shows.
+pub async fn a_pause_keeps_the_at_least_of_a_client_ahead_no_longer(
+    context: &TestContext,
+) -> Verdict {
+    context.needs_pause()?;
+    let wrong = Wrong::new(context).await?;
+    let right = context.provider().await?;
+    let job = name("job");
+    let at_least = context.timing().medium();
+    let kept = context.request(&job).with_lock_at_least_for(at_least);
+    let lease = acquire(&wrong.ahead, &kept).await?;
+    unlock(&wrong.ahead, &lease).await?;
+    let short = request("job").lasting(context.timing().short());
+    paused(&right, &short).await?;
+    let found = record(&right, &job).await?;
+    let latest = context.store_now(&right).await?
+        + at_least
+        + context.capabilities().granularity
+        + context.timing().lateness();
+    ensure!(
+        found.locked_until.is_none_or(|until| until <= latest),
+        "a client that is ahead kept the lock for {at_least:?}, but its pause lasts longer: {found:?}"
+    );
+    Ok(())
 }
 
 /// Tokens grow also from a client that is ahead to one that is behind.
