@@ -8,8 +8,8 @@ use super::withdrawal::Withdrawals;
 use super::{Duties, Errand, Handed, LostPolicy};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
-    AttemptRequest, ClockSource, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults,
-    LockName, LockProvider,
+    AttemptRequest, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults, LockName,
+    LockProvider,
 };
 
 #[derive(Clone, Debug)]
@@ -115,11 +115,10 @@ impl Context {
     /// Returns the clock skew tolerated between clients that judge leases, and between servers.
     fn skews(&self) -> (Duration, Duration) {
         let capabilities = self.provider.capabilities();
-        let clients = match capabilities.clock {
-            ClockSource::Clients { tolerated_skew } => tolerated_skew,
-            ClockSource::Store => Duration::ZERO,
-        };
-        (clients, capabilities.server_skew)
+        (
+            capabilities.clock.tolerated_skew(),
+            capabilities.server_skew,
+        )
     }
 
     pub(super) fn margin(&self, lock_at_most_for: Duration) -> Duration {
