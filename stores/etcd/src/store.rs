@@ -128,6 +128,9 @@ impl Builder {
     }
 }
 
+/// By how much the clocks of clients, which judge slots and pauses, may differ.
+const SLOT_SKEW: Duration = Slot::DEFAULT_TOLERANCE;
+
 impl Store for EtcdStore {
     type Version = Found;
 
@@ -139,7 +142,7 @@ impl Store for EtcdStore {
         let shortest = Duration::from_secs(self.shortest.load(Ordering::Relaxed));
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.slot_clock = ClockSource::Clients {
-            tolerated_skew: Slot::DEFAULT_TOLERANCE,
+            tolerated_skew: SLOT_SKEW,
         };
         // Covers a lease that the server makes longer, and a duration that is rounded up.
         capabilities.granularity = shortest.saturating_add(LATE);
@@ -452,7 +455,7 @@ impl EtcdStore {
         let now = self.clock.system_time();
         check_slot(request, now, "this host's clock")?;
         let record = found.shown(request.name(), now);
-        let latest = now + Slot::DEFAULT_TOLERANCE;
+        let latest = now + SLOT_SKEW;
         match refusal(request, &record, found.value().shedlock_at(), latest) {
             Some(skip) => Ok(Some(Attempt::Skipped(skip))),
             None if found.is_ended_by(request.owner()) => Err(Error::attempt_ended()),
@@ -491,10 +494,7 @@ impl EtcdStore {
 
 fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
     let mut record = acquired(request.owner().as_str(), before, now, lease);
-    record.slots = record
-        .slots
-        .as_of(now + Slot::DEFAULT_TOLERANCE)
-        .taken(request);
+    record.slots = record.slots.as_of(now + SLOT_SKEW).taken(request);
     record
 }
 
