@@ -13,6 +13,8 @@ const SAMPLES: usize = 5;
 const SLOW: Duration = Duration::from_secs(1);
 /// One clock, or two that differ by less than anyone has to know.
 const AGREES: Duration = Duration::from_millis(10);
+/// Of the coarsest clock that a store reports.
+const GRANULARITY: Duration = Duration::from_millis(1);
 /// Hosts that use NTP differ by milliseconds.
 const OFF: Duration = Duration::from_secs(1);
 /// The default tolerance for slots that are ahead of the store's clock.
@@ -88,9 +90,9 @@ impl Sample {
             Ok(ahead) => (ahead, "ahead of"),
             Err(behind) => (behind.duration(), "behind"),
         };
-        let exactness = self.round_trip / 2;
+        let exactness = self.round_trip / 2 + GRANULARITY;
         let at_most = offset + exactness;
-        let found = if at_most < AGREES {
+        let found = if offset <= exactness || at_most < AGREES {
             format!(
                 "the clock of this host agrees with the store's to within {}",
                 rounded(at_most)
@@ -168,6 +170,19 @@ mod tests {
             };
             let finding = sample.offset(capabilities);
             assert_eq!(finding.level, level, "{finding:?}");
+        }
+        for (round_trip, offset, says) in [
+            (2, 6, "agrees with the store's to within 8ms"),
+            (16, 6, "agrees with the store's to within 15ms"),
+            (16, 9, "agrees with the store's to within 18ms"),
+            (16, 20, "is 20ms ahead of the store's, give or take 9ms"),
+        ] {
+            let sample = Sample {
+                round_trip: Duration::from_millis(round_trip),
+                times: Some((here, here - Duration::from_millis(offset))),
+            };
+            let message = sample.offset(&store).message;
+            assert_eq!(message, format!("the clock of this host {says}"));
         }
         let sample = Sample {
             round_trip: 2 * SLOW,
