@@ -32,14 +32,6 @@ impl TimeMode {
         }
     }
 
-    /// By how much another clock that judges leases may be ahead: none if only the store's judges.
-    pub const fn skew(self) -> Duration {
-        match self {
-            Self::Store => Duration::ZERO,
-            Self::Client { tolerated_skew } => tolerated_skew,
-        }
-    }
-
     /// Whether leases are judged by the clients' clocks.
     pub const fn is_client(self) -> bool {
         matches!(self, Self::Client { .. })

@@ -10,6 +10,7 @@ mod found;
 pub mod fuzz;
 mod lease;
 mod list;
+mod operator;
 mod store;
 mod txn;
 mod url;

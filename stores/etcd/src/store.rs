@@ -8,13 +8,12 @@ use ErrorKind::{Configuration, Unavailable};
 use etcd_client::Client;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    LockState, Moment, Schema, Skip, SkipReason, Slot, SystemClock,
+    Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
+    Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
-    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, ROUNDS, Record, Result,
-    Seen, Store, StoreProvider, check_slot, conflict, contended, maybe, paged, quorum, refusal,
-    whole_millis,
+    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store,
+    StoreProvider, check_slot, conflict, contended, maybe, paged, quorum, refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -300,19 +299,7 @@ impl Store for EtcdStore {
     }
 
     async fn look(&self, name: &LockName) -> Result<Option<Seen<Found>>> {
-        let found = self.find(name).await?;
-        let mut record = found.shown(name, self.clock.system_time());
-        let key = found.lock.as_ref();
-        if let (LockState::AtLeast, Some(until), Some(key)) =
-            (record.state, record.locked_until, key)
-        {
-            // The end is by the clock of the host that unlocked. What is left is by the store's.
-            let left = self.left(key.lease).await?.unwrap_or_default();
-            let latest = self.clock.system_time() + left;
-            record.locked_until = Some(until.clamp(latest - Duration::from_secs(1), latest));
-        }
-        let version = Some(found).filter(|found| found.lock.is_some() || found.kept.is_some());
-        Ok(version.map(|version| Seen { record, version }))
+        self.look_at(name).await
     }
 
     async fn change(
@@ -321,68 +308,11 @@ impl Store for EtcdStore {
         seen: &Seen<Found>,
         change: &Change<'_>,
     ) -> Result<Changed> {
-        let found = &seen.version;
-        let now = self.clock.system_time();
-        let (key, mut record) = match change.lease {
-            LeaseChange::Keep => (KeyChange::Leave, Some(found.record())),
-            LeaseChange::End { owner, kept } => {
-                // The record describes only our own acquisitions. Freeing a lock that ShedLock holds leaves it unchanged.
-                let own = Some(found.record()).filter(|it| it.owner == found.value().owner);
-                let freed = own.map(|mut record| {
-                    record.owner = owner.to_owned();
-                    record.locked_until = whole_millis(now);
-                    record
-                });
-                let left = kept.and_then(|kept| kept.duration_since(now).ok());
-                match (left, freed) {
-                    (Some(left), Some(mut record)) => {
-                        let lease = self.grant(left).await?;
-                        record.locked_until += lease.lasts;
-                        let at = record.locked_at.unwrap_or(now);
-                        let value = write(at, owner).into_bytes();
-                        (KeyChange::Put(value, lease.id), Some(record))
-                    }
-                    (_, freed) => (KeyChange::Delete, freed),
-                }
-            }
-            LeaseChange::Take { owner, until } => {
-                let lasts = until.duration_since(now).unwrap_or_default();
-                let lease = self.grant(lasts).await?;
-                let record = acquired(owner, found, now, lease);
-                let value = write(now, owner).into_bytes();
-                (KeyChange::Put(value, lease.id), Some(record))
-            }
-        };
-        if let (Some(record), Some(slots)) = (&mut record, change.slots) {
-            record.slots = slots;
-        }
-        let changed = self.end_keys(name, found, key, record, None);
-        let (changed, _) = changed.await?;
-        // The store's lease of the key that was deleted or replaced could last for years.
-        let old = found.lock.as_ref().map_or(0, |lock| lock.lease);
-        if changed == Changed::Done && change.lease != LeaseChange::Keep && old != 0 {
-            self.revoke(old);
-        }
-        Ok(changed)
+        self.change_record(name, &seen.version, change).await
     }
 
     async fn remove(&self, name: &LockName, seen: &Seen<Found>) -> Result<Changed> {
         self.remove_record(name, &seen.version).await
-    }
-
-    /// For a lock that ShedLock holds, adds the end that the store reports, in seconds.
-    async fn inspect(&self, name: &LockName) -> Result<Option<LockRecord>> {
-        let Some(seen) = self.look(name).await? else {
-            return Ok(None);
-        };
-        let mut record = seen.record;
-        if let Some(lock) = seen.version.lock.filter(|lock| lock.lease != 0)
-            && record.locked_until.is_none()
-            && let Some(left) = self.left(lock.lease).await?
-        {
-            record.locked_until = record.read_at.map(|now| now + left);
-        }
-        Ok(Some(record))
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
@@ -499,7 +429,7 @@ fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Grant
 }
 
 /// The record of an acquisition by this owner, with the slots from before.
-fn acquired(owner: &str, before: &Found, now: SystemTime, lease: Granted) -> Record {
+pub(crate) fn acquired(owner: &str, before: &Found, now: SystemTime, lease: Granted) -> Record {
     let at = whole_millis(now);
     let mut record = Record::until(at + lease.lasts);
     record.owner = owner.to_owned();

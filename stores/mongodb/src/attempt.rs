@@ -29,7 +29,7 @@ impl MongoStore {
                 request,
                 not_after,
                 now: self.now(),
-                skew: self.settings.time.skew(),
+                skew: self.settings.time.source().tolerated_skew(),
             };
             let query = doc! { "_id": name.as_str() };
             let sent = self.clock().now();

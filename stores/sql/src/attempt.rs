@@ -40,7 +40,7 @@ impl<B: Driver> SqlStore<B> {
         let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.freed = &freed;
         values.skipped(request.skipped_slots());
-        values.skew = floor_micros(self.options.time.skew());
+        values.skew = floor_micros(self.options.time.source().tolerated_skew());
         values.at_most =
             self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
         values.slot = request.slot().map_or(0, Slot::as_micros);
@@ -132,7 +132,7 @@ impl<B: Driver> Call<'_, B> {
             exists.extend(reply.duplicate);
             let row = self.read(&values).await;
             let row = row.map_err(|error| if may_be_ours { unread(error) } else { error })?;
-            state = State::of(request, &row, self.options.time.skew())?;
+            state = State::of(request, &row, self.options.time.source().tolerated_skew())?;
             let server_time = row.server_time();
             let is_too_late = server_time.filter(|now| *now > values.not_after);
             if let (State::Free | State::Absent, Some(now)) = (&state, is_too_late) {
