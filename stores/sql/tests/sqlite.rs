@@ -348,7 +348,7 @@ async fn an_attempt_on_a_held_lock_waits_for_no_writer_and_writes_nothing() {
 #[tokio::test]
 async fn a_call_that_waits_behind_another_one_can_be_retried() {
     let (_folder, path) = folder();
-    let options = "connect_timeout=50ms&busy_timeout=2s";
+    let options = "connect_timeout=1s&busy_timeout=4s";
     let provider = connect(&path, options).await.unwrap();
     let mut writer = open(&path).await;
     run(&mut writer, "BEGIN IMMEDIATE").await;

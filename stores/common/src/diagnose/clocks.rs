@@ -179,7 +179,7 @@ mod tests {
         ] {
             let sample = Sample {
                 round_trip: Duration::from_millis(round_trip),
-                times: Some((here, here - Duration::from_millis(offset))),
+                times: Some((here - Duration::from_millis(offset), here)),
             };
             let message = sample.offset(&store).message;
             assert_eq!(message, format!("the clock of this host {says}"));
