@@ -112,6 +112,7 @@ fn patches(folder: &Path) -> anyhow::Result<Vec<Patch>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host;
 
     #[test]
     fn each_patch_is_small_and_names_tests_that_exist() {
@@ -124,6 +125,17 @@ mod tests {
             }
         }
         assert!(patches.len() >= 90, "{} patches", patches.len());
+    }
+
+    /// Code that moves takes its patches with it: one that does not apply convicts nothing.
+    #[test]
+    fn each_patch_fits_the_code() {
+        for patch in patches(&folder()).unwrap() {
+            let mut git = patch.application(&steps::workspace_root());
+            if let Err(why) = host::output(git.arg("--check")) {
+                panic!("{}: {why:#}", patch.name);
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use anyhow::{Context as _, bail};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::str::FromStr;
 
 /// The most lines that a patch changes.
@@ -67,6 +68,13 @@ impl Patch {
     #[cfg(test)]
     pub(super) fn changed_lines(&self) -> usize {
         changed_lines(&self.diff)
+    }
+
+    /// Git, told to apply it to this tree.
+    pub(super) fn application(&self, tree: &Path) -> Command {
+        let mut git = Command::new("git");
+        git.current_dir(tree).arg("apply").arg(&self.file);
+        git
     }
 
     /// The files that it changes.

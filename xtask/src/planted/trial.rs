@@ -159,9 +159,8 @@ impl<'a> Court<'a> {
     }
 
     fn apply(&self, patch: &Patch) -> anyhow::Result<()> {
-        let mut git = Command::new("git");
-        git.current_dir(&self.tree).arg("apply").arg(&patch.file);
-        host::output(&mut git).map(drop).context("does not apply")
+        let applied = host::output(&mut patch.application(&self.tree));
+        applied.map(drop).context("does not apply")
     }
 
     fn restore(&self, patch: &Patch) -> anyhow::Result<()> {
