@@ -38,7 +38,8 @@ impl Case {
         }
     }
 
-    /// Sets how long the case may take.
+    /// Sets how long the case may take. Creating and removing its namespace may take as long each, and at most
+    /// [`LIMIT`](Self::LIMIT).
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;

@@ -161,8 +161,9 @@ impl Runner {
                 .block_on(self_test)
                 .map_err(|stop| format!("the server cannot be used for tests: {stop}"))?;
             for harness in &self.harnesses {
-                let granularity = runtime
-                    .block_on(reachable(harness))
+                let found = runtime.block_on(bounded(Case::LIMIT, reachable(harness)));
+                let granularity = found
+                    .unwrap_or_else(|| Err(hangs("a first namespace hangs", Case::LIMIT)))
                     .map_err(|stop| format!("{} cannot be tested: {stop}", harness.name()))?;
                 if granularity >= Duration::from_secs(1) {
                     threads = THREADS_WAITING;
@@ -200,22 +201,26 @@ impl Runner {
 /// created or removed; [`Stop::NotApplicable`] if the provider or the harness lacks something that
 /// the case needs.
 pub async fn run_case(harness: Arc<dyn Harness>, case: &Case) -> Verdict {
-    let hangs = |what: &str, limit| Stop::failed(format!("{what}: still running after {limit:?}"));
-    let created = bounded(Case::LIMIT, TestContext::new(harness)).await;
-    let context =
-        created.ok_or_else(|| hangs("the creation of the namespace hangs", Case::LIMIT))??;
-    let run = AssertUnwindSafe(case.run(&context)).catch_unwind();
     let limit = case.limit();
+    let limit_of_namespace = limit.min(Case::LIMIT);
+    let created = bounded(limit_of_namespace, TestContext::new(harness)).await;
+    let context = created
+        .ok_or_else(|| hangs("the creation of the namespace hangs", limit_of_namespace))??;
+    let run = AssertUnwindSafe(case.run(&context)).catch_unwind();
     let verdict = match bounded(limit, run).await {
         Some(Ok(verdict)) => verdict,
         Some(Err(panic)) => Err(Stop::failed(format!("panicked: {}", text_of(&*panic)))),
         None => Err(hangs("hangs", limit)),
     };
-    let closed = bounded(Case::LIMIT, context.namespace().close()).await;
+    let closed = bounded(limit_of_namespace, context.namespace().close()).await;
     verdict?;
     closed
-        .ok_or_else(|| hangs("the removal of the namespace hangs", Case::LIMIT))?
+        .ok_or_else(|| hangs("the removal of the namespace hangs", limit_of_namespace))?
         .map_err(|error| Stop::harness("remove the namespace", &*error))
+}
+
+fn hangs(what: &str, limit: Duration) -> Stop {
+    Stop::failed(format!("{what}: still running after {limit:?}"))
 }
 
 /// Checks that the harness can create a namespace; returns the store's granularity.
