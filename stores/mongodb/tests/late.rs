@@ -16,9 +16,10 @@ use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, Lease, LockName,
-    LockProvider, LockState, Moment, Owner, Slot, SystemClock, Unlock, UnlockRequest,
+    LockProvider, LockState, Moment, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_mongodb::{MongoProvider, TimeMode};
+use shedlock_store::ROUNDS;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -218,6 +219,41 @@ async fn a_document_that_is_made_late_is_free() {
         give_back(&line.through, &lease).await;
         line.close().await;
     }
+}
+
+/// In each round another client creates the document just before this one, and removes it before the next look.
+#[tokio::test]
+async fn a_document_that_comes_and_goes_is_a_lost_race_not_a_conflict() {
+    let line = Line::without_document(TimeMode::Store).await;
+    let request = request().with_timeout(MINUTE);
+    let withheld = |bytes| {
+        let withhold = Strike::WithholdRequest;
+        line.proxy.on_request(contains(bytes), 1, withhold)
+    };
+    let others = async {
+        let mut creation = withheld(CREATES);
+        for round in 1..=ROUNDS {
+            creation.struck().await;
+            let others = doc! { "_id": "job", "lockUntil": mongodb::bson::DateTime::now() };
+            line.collection.insert_one(others).await.unwrap();
+            if round == ROUNDS {
+                creation.deliver().await;
+                return;
+            }
+            let look = withheld(request.owner().as_str().as_bytes());
+            creation.deliver().await;
+            look.struck().await;
+            line.collection.delete_one(doc! {}).await.unwrap();
+            creation = withheld(CREATES);
+            look.deliver().await;
+        }
+    };
+    let (attempt, ()) = tokio::join!(line.through.attempt(&request), others);
+    let Attempt::Skipped(skip) = attempt.unwrap() else {
+        panic!("every race was lost");
+    };
+    assert_eq!(skip.reason, SkipReason::Contended);
+    line.close().await;
 }
 
 /// Even if it arrives in time.

@@ -64,7 +64,7 @@ impl Trap {
     }
 
     /// Returns once the trap has struck.
-    pub(crate) async fn struck(&self) {
+    pub async fn struck(&self) {
         while !self.has_struck() {
             sleep(Duration::from_millis(5)).await;
         }
