@@ -122,10 +122,11 @@ impl MongoStore {
 }
 
 /// Whether a lock with this end was held when the server rejected an attempt with this not-after, whose reply has just
-/// arrived. True only if the attempt cannot have been too late.
+/// arrived. True only if the attempt cannot have been too late, and if the end is still to come: a withdrawal moves the
+/// end of a free lock up to its own instant, and an attempt that judges by a slightly earlier one is rejected.
 fn must_be_held(server: &StoreClock, until: SystemTime, not_after: SystemTime) -> bool {
-    let is_in_time = server.latest().is_some_and(|latest| latest <= not_after);
-    is_in_time && server.earliest().is_some_and(|now| until > now)
+    let latest = server.latest();
+    latest.is_some_and(|latest| latest <= not_after && until > latest)
 }
 
 /// Judges an attempt. The reasons are checked in this order: our own lease, a slot that cannot be claimed, a running
@@ -176,6 +177,12 @@ mod tests {
         let not_after = clock.not_after(10 * SECOND);
         assert!(must_be_held(&clock, until, not_after));
         assert!(!must_be_held(&clock, server, not_after), "it has ended");
+        let sent = local.now();
+        local.advance(SECOND);
+        clock.observe_reply(server, sent);
+        let moved = server + SECOND / 2;
+        assert!(!must_be_held(&clock, moved, not_after), "it may have ended");
+        assert!(must_be_held(&clock, server + 2 * SECOND, not_after));
         local.advance(11 * SECOND);
         assert!(!must_be_held(&clock, until, not_after), "it came late");
         // Without new reports the estimate falls behind the server's clock.
