@@ -57,10 +57,6 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
             "cannot reach a primary; nothing was written; check that the servers are up and that \
              the hosts in the URL are right, then retry",
         ),
-        Kind::ConnectionPoolCleared { .. } => unavailable(
-            "the server's connections were closed before the call was sent; nothing was written; \
-             retry",
-        ),
         Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable(
             "cannot connect; nothing was written; check that the server is up, then retry",
         ),
@@ -76,6 +72,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
         Kind::Shutdown => {
             configuration("the client was shut down; create the provider from a running client")
         }
+        // Among them `ConnectionPoolCleared`: the driver also gives up calls in progress, whose request it has sent.
         _ => unanswered(lost),
     }
 }

@@ -12,7 +12,7 @@ use common::{DATABASE, client, server, url};
 use futures_util::future::{Either, select};
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
-use shedlock_conformance::proxy::{Proxy, Strike, contains};
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, Lease, LockName,
@@ -219,6 +219,36 @@ async fn a_document_that_is_made_late_is_free() {
         give_back(&line.through, &lease).await;
         line.close().await;
     }
+}
+
+/// If the driver's monitor of the server gets no reply, the driver gives up the calls that are in progress, and reports
+/// that their connections were closed.
+#[tokio::test]
+async fn a_call_that_the_drivers_monitor_gives_up_may_have_been_executed() {
+    let line = Line::new(TimeMode::Store).await;
+    let options = "directConnection=true&serverMonitoringMode=poll&connectTimeoutMS=500\
+                   &heartbeatFrequencyMS=500";
+    let through = url(&format!("mongodb://{}", line.proxy.addr()), options);
+    let watching = Client::with_uri_str(through).await.unwrap();
+    let builder = MongoProvider::builder(watching.database(DATABASE));
+    let builder = builder.collection(line.collection.name());
+    let provider = builder.response_timeout(MINUTE / 3).build().unwrap();
+    provider.inspect(&job()).await.unwrap();
+    let request = request().with_timeout(MINUTE / 3);
+    let owner = request.owner().as_str();
+    let unanswered = line
+        .proxy
+        .on_request(contains(owner), 1, Strike::SwallowReply);
+    let silence = async {
+        unanswered.struck().await;
+        line.proxy.set(Fault::Swallow).await.unwrap();
+    };
+    let (attempt, ()) = tokio::join!(provider.attempt(&request), silence);
+    let error = attempt.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
+    let record = line.direct.inspect(&job()).await.unwrap().unwrap();
+    assert_eq!(record.owner.as_deref(), Some(owner), "it was executed");
+    line.close().await;
 }
 
 /// In each round another client creates the document just before this one, and removes it before the next look.
