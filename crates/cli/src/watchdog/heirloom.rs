@@ -1,12 +1,13 @@
 //! The lock of a job whose `run` was killed: the watchdog releases it in place of `run`.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Completion, Deadline, Error, JournalEntry, Lease, LockName,
-    LockProvider, LockState, Moment, NotBefore, Owner, RunEnd, RunOutcome, RunRecord, Slot,
-    SlotEnd, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Completion, Deadline, Error, ErrorKind, JournalEntry, Lease,
+    LockName, LockProvider, LockState, Moment, NotBefore, Owner, RunEnd, RunOutcome, RunRecord,
+    Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 
 use super::ORPHANS_ARE_ADOPTED;
@@ -32,7 +33,7 @@ pub(crate) struct Heirloom {
     pub(crate) slot: Option<i64>,
     pub(crate) slot_tolerance: Duration,
     pub(crate) must_not_be_lost: bool,
-    /// For how long copies of the attempt may still arrive, if any may.
+    /// For how long copies of the attempt may still arrive, if any may: those of `run`, or of the watchdog.
     pub(crate) unanswered_for: Option<Duration>,
 }
 
@@ -64,8 +65,7 @@ impl Orphaned {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// Releases the lock if nothing of the command can be left. Returns what happened, for the user.
-    pub(super) fn settle(&self) -> String {
-        let name = &self.lock.name;
+    pub(super) fn settle(&mut self) -> String {
         let command = match self.ended.stopped {
             Some(_) => "the watchdog stopped its command",
             None => "its command has ended",
@@ -74,10 +74,16 @@ impl Orphaned {
             Some(_) => "the watchdog stopped its command and released the lock",
             None => "its command has ended, and the watchdog released the lock",
         };
+        let has_unanswered = Cell::new(false);
         let result = match self.proof() {
-            Ok(()) => self.release(),
+            Ok(()) => self.release(&has_unanswered),
             Err(why) => Err(why),
         };
+        if has_unanswered.get() {
+            let arriving = Some(AttemptRequest::DEFAULT_TIMEOUT);
+            self.lock.unanswered_for = self.lock.unanswered_for.max(arriving);
+        }
+        let name = &self.lock.name;
         match result {
             Ok(Released::Done(None)) => format!("{name}: `shedlock run` was killed; {released}"),
             Ok(Released::Done(Some(until))) => format!(
@@ -155,7 +161,7 @@ impl Orphaned {
         Ok(())
     }
 
-    fn release(&self) -> Result<Released, String> {
+    fn release(&self, has_unanswered: &Cell<bool>) -> Result<Released, String> {
         crate::choose_crypto();
         let left = self.ends_at.left(clock::now());
         let patience = Self::PATIENCE.min(left);
@@ -166,7 +172,7 @@ impl Orphaned {
         let released = runtime.block_on(async {
             let give_up = SystemClock.now() + patience;
             tokio::select! {
-                released = self.release_until(give_up) => released.map_err(|error| format!("{error:#}")),
+                released = self.release_until(give_up, has_unanswered) => released.map_err(|error| format!("{error:#}")),
                 () = SystemClock.sleep_until(give_up) => Err(format!(
                     "the store did not reply within {}",
                     output::duration(patience)
@@ -179,9 +185,13 @@ impl Orphaned {
     }
 
     /// Retries while the store is unavailable.
-    async fn release_until(&self, give_up: Moment) -> Result<Released, Error> {
+    async fn release_until(
+        &self,
+        give_up: Moment,
+        has_unanswered: &Cell<bool>,
+    ) -> Result<Released, Error> {
         loop {
-            match self.try_release().await {
+            match self.try_release(has_unanswered).await {
                 Err(error) if error.is_retryable() && SystemClock.now() + PAUSE < give_up => {
                     SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
                 }
@@ -191,8 +201,8 @@ impl Orphaned {
     }
 
     /// An attempt that is repeated returns the lease that it won, so this one returns the lease of `run`, with the data
-    /// that the store needs to end it.
-    async fn try_release(&self) -> Result<Released, Error> {
+    /// that the store needs to end it. A copy of it without a reply may arrive after the lock was released, and take it.
+    async fn try_release(&self, has_unanswered: &Cell<bool>) -> Result<Released, Error> {
         let request = self.lock.request()?;
         let provider = self.lock.store.open().await?;
         // If the lease is gone, the attempt could take the lock once more.
@@ -203,7 +213,11 @@ impl Orphaned {
         if !is_ours {
             return Ok(Released::NotOurs);
         }
-        let Attempt::Acquired(lease) = provider.attempt(&request).await? else {
+        let had_unanswered = has_unanswered.replace(true);
+        let attempt = provider.attempt(&request).await;
+        let is_lost = |error: &Error| error.kind() == ErrorKind::OutcomeUnknown;
+        has_unanswered.set(had_unanswered || attempt.as_ref().is_err_and(is_lost));
+        let Attempt::Acquired(lease) = attempt? else {
             return Ok(Released::NotOurs);
         };
         let unlock = UnlockRequest::new().with_slot_end(self.slot_end());

@@ -42,10 +42,12 @@ impl Process {
         let (pid, _) = head.split_once(' ')?;
         let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
+        // The kernel shows -1 for a process that it is removing at this moment: it has no group any more.
+        let group = number(2).filter(|group| *group >= 0)?;
         Some(Self {
             pid: Pid::from_raw(pid.parse().ok()?)?,
             parent: Pid::from_raw(number(1)?),
-            group: Pid::from_raw(number(2)?),
+            group: Pid::from_raw(group),
             session: number(3)?,
             started: fields.get(19)?.parse().ok()?,
             is_dead: matches!(*fields.first()?, "Z" | "X" | "x"),
@@ -167,6 +169,8 @@ mod tests {
             (process.pid, process.parent, process.started),
             (pid(12), Some(pid(3)), 77)
         );
+        let removed = "12 (a) X 0 -1 -1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 0 0";
+        assert_eq!(Process::parse(removed), None);
         assert_eq!(Process::parse("12 (a"), None);
         assert_eq!(Process::parse(""), None);
     }

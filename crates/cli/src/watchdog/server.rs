@@ -28,7 +28,7 @@ use crate::{clock, exit};
 pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     match try_serve() {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(orphaned)) => {
+        Ok(Some(mut orphaned)) => {
             // Only now that nothing is left to guard: a terminal or pipe may block forever.
             terminal.error(&orphaned.settle());
             if let Some(failed) = orphaned.withdraw_copies() {

@@ -265,6 +265,43 @@ fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
 }
 
+/// Before the watchdog unlocks a lease, it repeats the attempt that won it. This is a claim too.
+fn the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(direct: &str, case: &str) {
+    let (runtime, sandbox, mut url) = searchable(direct);
+    let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
+    url.set_host(Some("127.0.0.1")).unwrap();
+    url.set_port(Some(proxy.addr().port())).unwrap();
+    // Which of its requests is the attempt depends on the store.
+    for nth in 1..=6 {
+        let name = format!("{case}_{nth}");
+        let mut child = sandbox
+            .run_with(&name, "1h", &[], "echo $$ >> pids; exec sleep 60")
+            .env("SHEDLOCK_STORE", url.as_str())
+            .spawn()
+            .unwrap();
+        sandbox.await_lines("pids", nth);
+        let trap = proxy.on_request(contains(&name), nth, Strike::CutAndWithholdRequest);
+        child.kill().unwrap();
+        let state = || sandbox.lock_in(direct, &name)["state"].clone();
+        eventually("the watchdog's release", || state() == "free");
+        let other = common::done(
+            sandbox
+                .run_with(&name, "1h", &[], "true")
+                .env("SHEDLOCK_STORE", direct),
+        );
+        assert_eq!(other.code, 0, "{}", other.stderr);
+        let is_late = trap.has_struck() && runtime.block_on(trap.deliver()) == Delivery::Answered;
+        let has_taken = is_late && state() == "held";
+        let ended = end(child);
+        assert!(ended.stderr.contains("was killed"), "{}", ended.stderr);
+        if has_taken {
+            eventually("the withdrawal", || state() == "free");
+            return;
+        }
+    }
+    panic!("no late request of the watchdog took the lock");
+}
+
 fn wait_until(moment: Duration) {
     while now() < moment {
         pause(Duration::from_millis(20));
@@ -296,6 +333,12 @@ fn main() {
         trials.push(Trial::test(case.clone(), move || {
             let direct = copied.url(&std::env::temp_dir())?;
             the_watchdog_withdraws_what_a_late_copy_takes(&direct, &case);
+            Ok(())
+        }));
+        let (case, claimed) = (format!("claimed_{}", store.name()), store.clone());
+        trials.push(Trial::test(case.clone(), move || {
+            let direct = claimed.url(&std::env::temp_dir())?;
+            the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(&direct, &case);
             Ok(())
         }));
         for (how, fault) in [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)] {
