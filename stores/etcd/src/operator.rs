@@ -10,8 +10,8 @@ use crate::found::{Found, KeyChange};
 use crate::store::{EtcdStore, acquired};
 
 impl EtcdStore {
-    /// Two ends are for the store's lease to report: that of a lock that ShedLock holds, which is in no record, and
-    /// that of at-least, which the record has by the clock of the host that unlocked.
+    /// Reads a lock. Two ends come from the store's lease: that of a lock that ShedLock holds, which no record contains,
+    /// and that of at-least, which the record contains by the clock of the host that unlocked.
     pub(crate) async fn look_at(&self, name: &LockName) -> Result<Option<Seen<Found>>> {
         let found = self.find(name).await?;
         let mut record = found.shown(name, self.clock.system_time());

@@ -123,7 +123,7 @@ impl MongoStore {
 
 /// Whether a lock with this end was held when the server rejected an attempt with this not-after, whose reply has just
 /// arrived. True only if the attempt cannot have been too late, and if the end is still to come: a withdrawal moves the
-/// end of a free lock up to its own instant, and an attempt that judges by a slightly earlier one is rejected.
+/// end of a free lock up to its own instant, and an attempt that is judged at a slightly earlier one is rejected.
 fn must_be_held(server: &StoreClock, until: SystemTime, not_after: SystemTime) -> bool {
     let latest = server.latest();
     latest.is_some_and(|latest| latest <= not_after && until > latest)

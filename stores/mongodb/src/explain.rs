@@ -72,7 +72,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
         Kind::Shutdown => {
             configuration("the client was shut down; create the provider from a running client")
         }
-        // Among them `ConnectionPoolCleared`: the driver also gives up calls in progress, whose request it has sent.
+        // This includes `ConnectionPoolCleared`, which the driver also returns for calls whose request it has sent.
         _ => unanswered(lost),
     }
 }

@@ -127,7 +127,7 @@ mod tests {
         assert!(patches.len() >= 90, "{} patches", patches.len());
     }
 
-    /// Code that moves takes its patches with it: one that does not apply convicts nothing.
+    /// When code moves, its patches must move with it: a patch that does not apply convicts nothing.
     #[test]
     fn each_patch_fits_the_code() {
         for patch in patches(&folder()).unwrap() {

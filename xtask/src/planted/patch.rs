@@ -70,7 +70,7 @@ impl Patch {
         changed_lines(&self.diff)
     }
 
-    /// Git, told to apply it to this tree.
+    /// Returns the command that applies it to this tree.
     pub(super) fn application(&self, tree: &Path) -> Command {
         let mut git = Command::new("git");
         git.current_dir(tree).arg("apply").arg(&self.file);

@@ -33,7 +33,7 @@ pub(crate) struct Heirloom {
     pub(crate) slot: Option<i64>,
     pub(crate) slot_tolerance: Duration,
     pub(crate) must_not_be_lost: bool,
-    /// For how long copies of the attempt may still arrive, if any may: those of `run`, or of the watchdog.
+    /// For how long copies of the attempt may still arrive, if any may.
     pub(crate) unanswered_for: Option<Duration>,
 }
 
@@ -46,6 +46,8 @@ pub(super) struct Orphaned {
     pub(super) ends_at: Deadline,
     /// Whether a signal had asked the command to end.
     pub(super) is_asked_to_end: bool,
+    /// Whether the watchdog has sent an attempt of its own that got no reply.
+    pub(super) has_unanswered: Cell<bool>,
 }
 
 /// The pause before a call that failed is made again.
@@ -65,7 +67,8 @@ impl Orphaned {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// Releases the lock if nothing of the command can be left. Returns what happened, for the user.
-    pub(super) fn settle(&mut self) -> String {
+    pub(super) fn settle(&self) -> String {
+        let name = &self.lock.name;
         let command = match self.ended.stopped {
             Some(_) => "the watchdog stopped its command",
             None => "its command has ended",
@@ -74,16 +77,10 @@ impl Orphaned {
             Some(_) => "the watchdog stopped its command and released the lock",
             None => "its command has ended, and the watchdog released the lock",
         };
-        let has_unanswered = Cell::new(false);
         let result = match self.proof() {
-            Ok(()) => self.release(&has_unanswered),
+            Ok(()) => self.release(),
             Err(why) => Err(why),
         };
-        if has_unanswered.get() {
-            let arriving = Some(AttemptRequest::DEFAULT_TIMEOUT);
-            self.lock.unanswered_for = self.lock.unanswered_for.max(arriving);
-        }
-        let name = &self.lock.name;
         match result {
             Ok(Released::Done(None)) => format!("{name}: `shedlock run` was killed; {released}"),
             Ok(Released::Done(Some(until))) => format!(
@@ -113,7 +110,9 @@ impl Orphaned {
     /// to know if that fails.
     pub(super) fn withdraw_copies(&self) -> Option<String> {
         // The time is counted once more from now: when it began is not known here.
-        let arriving = self.lock.unanswered_for?;
+        let of_own = self.has_unanswered.get();
+        let of_own = of_own.then_some(AttemptRequest::DEFAULT_TIMEOUT);
+        let arriving = self.lock.unanswered_for.max(of_own)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -161,7 +160,7 @@ impl Orphaned {
         Ok(())
     }
 
-    fn release(&self, has_unanswered: &Cell<bool>) -> Result<Released, String> {
+    fn release(&self) -> Result<Released, String> {
         crate::choose_crypto();
         let left = self.ends_at.left(clock::now());
         let patience = Self::PATIENCE.min(left);
@@ -172,7 +171,7 @@ impl Orphaned {
         let released = runtime.block_on(async {
             let give_up = SystemClock.now() + patience;
             tokio::select! {
-                released = self.release_until(give_up, has_unanswered) => released.map_err(|error| format!("{error:#}")),
+                released = self.release_until(give_up) => released.map_err(|error| format!("{error:#}")),
                 () = SystemClock.sleep_until(give_up) => Err(format!(
                     "the store did not reply within {}",
                     output::duration(patience)
@@ -185,13 +184,9 @@ impl Orphaned {
     }
 
     /// Retries while the store is unavailable.
-    async fn release_until(
-        &self,
-        give_up: Moment,
-        has_unanswered: &Cell<bool>,
-    ) -> Result<Released, Error> {
+    async fn release_until(&self, give_up: Moment) -> Result<Released, Error> {
         loop {
-            match self.try_release(has_unanswered).await {
+            match self.try_release().await {
                 Err(error) if error.is_retryable() && SystemClock.now() + PAUSE < give_up => {
                     SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
                 }
@@ -201,8 +196,8 @@ impl Orphaned {
     }
 
     /// An attempt that is repeated returns the lease that it won, so this one returns the lease of `run`, with the data
-    /// that the store needs to end it. A copy of it without a reply may arrive after the lock was released, and take it.
-    async fn try_release(&self, has_unanswered: &Cell<bool>) -> Result<Released, Error> {
+    /// that the store needs to end it. If its reply is lost, a copy may arrive after the lock was released, and take it.
+    async fn try_release(&self) -> Result<Released, Error> {
         let request = self.lock.request()?;
         let provider = self.lock.store.open().await?;
         // If the lease is gone, the attempt could take the lock once more.
@@ -213,10 +208,11 @@ impl Orphaned {
         if !is_ours {
             return Ok(Released::NotOurs);
         }
-        let had_unanswered = has_unanswered.replace(true);
+        let had_unanswered = self.has_unanswered.replace(true);
         let attempt = provider.attempt(&request).await;
         let is_lost = |error: &Error| error.kind() == ErrorKind::OutcomeUnknown;
-        has_unanswered.set(had_unanswered || attempt.as_ref().is_err_and(is_lost));
+        let has_unanswered = had_unanswered || attempt.as_ref().is_err_and(is_lost);
+        self.has_unanswered.set(has_unanswered);
         let Attempt::Acquired(lease) = attempt? else {
             return Ok(Released::NotOurs);
         };
@@ -349,6 +345,7 @@ mod tests {
             },
             ends_at: clock::now().deadline(Duration::ZERO),
             is_asked_to_end,
+            has_unanswered: Cell::default(),
         };
         let gone = Some(StopReason::HolderGone);
         assert_eq!(orphaned(gone, 0, false).slot_end(), SlotEnd::Open);
@@ -368,6 +365,7 @@ mod tests {
             },
             ends_at: clock::now().deadline(Duration::from_secs(60)),
             is_asked_to_end: false,
+            has_unanswered: Cell::default(),
         };
         orphaned.lock.store_option = " --store …".to_owned();
         let said = orphaned.settle();

@@ -3,6 +3,7 @@
 //! It has the deadline and one end of a socket whose other end `run` holds. It stops the job when
 //! the deadline comes, and when the socket closes because `run` has died for any reason.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -28,7 +29,7 @@ use crate::{clock, exit};
 pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     match try_serve() {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(mut orphaned)) => {
+        Ok(Some(orphaned)) => {
             // Only now that nothing is left to guard: a terminal or pipe may block forever.
             terminal.error(&orphaned.settle());
             if let Some(failed) = orphaned.withdraw_copies() {
@@ -90,6 +91,7 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
         ended,
         ends_at: watch.supervision.lease_ends_at(),
         is_asked_to_end: watch.supervision.is_asked_to_end(),
+        has_unanswered: Cell::default(),
     }))
 }
 

@@ -159,16 +159,32 @@ fn searchable(direct: &str) -> (Runtime, Sandbox, Url) {
     (runtime(), sandbox, url)
 }
 
+/// A proxy in front of the store of this URL, which leads through it from now on.
+fn proxied(runtime: &Runtime, url: &mut Url) -> Proxy {
+    let proxy = runtime.block_on(Proxy::start(address(url))).unwrap();
+    url.set_host(Some("127.0.0.1")).unwrap();
+    url.set_port(Some(proxy.addr().port())).unwrap();
+    proxy
+}
+
+/// Another owner comes and goes, so that the record no longer shows that the first one has ended.
+fn another_owner_comes_and_goes(sandbox: &Sandbox, direct: &str, name: &str) {
+    let other = common::done(
+        sandbox
+            .run_with(name, "1h", &[], "true")
+            .env("SHEDLOCK_STORE", direct),
+    );
+    assert_eq!(other.code, 0, "{}", other.stderr);
+}
+
 /// Asked to end while an attempt has no reply: it does not leave the lock without an owner.
 fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: &str) {
-    let (runtime, sandbox, mut url) = searchable(direct);
-    let store = address(&url);
+    let (runtime, sandbox, to_store) = searchable(direct);
     // Any of the first requests that name the lock may be the one that takes it. Redis gets two more requests whenever
     // another test has flushed its scripts, which may change between two attempts: after the fifth, start over.
     for (attempt, nth) in (1..=5).cycle().enumerate().take(15) {
-        let proxy = runtime.block_on(Proxy::start(store)).unwrap();
-        url.set_host(Some("127.0.0.1")).unwrap();
-        url.set_port(Some(proxy.addr().port())).unwrap();
+        let mut url = to_store.clone();
+        let proxy = proxied(&runtime, &mut url);
         let name = format!("{case}_{attempt}");
         let trap = proxy.on_request(contains(&name), nth, Strike::SwallowReply);
         let mut child = sandbox
@@ -230,9 +246,7 @@ fn kill_9_of_run_does_not_keep_the_lock(store: &str, case: &str) {
 /// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
 fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
     let (runtime, sandbox, mut url) = searchable(direct);
-    let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
-    url.set_host(Some("127.0.0.1")).unwrap();
-    url.set_port(Some(proxy.addr().port())).unwrap();
+    let proxy = proxied(&runtime, &mut url);
     // Redis gets its script with the second request, if it does not have it.
     let _ = common::done(
         sandbox
@@ -250,13 +264,7 @@ fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
     child.kill().unwrap();
     let state = || sandbox.lock_in(direct, case)["state"].clone();
     eventually("the watchdog's release", || state() == "free");
-    // Another owner comes and goes, so that the record no longer shows that the first one has ended.
-    let other = common::done(
-        sandbox
-            .run_with(case, "1h", &[], "true")
-            .env("SHEDLOCK_STORE", direct),
-    );
-    assert_eq!(other.code, 0, "{}", other.stderr);
+    another_owner_comes_and_goes(&sandbox, direct, case);
     assert_eq!(runtime.block_on(trap.deliver()), Delivery::Answered);
     assert_eq!(state(), "held", "the copy came too late for this test");
     let ended = end(child);
@@ -268,9 +276,7 @@ fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
 /// Before the watchdog unlocks a lease, it repeats the attempt that won it. This is a claim too.
 fn the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(direct: &str, case: &str) {
     let (runtime, sandbox, mut url) = searchable(direct);
-    let proxy = runtime.block_on(Proxy::start(address(&url))).unwrap();
-    url.set_host(Some("127.0.0.1")).unwrap();
-    url.set_port(Some(proxy.addr().port())).unwrap();
+    let proxy = proxied(&runtime, &mut url);
     // Which of its requests is the attempt depends on the store.
     for nth in 1..=6 {
         let name = format!("{case}_{nth}");
@@ -284,12 +290,7 @@ fn the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(direct: &str, case: 
         child.kill().unwrap();
         let state = || sandbox.lock_in(direct, &name)["state"].clone();
         eventually("the watchdog's release", || state() == "free");
-        let other = common::done(
-            sandbox
-                .run_with(&name, "1h", &[], "true")
-                .env("SHEDLOCK_STORE", direct),
-        );
-        assert_eq!(other.code, 0, "{}", other.stderr);
+        another_owner_comes_and_goes(&sandbox, direct, &name);
         let is_late = trap.has_struck() && runtime.block_on(trap.deliver()) == Delivery::Answered;
         let has_taken = is_late && state() == "held";
         let ended = end(child);
@@ -308,6 +309,9 @@ fn wait_until(moment: Duration) {
     }
 }
 
+/// Over the store of this URL, as the case of this name.
+type Test = fn(&str, &str);
+
 fn main() {
     let mut arguments = Arguments::from_args();
     let mut trials = Vec::new();
@@ -317,30 +321,26 @@ fn main() {
         .filter(|store| store.name() != "sqlite")
     {
         let store = std::sync::Arc::new(store);
-        let (case, unanswered) = (format!("withdrawn_{}", store.name()), store.clone());
-        trials.push(Trial::test(case.clone(), move || {
-            let direct = unanswered.url(&std::env::temp_dir())?;
-            an_attempt_without_an_answer_is_withdrawn_before_the_end(&direct, &case);
-            Ok(())
-        }));
-        let (case, killed) = (format!("killed_{}", store.name()), store.clone());
-        trials.push(Trial::test(case.clone(), move || {
-            let direct = killed.url(&std::env::temp_dir())?;
-            kill_9_of_run_does_not_keep_the_lock(&direct, &case);
-            Ok(())
-        }));
-        let (case, copied) = (format!("copied_{}", store.name()), store.clone());
-        trials.push(Trial::test(case.clone(), move || {
-            let direct = copied.url(&std::env::temp_dir())?;
-            the_watchdog_withdraws_what_a_late_copy_takes(&direct, &case);
-            Ok(())
-        }));
-        let (case, claimed) = (format!("claimed_{}", store.name()), store.clone());
-        trials.push(Trial::test(case.clone(), move || {
-            let direct = claimed.url(&std::env::temp_dir())?;
-            the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(&direct, &case);
-            Ok(())
-        }));
+        let cases: [(&str, Test); 4] = [
+            (
+                "withdrawn",
+                an_attempt_without_an_answer_is_withdrawn_before_the_end,
+            ),
+            ("killed", kill_9_of_run_does_not_keep_the_lock),
+            ("copied", the_watchdog_withdraws_what_a_late_copy_takes),
+            (
+                "claimed",
+                the_watchdog_withdraws_what_a_late_copy_of_its_own_takes,
+            ),
+        ];
+        for (what, test) in cases {
+            let case = format!("{what}_{}", store.name());
+            let store = store.clone();
+            trials.push(Trial::test(case.clone(), move || {
+                test(&store.url(&std::env::temp_dir())?, &case);
+                Ok(())
+            }));
+        }
         for (how, fault) in [("refused", Fault::Refuse), ("swallowed", Fault::Swallow)] {
             let mut add = |what: &str, test: fn(String, &str, Fault)| {
                 let case = format!("{what}_{how}_{}", store.name());

@@ -13,7 +13,7 @@ const SAMPLES: usize = 5;
 const SLOW: Duration = Duration::from_secs(1);
 /// One clock, or two that differ by less than anyone has to know.
 const AGREES: Duration = Duration::from_millis(10);
-/// Of the coarsest clock that a store reports.
+/// The resolution of the coarsest clock that a store reports.
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// Hosts that use NTP differ by milliseconds.
 const OFF: Duration = Duration::from_secs(1);
