@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::running::Running;
-use crate::runtime::{Held, LookedAfter, LostReason, ReleaseOnDrop, SlotWord, watch_deadline};
+use crate::runtime::{
+    Held, LookedAfter, LostReason, ReleaseOnDrop, SlotWord, Unanswered, watch_deadline,
+};
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd, UnlockRequest};
 
 /// A lock that is held. Give it back with [`unlock`](Self::unlock).
@@ -94,12 +96,12 @@ impl HeldLock {
         self.held.time_left()
     }
 
-    /// Returns for how long copies of the attempt that won this lease may still arrive at the store,
-    /// because their replies were lost; `None` if none may. They are withdrawn by this process.
-    /// Another process that gives the lock back in its place must
-    /// [withdraw](crate::LockProvider::withdraw) the attempt once more after that time.
-    pub fn unanswered_for(&self) -> Option<Duration> {
-        self.held.unanswered_for()
+    /// Returns the attempts of this process at the lock that the store may still receive, because
+    /// their replies were lost: the one that won this lease, and earlier ones, as of a wait for the
+    /// lock. This process withdraws them. Another process that gives the lock back in its place must
+    /// [withdraw](crate::LockProvider::withdraw) each of them once more when its time has passed.
+    pub fn unanswered(&self) -> Vec<Unanswered> {
+        self.held.unanswered()
     }
 
     /// Returns true once the lease has ended, or may have ended.

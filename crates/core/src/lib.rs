@@ -103,7 +103,7 @@ pub use request::{
 };
 #[doc(hidden)]
 pub use runtime::Copies;
-pub use runtime::{LostPolicy, LostReason, Release};
+pub use runtime::{LostPolicy, LostReason, Release, Unanswered};
 pub use scope::{
     current_provider, set_global_executor, set_global_provider, with_executor,
     with_executor_blocking, with_provider, with_provider_blocking,

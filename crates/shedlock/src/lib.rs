@@ -411,8 +411,8 @@ pub use shedlock_core::{
     Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Reading, Release,
     ResetSlotRequest, ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome,
     RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason, SkippedSlots, Slot, SlotEnd,
-    SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unlock,
-    UnlockRequest, assert_locked, blocking, current_lock, current_provider, delegate,
+    SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unanswered,
+    Unlock, UnlockRequest, assert_locked, blocking, current_lock, current_provider, delegate,
     extend_current, missed_slots, parse_duration, set_global_executor, set_global_provider,
     testing, with_executor, with_executor_blocking, with_provider, with_provider_blocking,
 };

@@ -24,7 +24,7 @@ use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
 use crate::store::Store;
 use crate::terminal::Terminal;
-use crate::watchdog::{Ended, Guard, Heirloom, News, NotStarted, Plan, Start, StopReason};
+use crate::watchdog::{Copies, Ended, Guard, Heirloom, News, NotStarted, Plan, Start, StopReason};
 
 /// The command to run under a lock.
 pub(super) struct Job<'a> {
@@ -206,7 +206,7 @@ impl<'a> Job<'a> {
             slot: lock.slot().map(Slot::as_micros),
             slot_tolerance: slot::tolerance(self.args),
             must_not_be_lost: self.args.must_not_be_lost,
-            unanswered_for: lock.unanswered_for(),
+            copies: lock.unanswered().iter().map(Copies::from).collect(),
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use shedlock::{
     Attempt, AttemptRequest, Clock, Completion, Deadline, Error, ErrorKind, JournalEntry, Lease,
     LockName, LockProvider, LockState, Moment, NotBefore, Owner, RunEnd, RunOutcome, RunRecord,
-    Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
+    Slot, SlotEnd, SystemClock, Unanswered, Unlock, UnlockRequest,
 };
 
 use super::ORPHANS_ARE_ADOPTED;
@@ -33,8 +33,16 @@ pub(crate) struct Heirloom {
     pub(crate) slot: Option<i64>,
     pub(crate) slot_tolerance: Duration,
     pub(crate) must_not_be_lost: bool,
-    /// For how long copies of the attempt may still arrive, if any may.
-    pub(crate) unanswered_for: Option<Duration>,
+    /// What `run` would have withdrawn.
+    pub(crate) copies: Vec<Copies>,
+}
+
+/// Copies of an attempt that had no reply when the command was started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Copies {
+    owner: String,
+    /// For how long they may still arrive.
+    left: Duration,
 }
 
 /// A job that has ended, and whose `run` is gone.
@@ -109,21 +117,32 @@ impl Orphaned {
     /// Withdraws what a copy of the attempt takes that arrives only now, as `run` would have done. Returns what the user has
     /// to know if that fails.
     pub(super) fn withdraw_copies(&self) -> Option<String> {
-        // The time is counted once more from now: when it began is not known here.
-        let of_own = self.has_unanswered.get();
-        let of_own = of_own.then_some(AttemptRequest::DEFAULT_TIMEOUT);
-        let arriving = self.lock.unanswered_for.max(of_own)?;
+        let mut copies = self.lock.copies.clone();
+        if self.has_unanswered.get() {
+            copies.push(Copies {
+                owner: self.lock.owner.clone(),
+                left: AttemptRequest::DEFAULT_TIMEOUT,
+            });
+        }
+        copies.sort_by_key(|copies| copies.left);
+        let longest = copies.last()?.left;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .ok()?;
         let is_withdrawn = runtime.block_on(async {
-            let bound = NotBefore::after(SystemClock.now(), arriving);
-            bound.wait(&SystemClock).await;
-            let give_up = SystemClock.now() + Self::PATIENCE;
+            // The times are counted once more from now: when they began is not known here.
+            let now = SystemClock.now();
+            let give_up = NotBefore::after(now, longest).later_by(Self::PATIENCE);
+            let withdrawn = async {
+                for copies in &copies {
+                    NotBefore::after(now, copies.left).wait(&SystemClock).await;
+                    self.withdraw_until_answered(&copies.owner).await;
+                }
+            };
             tokio::select! {
-                () = self.withdraw_until_answered() => true,
-                () = SystemClock.sleep_until(give_up) => false,
+                () = withdrawn => true,
+                () = give_up.wait(&SystemClock) => false,
             }
         });
         runtime.shutdown_background();
@@ -136,15 +155,15 @@ impl Orphaned {
         })
     }
 
-    async fn withdraw_until_answered(&self) {
-        while self.try_withdraw().await.is_err() {
+    async fn withdraw_until_answered(&self, owner: &str) {
+        while self.try_withdraw(owner).await.is_err() {
             SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
         }
     }
 
-    async fn try_withdraw(&self) -> Result<(), Error> {
-        // Its slot was run, and must not be given back.
-        let request = self.lock.request()?.without_slot();
+    async fn try_withdraw(&self, owner: &str) -> Result<(), Error> {
+        // Their slot was run, and must not be given back.
+        let request = self.lock.request_of(owner)?.without_slot();
         self.lock.store.open().await?.withdraw(&request).await?;
         Ok(())
     }
@@ -277,11 +296,25 @@ impl Orphaned {
     }
 }
 
+impl From<&Unanswered> for Copies {
+    fn from(attempt: &Unanswered) -> Self {
+        Self {
+            owner: attempt.request.owner().as_str().to_owned(),
+            left: attempt.left,
+        }
+    }
+}
+
 impl Heirloom {
     /// The attempt that won the lease.
     fn request(&self) -> Result<AttemptRequest, Error> {
+        self.request_of(&self.owner)
+    }
+
+    /// An attempt at the lock by an owner of this `run`.
+    fn request_of(&self, owner: &str) -> Result<AttemptRequest, Error> {
         let name = LockName::new(&self.name)?;
-        let owner = Owner::parse(&self.owner)?;
+        let owner = Owner::parse(owner)?;
         let request = AttemptRequest::new(name, owner, self.lock_at_most_for)
             .with_lock_at_least_for(self.lock_at_least_for);
         let Some(slot) = self.slot else {
@@ -311,7 +344,7 @@ impl Heirloom {
             slot: None,
             slot_tolerance: Duration::ZERO,
             must_not_be_lost: false,
-            unanswered_for: None,
+            copies: Vec::new(),
         }
     }
 }

@@ -243,8 +243,18 @@ fn kill_9_of_run_does_not_keep_the_lock(store: &str, case: &str) {
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
 }
 
-/// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
+/// The copy is of the attempt that won.
 fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
+    the_watchdog_withdraws_copies(direct, case, false);
+}
+
+/// The copy is of an earlier attempt, which found the lock taken when it was repeated.
+fn the_watchdog_withdraws_what_a_late_copy_of_the_wait_takes(direct: &str, case: &str) {
+    the_watchdog_withdraws_copies(direct, case, true);
+}
+
+/// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
+fn the_watchdog_withdraws_copies(direct: &str, case: &str, has_waited: bool) {
     let (runtime, sandbox, mut url) = searchable(direct);
     let proxy = proxied(&runtime, &mut url);
     // Redis gets its script with the second request, if it does not have it.
@@ -253,12 +263,27 @@ fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
             .run_with(&format!("{case}_warm"), "1m", &[], "true")
             .env("SHEDLOCK_STORE", url.as_str()),
     );
+    let before = has_waited.then(|| {
+        let script = "echo $$ > before; while [ ! -e go ]; do sleep 0.05; done";
+        let mut before = sandbox.run_with(case, "1h", &[], script);
+        let before = before.env("SHEDLOCK_STORE", direct).spawn().unwrap();
+        sandbox.await_lines("before", 1);
+        before
+    });
     let trap = proxy.on_request(contains(case), 1, Strike::CutAndWithholdRequest);
+    let script = "echo $$ > pids; exec sleep 60";
     let mut child = sandbox
-        .run_with(case, "1h", &[], "echo $$ > pids; exec sleep 60")
+        .run_with(case, "1h", &["--lock-wait", "1m"], script)
         .env("SHEDLOCK_STORE", url.as_str())
         .spawn()
         .unwrap();
+    if let Some(before) = before {
+        eventually("a request without an answer", || trap.has_struck());
+        // It is repeated, and finds the lock taken.
+        pause(Duration::from_secs(1));
+        std::fs::write(sandbox.path("go"), "").unwrap();
+        assert_eq!(end(before).code, 0);
+    }
     sandbox.await_lines("pids", 1);
     assert!(trap.has_struck());
     child.kill().unwrap();
@@ -268,7 +293,8 @@ fn the_watchdog_withdraws_what_a_late_copy_takes(direct: &str, case: &str) {
     assert_eq!(runtime.block_on(trap.deliver()), Delivery::Answered);
     assert_eq!(state(), "held", "the copy came too late for this test");
     let ended = end(child);
-    eventually("the withdrawal", || state() == "free");
+    // The watchdog has ended, so no one else would withdraw.
+    assert_eq!(state(), "free", "{}", ended.stderr);
     let said = "released the lock\n";
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
 }
@@ -322,13 +348,17 @@ fn main() {
         .filter(|store| store.name() != "sqlite")
     {
         let store = std::sync::Arc::new(store);
-        let cases: [(&str, Test); 4] = [
+        let cases: [(&str, Test); 5] = [
             (
                 "withdrawn",
                 an_attempt_without_an_answer_is_withdrawn_before_the_end,
             ),
             ("killed", kill_9_of_run_does_not_keep_the_lock),
             ("copied", the_watchdog_withdraws_what_a_late_copy_takes),
+            (
+                "waited",
+                the_watchdog_withdraws_what_a_late_copy_of_the_wait_takes,
+            ),
             (
                 "claimed",
                 the_watchdog_withdraws_what_a_late_copy_of_its_own_takes,

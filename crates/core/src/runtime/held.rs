@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
-use super::{Context, LeaseState, LostReason, Release};
+use super::{Context, LeaseState, LostReason, Release, Unanswered};
 use crate::clock::{Deadline, Moment, Reading};
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
@@ -435,10 +435,12 @@ impl Held {
         Some(needed.keeping_slot(has_run))
     }
 
-    /// Returns for how long copies of the attempt may still arrive.
-    pub(crate) fn unanswered_for(&self) -> Option<Duration> {
-        let strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
-        strays.as_ref()?.left(self.context.clock.now())
+    /// Returns the attempts at this lock of which copies may still arrive.
+    pub(crate) fn unanswered(&self) -> Vec<Unanswered> {
+        let now = self.context.clock.now();
+        let own = self.strays(now).map(|strays| strays.unanswered(now));
+        let earlier = self.context.withdrawals.of(&self.name, now);
+        own.into_iter().chain(earlier).collect()
     }
 
     /// Notifies the listeners, if there are any, with the current lease.

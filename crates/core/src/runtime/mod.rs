@@ -34,3 +34,4 @@ pub use release::Release;
 pub(crate) use spawned::while_held;
 pub(crate) use wait::acquire;
 use watcher::Watcher;
+pub use withdrawal::Unanswered;

@@ -12,8 +12,9 @@ use crate::{Attempt, AttemptRequest, Error, Event, Skip, SkipReason, Slot};
 /// zero.
 ///
 /// The store never waits (law 2): each attempt is a new one, with its own owner, and returns at
-/// once. Between two attempts nothing is held and no request is in transit, so a future that is
-/// dropped there leaves nothing to clean up. The last attempt is made when the wait is over.
+/// once. Between two attempts nothing is held, and copies without a reply are being withdrawn, so a
+/// future that is dropped there leaves nothing to clean up. The last attempt is made when the wait
+/// is over.
 pub(crate) async fn acquire(
     context: &Arc<Context>,
     wait: Duration,

@@ -78,10 +78,13 @@ impl Withdrawal {
         self.stray_until.is_some_and(|until| !until.has_come(at))
     }
 
-    /// Returns for how long copies may still arrive.
-    pub(super) fn left(&self, now: Moment) -> Option<Duration> {
-        let left = self.stray_until?.left(now);
-        Some(left).filter(|left| !left.is_zero())
+    /// Returns the attempt, and for how long copies of it may still arrive.
+    pub(super) fn unanswered(&self, now: Moment) -> Unanswered {
+        let left = self.stray_until.map(|until| until.left(now));
+        Unanswered {
+            request: self.request.clone(),
+            left: left.unwrap_or_default(),
+        }
     }
 
     /// Starts the withdrawal on the current runtime. What that leaves undone, the duties do.
@@ -102,9 +105,9 @@ impl Withdrawal {
             return;
         };
         let context = context.clone();
-        let under_way = UnderWay::begin(&context.withdrawals, self.request.name());
+        let under_way = UnderWay::begin(&context.withdrawals, self);
         runtime.spawn(async move {
-            self.run(&context, &under_way.turn).await;
+            under_way.withdrawal.run(&context, &under_way.turn).await;
             if let Some(handed) = handed {
                 handed.done();
             }
@@ -123,7 +126,7 @@ impl Withdrawal {
             .map(move |from| (from, call.clone()))
     }
 
-    async fn run(self, context: &Context, turn: &Turn) {
+    async fn run(&self, context: &Context, turn: &Turn) {
         let clock = &*context.clock;
         let last = self
             .stray_until
@@ -181,18 +184,35 @@ impl Withdrawal {
 /// that waits in a pool.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
+/// An attempt that is still to be withdrawn.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Unanswered {
+    /// The attempt. It names an owner of its own.
+    pub request: AttemptRequest,
+    /// For how long the store may still accept a copy of it.
+    pub left: Duration,
+}
+
 /// The withdrawals in progress.
 #[derive(Debug)]
 pub(crate) struct Withdrawals {
     count: watch::Sender<usize>,
-    turns: Mutex<HashMap<LockName, Turn>>,
+    of_names: Mutex<HashMap<LockName, OfName>>,
+}
+
+/// Those of one name.
+#[derive(Debug, Default)]
+struct OfName {
+    turn: Turn,
+    under_way: Vec<Arc<Withdrawal>>,
 }
 
 impl Withdrawals {
     pub(super) fn new() -> Self {
         Self {
             count: watch::Sender::new(0),
-            turns: Mutex::default(),
+            of_names: Mutex::default(),
         }
     }
 
@@ -207,8 +227,16 @@ impl Withdrawals {
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<LockName, Turn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the attempts at this lock whose withdrawals are in progress.
+    pub(super) fn of(&self, name: &LockName, now: Moment) -> Vec<Unanswered> {
+        let of_names = self.of_names();
+        let under_way = of_names.get(name).map(|it| it.under_way.iter());
+        let under_way = under_way.into_iter().flatten();
+        under_way.map(|it| it.unanswered(now)).collect()
+    }
+
+    fn of_names(&self) -> MutexGuard<'_, HashMap<LockName, OfName>> {
+        self.of_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -224,14 +252,22 @@ impl Drop for Counted {
 
 struct UnderWay {
     all: Counted,
+    withdrawal: Arc<Withdrawal>,
     turn: Turn,
 }
 
 impl UnderWay {
-    fn begin(all: &Arc<Withdrawals>, name: &LockName) -> Self {
-        let turn = all.turns().entry(name.clone()).or_default().clone();
+    fn begin(all: &Arc<Withdrawals>, withdrawal: Withdrawal) -> Self {
+        let withdrawal = Arc::new(withdrawal);
+        let mut of_names = all.of_names();
+        let name = withdrawal.request.name().clone();
+        let of_name = of_names.entry(name).or_default();
+        of_name.under_way.push(withdrawal.clone());
+        let turn = of_name.turn.clone();
+        drop(of_names);
         Self {
             all: all.count(),
+            withdrawal,
             turn,
         }
     }
@@ -239,8 +275,14 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut turns = self.all.0.turns();
-        drop(std::mem::take(&mut self.turn));
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        let mut of_names = self.all.0.of_names();
+        let name = self.withdrawal.request.name();
+        if let Some(of_name) = of_names.get_mut(name) {
+            let is_other = |it: &Arc<_>| !Arc::ptr_eq(it, &self.withdrawal);
+            of_name.under_way.retain(is_other);
+            if of_name.under_way.is_empty() {
+                of_names.remove(name);
+            }
+        }
     }
 }
