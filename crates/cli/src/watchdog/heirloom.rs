@@ -37,7 +37,7 @@ pub(crate) struct Heirloom {
     pub(crate) copies: Vec<Copies>,
 }
 
-/// Copies of an attempt that had no reply when the command was started.
+/// Copies of an attempt whose replies were lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Copies {
     owner: String,
@@ -114,8 +114,8 @@ impl Orphaned {
         }
     }
 
-    /// Withdraws what a copy of the attempt takes that arrives only now, as `run` would have done. Returns what the user has
-    /// to know if that fails.
+    /// Withdraws what copies of attempts take that arrive only now, as `run` would have done. Returns what the user must
+    /// know if that fails.
     pub(super) fn withdraw_copies(&self) -> Option<String> {
         let mut copies = self.lock.copies.clone();
         if self.has_unanswered.get() {
