@@ -62,6 +62,10 @@ fn a_command_may_take_longer_than_its_lease() {
 fn a_run_that_is_stopped_while_it_extends_has_no_command_left_when_the_lease_ends() {
     let sandbox = Sandbox::new();
     let (child, pids) = run_past_the_first_lease(&sandbox, FAMILY, 3);
+    // Just after an extension: a process that is stopped inside a transaction of SQLite's keeps
+    // the whole file locked.
+    let before = sandbox.locked_until("a");
+    eventually("an extension", || sandbox.locked_until("a") > before);
     signal(child.id(), Signal::STOP);
     let until = gone_before_the_lease_ends(&sandbox, &pids);
     eventually("the end of the lease", || calendar() > until);
