@@ -20,6 +20,7 @@ mod finding;
 pub mod fuzz;
 mod held_lock;
 mod identity;
+mod current;
 mod job_metrics;
 mod journal;
 mod lease;
@@ -79,7 +80,7 @@ pub use job_metrics::{JobMetrics, JobMetricsText};
 pub use journal::{
     Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
     JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
-    MemoryJournal, MissedSlots, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState,
+    LastRun, MemoryJournal, MissedSlots, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState,
     RunsRequest, missed_slots,
 };
 pub use lease::Lease;

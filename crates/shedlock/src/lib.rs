@@ -404,7 +404,7 @@ pub use shedlock_core::{
     ClockSource, Completion, CurrentLock, Deadline, Error, ErrorKind, ErrorText, Event, Executor,
     ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock, HeldLock,
     JobChange, JobMetrics, JobMetricsText, JobRecord, JobRegistration, JobsRequest, Journal,
-    JournalEntry, JournalSettings, JournalWriter, KeepReason, Lease, LeaseClock, Level,
+    JournalEntry, JournalSettings, JournalWriter, KeepReason, LastRun, Lease, LeaseClock, Level,
     ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName, LockProvider,
     LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal, MemoryProvider,
     Migration, MigrationStep, MissedSlots, Moment, NotBefore, Outcome, Owner, Pause, PauseRequest,

@@ -160,14 +160,14 @@ async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
         let Some(journal) = store.existing_journal().await? else {
             return Ok(None);
         };
-        let (jobs, _) = reading::jobs(store, journal, (page.after, page.limit), now).await?;
+        let jobs = reading::jobs(store, journal, (page.after, page.limit), now).await?;
         let missed = reading::missed(journal, &jobs, now).await?;
         Ok(Some((jobs, missed)))
     };
     let found = store.read(read).await?;
     let (jobs, missed) = found.ok_or_else(|| no_journal(store))?;
     let jobs = jobs.iter().zip(missed);
-    let jobs = jobs.map(|(current, missed)| Job::of(&current.job, missed, now));
+    let jobs = jobs.map(|(current, missed)| Job::of(current, missed, now));
     reply(store, "jobs", jobs.collect::<Vec<_>>())
 }
 

@@ -136,8 +136,7 @@ impl Badge {
             RunState::Ended(outcome) if outcome.is_failure() => ("bad", outcome.as_str()),
             RunState::Ended(outcome) => ("ok", outcome.as_str()),
             RunState::Running => ("run", "running"),
-            RunState::Died => ("bad", "died"),
-            _ => ("warn", "end not recorded"),
+            _ => ("warn", state.as_str()),
         };
         Self { class, word }
     }
@@ -223,7 +222,6 @@ impl LeaseBar {
             |part: Duration| part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE);
         let class = match lock.state {
             LockState::Paused => "pause",
-            _ if share(left) < 0.2 => "warn",
             _ => "run",
         };
         Some(Self {

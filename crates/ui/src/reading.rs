@@ -1,10 +1,9 @@
 //! What pages and the API read from stores.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding};
+use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding, run_states};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
     ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState, RunsRequest,
@@ -25,10 +24,8 @@ impl Taken {
         Ok(Self(shedlock_core::shown::taken_locks(provider).await?))
     }
 
-    /// They are in the byte order of their names.
     pub(crate) fn get(&self, name: &str) -> Option<&LockRecord> {
-        let at = self.0.binary_search_by(|lock| lock.name.as_str().cmp(name));
-        at.ok().map(|at| &self.0[at])
+        shedlock_core::shown::taken(&self.0, name)
     }
 }
 
@@ -44,21 +41,20 @@ pub(crate) async fn current(
     current_jobs(provider, journal, jobs, &taken.0, now, slots::next).await
 }
 
-/// So many jobs after this name, as they are now, and the locks that cannot be taken.
+/// So many jobs after this name, as they are now.
 pub(crate) async fn jobs(
     store: &Store,
     journal: &dyn Journal,
     (after, limit): (Option<&str>, usize),
     now: SystemTime,
-) -> Result<(Vec<CurrentJob>, Taken), Error> {
+) -> Result<Vec<CurrentJob>, Error> {
     let mut request = JobsRequest::new().with_limit(limit);
     if let Some(after) = after {
         request = request.with_after(after);
     }
     let jobs = journal.jobs(&request).await?;
     let taken = Taken::of(&*store.provider).await?;
-    let jobs = current(store, journal, jobs, &taken, now).await?;
-    Ok((jobs, taken))
+    current(store, journal, jobs, &taken, now).await
 }
 
 /// These runs, and what is known about each. `None` if there is no journal.
@@ -70,7 +66,8 @@ pub(crate) async fn runs(
         return Ok(None);
     };
     let runs = journal.runs(request).await?;
-    states(&*store.provider, runs).await.map(Some)
+    let now = SystemClock.system_time();
+    run_states(&*store.provider, runs, now).await.map(Some)
 }
 
 /// These actions of operators. `None` if there is no journal.
@@ -112,28 +109,6 @@ pub(crate) async fn missed(
 
 fn runs_of(job: &JobRecord) -> RunsRequest {
     RunsRequest::new().with_job(&job.job).with_limit(SHOWN)
-}
-
-/// What is known about each of these runs. Those without an end need the records of their locks.
-pub(crate) async fn states(
-    provider: &dyn LockProvider,
-    runs: Vec<RunRecord>,
-) -> Result<Vec<(RunRecord, RunState)>, Error> {
-    let mut records: BTreeMap<String, Option<LockRecord>> = BTreeMap::new();
-    let mut found = Vec::with_capacity(runs.len());
-    for run in runs {
-        if run.end.is_none() && !records.contains_key(&run.name) {
-            let record = match LockName::new(&run.name) {
-                Ok(name) => provider.inspect(&name).await?,
-                Err(_) => None,
-            };
-            records.insert(run.name.clone(), record);
-        }
-        let record = records.get(&run.name).and_then(Option::as_ref);
-        let state = run.state(record);
-        found.push((run, state));
-    }
-    Ok(found)
 }
 
 /// A page of all locks.

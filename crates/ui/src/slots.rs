@@ -38,7 +38,7 @@ pub(crate) fn last<'a>(
 ) -> Vec<SlotRow<'a>> {
     let with_state = |run: &'a RunRecord| {
         let record = lock.filter(|lock| lock.name.as_str() == run.name);
-        (run, run.state(record))
+        (run, run.state(record, now))
     };
     let has_slots = job.schedule.is_some() && runs.iter().all(|run| run.slot.is_some());
     let expected = match has_slots {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::shown::{CurrentJob, about, left, open_end, second};
+use shedlock_core::shown::{CurrentJob, JobState, about, left, open_end, second};
 use shedlock_core::{LockRecord, LockState, RunOutcome};
 
 use crate::components::Badge;
@@ -19,66 +19,67 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// `lock` is the record of the job's lock, if it cannot be taken.
-    pub(crate) fn of(current: &CurrentJob, lock: Option<&LockRecord>, now: SystemTime) -> Self {
-        let job = &current.job;
+    pub(crate) fn of(current: &CurrentJob, now: SystemTime) -> Self {
+        let (job, lock) = (&current.job, current.lock.as_ref());
         let since = |then: SystemTime| about(now.duration_since(then).unwrap_or_default());
-        if let Some(until) = current.paused_until {
-            if let Some(lock) = lock {
-                return Self::of_pause(lock);
+        let state = current.state(now);
+        let (class, reason, needs_attention) = match state {
+            JobState::Paused => match (lock, current.paused_until) {
+                (Some(lock), _) if lock.state == LockState::Paused => return Self::of_pause(lock),
+                (_, until) => ("pause", until.map(|it| until_words(it, now)), true),
+            },
+            JobState::Overdue => {
+                let deadline = job.deadline.map_or_else(String::new, since);
+                let last = match job.last_succeeded {
+                    Some(then) => format!("it last succeeded {} ago", since(then)),
+                    None => "it has never succeeded".to_owned(),
+                };
+                ("bad", Some(format!("for {deadline}; {last}")), true)
             }
-            let until = open_end(until, Some(now)).map_or_else(|| second(until), str::to_owned);
-            let reason = format!("until {until}");
-            return Self::new("pause", "paused", reason, true);
-        }
-        if job.is_overdue(now) {
-            let deadline = job.deadline.map_or_else(String::new, since);
-            let last = match job.last_succeeded {
-                Some(then) => format!("it last succeeded {} ago", since(then)),
-                None => "it has never succeeded".to_owned(),
-            };
-            let reason = format!("for {deadline}; {last}");
-            return Self::new("bad", "overdue", reason, true);
-        }
-        if let Some(lock) = lock.filter(|lock| lock.state == LockState::Held) {
-            let standing = Self::of_held(lock);
-            return Self {
-                badge: Badge {
-                    word: "running",
-                    ..standing.badge
-                },
-                ..standing
-            };
-        }
-        if job.last_outcome.is_some_and(RunOutcome::is_failure) {
-            // The badge says that it failed.
-            let outcome = job.last_outcome.filter(|it| *it != RunOutcome::Failed);
-            let outcome = outcome.map(|it| it.as_str().to_owned());
-            let when = job.last_failed.map(|then| format!("{} ago", since(then)));
-            let what: Vec<_> = outcome.into_iter().chain(when).collect();
-            let error = job.last_error.as_deref().unwrap_or("no error was recorded");
-            let gap = if what.is_empty() { "" } else { ": " };
-            let reason = format!("{}{gap}{error}", what.join(" "));
-            return Self::new("bad", "failed", reason, true);
-        }
-        match job.last_outcome {
-            None => Self::new("idle", "no run yet", String::new(), false),
-            Some(RunOutcome::Cancelled) => {
-                let reason = "the last run was interrupted".to_owned();
-                Self::new("idle", "cancelled", reason, false)
+            JobState::Running => {
+                let lease = job.last_run.as_ref().and_then(|run| run.lock_at_most_for);
+                let held = lock.map(|lock| Self::of_held(lock, lease));
+                let class = held.as_ref().map_or("run", |held| held.badge.class);
+                let attention = held.as_ref().is_some_and(|held| held.needs_attention);
+                (class, held.map(|held| held.reason), attention)
             }
-            Some(_) => Self::new("ok", "ok", String::new(), false),
-        }
+            JobState::WithoutLock | JobState::EndUnknown => {
+                let run = job.last_run.as_ref();
+                let why = match state {
+                    JobState::WithoutLock => "it may still run",
+                    _ => "its process or host died, or could not reach the journal",
+                };
+                let reason = run.map(|run| {
+                    let (when, owner) = (since(run.started), &run.owner);
+                    format!("started {when} ago by {owner}; {why}")
+                });
+                ("warn", reason, true)
+            }
+            JobState::Failed(outcome) => {
+                // The badge says that it failed.
+                let outcome = (outcome != RunOutcome::Failed).then(|| outcome.as_str().to_owned());
+                let when = job.last_failed.map(|then| format!("{} ago", since(then)));
+                let what: Vec<_> = outcome.into_iter().chain(when).collect();
+                let error = job.last_error.as_deref().unwrap_or("no error was recorded");
+                let gap = if what.is_empty() { "" } else { ": " };
+                ("bad", Some(format!("{}{gap}{error}", what.join(" "))), true)
+            }
+            JobState::Cancelled => ("idle", Some("the last run was interrupted".to_owned()), false),
+            JobState::Ok => ("ok", None, false),
+            JobState::NoRun => ("idle", None, false),
+        };
+        let reason = reason.unwrap_or_default();
+        Self::new(class, state.as_str(), reason, needs_attention)
     }
 
-    /// A lock that a run holds.
-    pub(crate) fn of_held(lock: &LockRecord) -> Self {
+    /// A lock that a run holds. `lease` is how long its lease lasts unless it is extended: without
+    /// it, nothing follows from the time that is left.
+    pub(crate) fn of_held(lock: &LockRecord, lease: Option<Duration>) -> Self {
         let age = shedlock_core::shown::age(lock);
         let left = left(lock);
-        let whole = age.zip(left).map(|(age, left)| age + left);
         let is_short = left
-            .zip(whole)
-            .is_some_and(|(left, whole)| left < SHORT && left < whole / 5);
+            .zip(lease)
+            .is_some_and(|(left, lease)| left < SHORT && left < lease / 5);
         let mut reason = age.map_or_else(String::new, |age| format!("for {}", about(age)));
         if let Some(left) = left {
             let gap = if reason.is_empty() { "" } else { "; " };
@@ -95,8 +96,7 @@ impl Standing {
         let pause = lock.pause();
         let by = pause.map_or_else(String::new, |pause| format!("{pause} "));
         let until = lock.locked_until.map_or_else(String::new, |until| {
-            let until = open_end(until, lock.read_at).map_or_else(|| second(until), str::to_owned);
-            format!("until {until}")
+            until_words(until, lock.read_at.unwrap_or(until))
         });
         Self::new("pause", "paused", format!("{by}{until}"), true)
     }
@@ -110,11 +110,17 @@ impl Standing {
     }
 }
 
+/// The end of a pause.
+fn until_words(until: SystemTime, now: SystemTime) -> String {
+    let until = open_end(until, Some(now)).map_or_else(|| second(until), str::to_owned);
+    format!("until {until}")
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use shedlock_core::{JobRecord, LockName};
+    use shedlock_core::{JobRecord, LastRun, LockName, RunState};
 
     use super::*;
 
@@ -122,16 +128,27 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    fn standing(
-        change: impl FnOnce(&mut CurrentJob),
-        lock: Option<&LockRecord>,
-    ) -> (String, String) {
-        let mut current = CurrentJob {
-            job: JobRecord::new("payroll", at(0)),
+    fn failed_as(outcome: RunOutcome) -> CurrentJob {
+        let mut job = JobRecord::new("payroll", at(0));
+        job.last_failed = Some(at(940));
+        job.last_error = Some("exit code 3".to_owned());
+        CurrentJob {
+            last_run: Some(RunState::Ended(outcome)),
+            ..current(job)
+        }
+    }
+
+    fn current(job: JobRecord) -> CurrentJob {
+        CurrentJob {
+            job,
             paused_until: None,
-        };
-        change(&mut current);
-        let standing = Standing::of(&current, lock, at(1_000));
+            last_run: None,
+            lock: None,
+        }
+    }
+
+    fn standing(current: &CurrentJob) -> (String, String) {
+        let standing = Standing::of(current, at(1_000));
         (standing.badge.word.to_owned(), standing.reason)
     }
 
@@ -141,44 +158,54 @@ mod tests {
 
     #[test]
     fn the_reason_says_what_happened_and_when() {
-        assert_eq!(standing(|_| {}, None), pair("no run yet", ""));
-        let fails = |it: &mut CurrentJob| {
-            it.job.last_outcome = Some(RunOutcome::Failed);
-            it.job.last_failed = Some(at(940));
-            it.job.last_error = Some("exit code 3".to_owned());
-        };
-        assert_eq!(standing(fails, None), pair("failed", "1m ago: exit code 3"));
-        let panics = |it: &mut CurrentJob| {
-            fails(it);
-            it.job.last_outcome = Some(RunOutcome::Panicked);
-        };
+        let new = current(JobRecord::new("payroll", at(0)));
+        assert_eq!(standing(&new), pair("no run yet", ""));
+        let mut job = failed_as(RunOutcome::Failed);
+        assert_eq!(standing(&job), pair("failed", "1m ago: exit code 3"));
+        let panicked = failed_as(RunOutcome::Panicked);
         let reason = "panicked 1m ago: exit code 3";
-        assert_eq!(standing(panics, None), pair("failed", reason));
-        let overdue = |it: &mut CurrentJob| {
-            fails(it);
-            it.job.deadline = Some(at(900));
-            it.job.last_succeeded = Some(at(400));
-        };
+        assert_eq!(standing(&panicked), pair("failed", reason));
+        job.job.deadline = Some(at(900));
+        job.job.last_succeeded = Some(at(400));
         let reason = "for 1m40s; it last succeeded 10m ago";
-        assert_eq!(standing(overdue, None), pair("overdue", reason));
-        let paused = |it: &mut CurrentJob| {
-            overdue(it);
-            it.paused_until = Some(at(4_600));
-        };
+        assert_eq!(standing(&job), pair("overdue", reason));
+        job.paused_until = Some(at(4_600));
         let reason = "until 1970-01-01T01:16:40Z";
-        assert_eq!(standing(paused, None), pair("paused", reason));
+        assert_eq!(standing(&job), pair("paused", reason));
     }
 
     #[test]
-    fn a_lease_that_is_about_to_end_needs_attention() {
+    fn a_run_without_an_end_is_neither_a_success_nor_a_failure() {
+        let run = LastRun::new("payroll", "web-1/7/ff", at(940));
+        let mut job = failed_as(RunOutcome::Failed);
+        job.job.last_run = Some(run);
+        job.last_run = Some(RunState::EndUnknown);
+        let reason = "started 1m ago by web-1/7/ff; its process or host died, or could not reach the \
+                      journal";
+        assert_eq!(standing(&job), pair("end unknown", reason));
+        job.last_run = Some(RunState::WithoutLock);
+        let reason = "started 1m ago by web-1/7/ff; it may still run";
+        assert_eq!(standing(&job), pair("without its lock", reason));
+    }
+
+    #[test]
+    fn a_lease_that_is_about_to_end_needs_attention_unless_it_is_extended() {
         let mut lock = LockRecord::new(LockName::new("payroll").unwrap(), LockState::Held);
         lock.locked_at = Some(at(900));
         lock.read_at = Some(at(1_000));
         lock.locked_until = Some(at(1_600));
+        let mut job = current(JobRecord::new("payroll", at(0)));
+        job.lock = Some(lock.clone());
         let reason = "for 1m40s; its lease ends in 10m";
-        assert_eq!(standing(|_| {}, Some(&lock)), pair("running", reason));
-        assert!(!Standing::of_held(&lock).needs_attention);
+        assert_eq!(standing(&job), pair("running", reason));
+        let needs_attention = |lock: &LockRecord, lease: u64| {
+            Standing::of_held(lock, Some(Duration::from_secs(lease))).needs_attention
+        };
+        assert!(!needs_attention(&lock, 700));
         lock.locked_until = Some(at(1_010));
-        assert!(Standing::of_held(&lock).needs_attention);
+        assert!(needs_attention(&lock, 110));
+        // Extended at a third of its lease, for as long as it runs.
+        assert!(!needs_attention(&lock, 15));
+        assert!(!Standing::of_held(&lock, None).needs_attention);
     }
 }

@@ -1,19 +1,17 @@
 //! Metrics of jobs: what a store's journal and its locks say about them, for Prometheus.
 
 mod exposition;
-mod paused;
 mod text;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::journal::expected_period;
+use crate::current::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
 use crate::{
-    Clock, Error, ErrorKind, Executor, JobRecord, JobsRequest, Journal, JournalWriter, ListRequest,
-    LockProvider, LockRecord, MissedSlots, SystemClock, missed_slots, within,
+    Clock, Error, ErrorKind, Executor, JobRecord, Journal, JournalWriter, LockProvider, LockRecord,
+    MissedSlots, SystemClock, missed_slots, within,
 };
-use paused::Pauses;
 pub use text::JobMetricsText;
 
 /// Returns the first slot of a job after an instant, if its schedule is known.
@@ -36,6 +34,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// | `shedlock_job_last_success_timestamp_seconds{job_name}` | when the latest successful run ended |
 /// | `shedlock_job_last_failure_timestamp_seconds{job_name}` | when the latest failed run ended |
 /// | `shedlock_job_last_duration_seconds{job_name}` | how long the latest successful run took |
+/// | `shedlock_job_end_unknown{job_name}` | 1 if the latest run has no recorded end and its lease is over, otherwise 0 |
 /// | `shedlock_job_paused{job_name}` | 1 if an operator has paused the job, otherwise 0 |
 /// | `shedlock_job_missed_slots{job_name, reason}` | slots without a run in the last 24 hours ([`missed_slots`]): `paused`, `held` by an earlier run, or `not_started`, because no replica was up or none started it in time; only with [`schedules`](Self::schedules) |
 /// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
@@ -91,110 +90,12 @@ struct Found {
 
 #[derive(Debug)]
 struct FoundJob {
-    job: JobRecord,
-    is_paused: bool,
+    current: CurrentJob,
     missed: Option<MissedSlots>,
 }
 
 /// The time limit unless one is set. Prometheus waits for 10 s.
 const LIMIT: Duration = Duration::from_secs(8);
-
-const PAGE: usize = 1_000;
-
-/// A job as it is now: with the deadline that its pauses have left it.
-#[derive(Debug)]
-pub struct CurrentJob {
-    /// The job.
-    pub job: JobRecord,
-    /// When its pause ends, if it is paused.
-    pub paused_until: Option<SystemTime>,
-}
-
-impl CurrentJob {
-    /// Whether it is overdue, by its journal, and not paused.
-    fn is_overdue(&self, now: SystemTime) -> bool {
-        self.paused_until.is_none() && self.job.is_overdue(now)
-    }
-}
-
-/// The first slot of a job after an instant. `next` computes those of a schedule.
-pub fn next_slot(
-    job: &JobRecord,
-    after: SystemTime,
-    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
-) -> Option<SystemTime> {
-    match expected_period(job) {
-        Some(period) => after.checked_add(period),
-        None => next(job, after),
-    }
-}
-
-/// All locks that cannot be taken now.
-///
-/// # Errors
-/// Those of the store.
-pub async fn taken_locks(provider: &dyn LockProvider) -> Result<Vec<LockRecord>, Error> {
-    let mut locks = Vec::new();
-    let mut request = ListRequest::new().held_only().with_limit(PAGE);
-    loop {
-        let page = provider.list(&request).await?;
-        let is_last = page.len() < PAGE;
-        locks.extend(page);
-        match locks.last() {
-            Some(last) if !is_last => request = request.with_after(last.name.clone()),
-            _ => return Ok(locks),
-        }
-    }
-}
-
-/// All jobs of a journal.
-///
-/// # Errors
-/// Those of the journal.
-pub async fn all_jobs(journal: &dyn Journal) -> Result<Vec<JobRecord>, Error> {
-    let mut jobs: Vec<JobRecord> = Vec::new();
-    let mut request = JobsRequest::new().with_limit(PAGE);
-    loop {
-        let page = journal.jobs(&request).await?;
-        let is_last = page.len() < PAGE;
-        jobs.extend(page);
-        match jobs.last() {
-            Some(last) if !is_last => request = request.with_after(&last.job),
-            _ => return Ok(jobs),
-        }
-    }
-}
-
-/// These jobs as they are now. `locks` are those that cannot be taken, and `next` is [`next_slot`].
-///
-/// # Errors
-/// Those of the store and the journal.
-pub async fn current_jobs(
-    provider: &dyn LockProvider,
-    journal: &dyn Journal,
-    jobs: Vec<JobRecord>,
-    locks: &[LockRecord],
-    now: SystemTime,
-    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
-) -> Result<Vec<CurrentJob>, Error> {
-    let pauses = Pauses::of(locks, &jobs);
-    let mut current = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let paused_until = pauses.end(&job.job, journal).await?;
-        current.push(CurrentJob { job, paused_until });
-    }
-    let overdue = current.iter().filter(|it| it.is_overdue(now));
-    let overdue = overdue.map(|it| &*it.job.job).collect();
-    let ends = paused::last_ends(provider, overdue).await?;
-    for it in &mut current {
-        let end = match it.is_overdue(now) {
-            true => ends.get(&*it.job.job).copied(),
-            false => it.paused_until,
-        };
-        paused::postpone(&mut it.job, end, &next);
-    }
-    Ok(current)
-}
 
 impl JobMetrics {
     /// Reads the locks of this provider, and the journal that its store keeps beside them, if it
@@ -292,16 +193,12 @@ impl JobMetrics {
         let next = |job: &JobRecord, after| self.next_slot(job, after);
         let current = current_jobs(&*self.provider, journal, jobs, locks, now, next).await?;
         let mut found = Vec::with_capacity(current.len());
-        for CurrentJob { job, paused_until } in current {
+        for current in current {
             let missed = match self.next {
-                Some(_) => missed_slots(journal, &job, now, next).await?,
+                Some(_) => missed_slots(journal, &current.job, now, next).await?,
                 None => None,
             };
-            found.push(FoundJob {
-                job,
-                is_paused: paused_until.is_some(),
-                missed,
-            });
+            found.push(FoundJob { current, missed });
         }
         Ok(Some(found))
     }

@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::exposition::{Exposition, Kind, Sample};
 use super::{Found, FoundJob};
-use crate::{Error, JobRecord, JournalWriter, LockState};
+use crate::current::CurrentJob;
+use crate::{Error, JobRecord, JournalWriter, LockState, RunState};
 
 /// Metrics of jobs in Prometheus's text format.
 #[derive(Debug)]
@@ -143,7 +144,7 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
         (
             "shedlock_job_last_start_timestamp_seconds",
             "When the latest run of the job started.",
-            |job| job.last_started.map(seconds),
+            |job| job.last_run.as_ref().map(|run| seconds(run.started)),
         ),
         (
             "shedlock_job_last_success_timestamp_seconds",
@@ -163,17 +164,30 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
     ];
     for (name, help, value) in metrics {
         let samples = jobs.iter();
-        let samples = samples.filter_map(|it| Some(sample(&it.job, value(&it.job)?)));
+        let samples = samples.map(|it| &it.current.job);
+        let samples = samples.filter_map(|job| Some(sample(job, value(job)?)));
         text.add(name, Kind::Gauge, help, samples);
     }
-    text.add(
-        "shedlock_job_paused",
-        Kind::Gauge,
-        "Whether an operator has paused the job.",
-        jobs.iter()
-            .map(|it| sample(&it.job, f64::from(u8::from(it.is_paused)))),
-    );
-    let missed = jobs.iter().filter_map(|it| Some((&it.job, it.missed?)));
+    type Is = fn(&CurrentJob) -> bool;
+    let flags: [(&str, &str, Is); 2] = [
+        (
+            "shedlock_job_end_unknown",
+            "Whether the latest run of the job has no recorded end and its lease is over.",
+            |it| it.last_run == Some(RunState::EndUnknown),
+        ),
+        (
+            "shedlock_job_paused",
+            "Whether an operator has paused the job.",
+            |it| it.paused_until.is_some(),
+        ),
+    ];
+    for (name, help, is) in flags {
+        let samples = jobs.iter().map(|it| &it.current);
+        let samples = samples.map(|it| sample(&it.job, f64::from(u8::from(is(it)))));
+        text.add(name, Kind::Gauge, help, samples);
+    }
+    let missed = jobs.iter();
+    let missed = missed.filter_map(|it| Some((&it.current.job, it.missed?)));
     let missed = missed.flat_map(|(job, missed)| {
         let counts = missed.by_reason().into_iter();
         counts.map(|(reason, count)| {

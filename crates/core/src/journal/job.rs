@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::RunOutcome;
-use crate::Slot;
+use super::run::state_of;
+use super::{RunOutcome, RunRecord, RunState};
+use crate::{LockRecord, Slot};
 
 /// A job: what is known about its schedule, and how its last runs ended.
 ///
@@ -22,22 +23,55 @@ pub struct JobRecord {
     pub lock_at_most_for: Option<Duration>,
     /// When the job was registered with its current schedule, or first ran, by the journal's clock.
     pub registered: SystemTime,
-    /// When the latest run started.
-    pub last_started: Option<SystemTime>,
+    /// The run that started last.
+    pub last_run: Option<LastRun>,
     /// When the latest successful run ended.
     pub last_succeeded: Option<SystemTime>,
     /// When the latest failed run ended.
     pub last_failed: Option<SystemTime>,
     /// The first line of the latest failure's error.
     pub last_error: Option<String>,
-    /// How the latest run that ended did.
-    pub last_outcome: Option<RunOutcome>,
     /// How long the latest successful run took.
     pub last_duration: Option<Duration>,
     /// The next slot after the latest success, or after the registration.
     pub next_slot: Option<Slot>,
     /// By when a run must have succeeded.
     pub deadline: Option<SystemTime>,
+}
+
+/// The run of a job that started last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LastRun {
+    /// The lock's name.
+    pub name: String,
+    /// The owner of the lease.
+    pub owner: String,
+    /// When the lock was acquired.
+    pub started: SystemTime,
+    /// How long the lease lasts unless it is extended.
+    pub lock_at_most_for: Option<Duration>,
+    /// How it ended, if that was recorded.
+    pub outcome: Option<RunOutcome>,
+}
+
+impl LastRun {
+    /// Creates a run without an end, for journals.
+    pub fn new(name: impl Into<String>, owner: impl Into<String>, started: SystemTime) -> Self {
+        Self {
+            name: name.into(),
+            owner: owner.into(),
+            started,
+            lock_at_most_for: None,
+            outcome: None,
+        }
+    }
+
+    /// Returns what is known about the run at this instant, as [`RunRecord::state`] does.
+    pub fn state(&self, lock: Option<&LockRecord>, now: SystemTime) -> RunState {
+        let lease = (self.started, self.lock_at_most_for);
+        state_of(self.outcome, &self.owner, lease, lock, now)
+    }
 }
 
 impl JobRecord {
@@ -49,11 +83,10 @@ impl JobRecord {
             zone: None,
             lock_at_most_for: None,
             registered,
-            last_started: None,
+            last_run: None,
             last_succeeded: None,
             last_failed: None,
             last_error: None,
-            last_outcome: None,
             last_duration: None,
             next_slot: None,
             deadline: None,
@@ -64,6 +97,46 @@ impl JobRecord {
     /// its template, like `expire-acme` from `expire-{tenant}`.
     pub fn may_have(&self, name: &str) -> bool {
         is_of_template(name, &self.job)
+    }
+
+    /// Adds a run: the journal in memory does, and other journals do the same in their stores.
+    ///
+    /// Entries may arrive twice and in any order, so times only move forward, and what describes the
+    /// latest run, success or failure stays if a later one is known.
+    pub(super) fn add(&mut self, run: &RunRecord, next: Option<(Slot, SystemTime)>) {
+        let known = self.last_run.as_ref().map(|last| last.started);
+        if known.is_none_or(|known| run.started > known) {
+            let mut last = LastRun::new(&*run.name, &*run.owner, run.started);
+            last.lock_at_most_for = run.lock_at_most_for;
+            self.last_run = Some(last);
+        }
+        let Some(end) = &run.end else { return };
+        let ended = run.started + end.ran_for;
+        let is_it = |last: &&mut LastRun| last.name == run.name && last.owner == run.owner;
+        if let Some(last) = self.last_run.as_mut().filter(is_it) {
+            last.outcome = Some(RunOutcome::joined(last.outcome, end.outcome));
+        }
+        if end.outcome == RunOutcome::Succeeded {
+            if self.last_succeeded.is_none_or(|known| ended >= known) {
+                self.last_succeeded = Some(ended);
+                self.last_duration = Some(end.ran_for);
+            }
+            self.move_forward(next);
+        }
+        if end.outcome.is_failure() && self.last_failed.is_none_or(|known| ended >= known) {
+            self.last_failed = Some(ended);
+            let error = end.error.as_deref().and_then(|text| text.lines().next());
+            self.last_error = error.map(str::to_owned);
+        }
+    }
+
+    /// Moves the next slot and the deadline, but never back.
+    pub(super) fn move_forward(&mut self, next: Option<(Slot, SystemTime)>) {
+        if let Some((slot, deadline)) =
+            next.filter(|(_, it)| self.deadline.is_none_or(|was| *it > was))
+        {
+            (self.next_slot, self.deadline) = (Some(slot), Some(deadline));
+        }
     }
 
     /// Returns whether a success is overdue at this instant.

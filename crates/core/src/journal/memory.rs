@@ -8,7 +8,7 @@ use super::{
     AuditRecord, AuditRequest, JOURNAL_VERSION, JobRecord, JobsRequest, Journal, JournalEntry,
     Retention, RunId, RunOutcome, RunRecord, RunsRequest,
 };
-use crate::{BoxFuture, Clock, Error, Migration, MigrationStep, Slot, SystemClock};
+use crate::{BoxFuture, Clock, Error, Migration, MigrationStep, Owner, SystemClock};
 
 /// A journal in this process's memory, for tests.
 ///
@@ -16,6 +16,7 @@ use crate::{BoxFuture, Clock, Error, Migration, MigrationStep, Slot, SystemClock
 #[derive(Clone, Debug)]
 pub struct MemoryJournal {
     clock: Arc<dyn Clock>,
+    identity: Owner,
     state: Arc<Mutex<State>>,
 }
 
@@ -23,7 +24,31 @@ pub struct MemoryJournal {
 struct State {
     jobs: BTreeMap<String, JobRecord>,
     runs: BTreeMap<RunId, RunRecord>,
+    /// The id with which each run was recorded first, by its identity.
+    ids: BTreeMap<String, RunId>,
     audit: BTreeMap<RunId, AuditRecord>,
+}
+
+impl State {
+    fn add_run(&mut self, run: &RunRecord) {
+        let id = self.ids.entry(run.id.identity().to_owned());
+        let id = id.or_insert_with(|| run.id.clone());
+        let known = self.runs.entry(id.clone()).or_insert_with(|| RunRecord {
+            end: None,
+            ..run.clone()
+        });
+        let Some(end) = &run.end else { return };
+        let outcome = known.end.as_ref().map(|end| end.outcome);
+        if outcome != Some(RunOutcome::joined(outcome, end.outcome)) {
+            known.end = Some(end.clone());
+        }
+    }
+
+    /// Forgets the ids of runs that were removed.
+    fn forget_ids(&mut self) {
+        let runs = &self.runs;
+        self.ids.retain(|_, id| runs.contains_key(id));
+    }
 }
 
 impl MemoryJournal {
@@ -36,6 +61,7 @@ impl MemoryJournal {
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
+            identity: Owner::generate(),
             state: Arc::default(),
         }
     }
@@ -57,51 +83,18 @@ impl MemoryJournal {
                 job.schedule.clone_from(&change.schedule);
                 job.zone.clone_from(&change.zone);
                 job.lock_at_most_for = change.lock_at_most_for;
-                move_forward(job, change.next);
+                job.move_forward(change.next);
             }
             JournalEntry::Run { run, next } => {
                 let job = state.jobs.entry(run.job.clone());
                 let job = job.or_insert_with(|| JobRecord::new(&run.job, run.started));
-                job.last_started = job.last_started.max(Some(run.started));
-                if let Some(end) = &run.end {
-                    let ended = run.started + end.ran_for;
-                    let is_latest = job.last_succeeded.max(job.last_failed) <= Some(ended);
-                    if end.outcome == RunOutcome::Succeeded {
-                        job.last_succeeded = job.last_succeeded.max(Some(ended));
-                        move_forward(job, *next);
-                    }
-                    if is_latest {
-                        job.last_outcome = Some(end.outcome);
-                    }
-                    if is_latest && end.outcome == RunOutcome::Succeeded {
-                        job.last_duration = Some(end.ran_for);
-                    }
-                    if end.outcome.is_failure() {
-                        job.last_failed = job.last_failed.max(Some(ended));
-                    }
-                    if is_latest && end.outcome.is_failure() {
-                        let error = end.error.as_deref().and_then(|text| text.lines().next());
-                        job.last_error = error.map(str::to_owned);
-                    }
-                }
-                let known = state.runs.entry(run.id.clone());
-                let known = known.or_insert_with(|| run.clone());
-                let is_lost = |end: &super::RunEnd| end.outcome == RunOutcome::Lost;
-                if known.end.is_none() || run.end.as_ref().is_some_and(is_lost) {
-                    known.end.clone_from(&run.end);
-                }
+                job.add(run, *next);
+                state.add_run(run);
             }
             JournalEntry::Audit(record) => {
                 state.audit.insert(record.id.clone(), record.clone());
             }
         }
-    }
-}
-
-fn move_forward(job: &mut JobRecord, next: Option<(Slot, std::time::SystemTime)>) {
-    if let Some((slot, deadline)) = next.filter(|(_, it)| job.deadline.is_none_or(|was| *it > was))
-    {
-        (job.next_slot, job.deadline) = (Some(slot), Some(deadline));
     }
 }
 
@@ -182,6 +175,7 @@ impl Journal for MemoryJournal {
             .map(|run| run.id.clone())
             .collect();
         excess.iter().for_each(|id| drop(state.runs.remove(id)));
+        state.forget_ids();
         let is_kept = |_: &RunId, it: &mut AuditRecord| old(it.at) <= retention.max_audit_age;
         state.audit.retain(is_kept);
         let removed = before - state.runs.len() - state.audit.len();
@@ -191,11 +185,16 @@ impl Journal for MemoryJournal {
     fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
         let mut state = self.state();
         state.runs.retain(|_, run| run.job != job);
+        state.forget_ids();
         Box::pin(ready(Ok(state.jobs.remove(job).is_some())))
     }
 
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>> {
         Box::pin(ready(Ok(Some(JOURNAL_VERSION))))
+    }
+
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(ready(Ok(Some(self.identity.as_str().to_owned()))))
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {

@@ -18,7 +18,7 @@ use std::fmt;
 
 pub use audit::{Actor, AuditRecord};
 pub use entry::{JobChange, JournalEntry};
-pub use job::JobRecord;
+pub use job::{JobRecord, LastRun};
 pub(crate) use job::is_of_template;
 pub use memory::MemoryJournal;
 pub use missed::{MissedSlots, missed_slots};
@@ -36,8 +36,9 @@ use crate::{BoxFuture, Error, Migration, MigrationStep};
 ///
 /// # Rules for implementations
 ///
-/// - **Repeating is harmless.** A reply can be lost, so every entry may be recorded twice, in the
-///   same order. Runs are identified by [`RunRecord::id`], audit records by [`AuditRecord::id`].
+/// - **Repeating is harmless.** A reply can be lost, and an end may be delivered days later, so every
+///   entry may be recorded twice and after later ones. Runs are identified by [`RunId::identity`],
+///   audit records by [`AuditRecord::id`].
 /// - **Bounded.** Every call returns within the store's time limit.
 /// - **Pages.** No query returns more rows than its limit.
 /// - **Opt-in.** Nothing is created except by [`migrate`](Self::migrate).
@@ -76,6 +77,11 @@ pub trait Journal: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the version of the journal's schema, or `None` if there is no journal.
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>>;
+
+    /// Returns the identity of this journal, which [`migrate`](Self::migrate) gave to it, or `None` if
+    /// there is no journal. No other journal has it, so that what was recorded for one is never
+    /// delivered to another.
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>>;
 
     /// Returns the privileges that this user lacks for the journal, such as `INSERT on shedlock_run`, or
     /// to create it if there is none. Changes nothing. The default returns none: an implementation that

@@ -5,21 +5,46 @@ use std::time::{Duration, SystemTime};
 
 use crate::{Lease, LockRecord, LockState, Slot, TaskEnd};
 
-/// The identity of a run in a journal. Ids sort by the start of their runs.
+/// The identity of a run in a journal, after the time of its start: ids sort by the start of their
+/// runs.
+///
+/// Two ids with the same [`identity`](Self::identity) are of one run, although the times of its start
+/// may differ: not every store reports them.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(String);
 
 impl RunId {
-    /// Returns the id of the run that this owner started at this instant. The same run always has
-    /// the same id, so recording it twice is harmless.
+    /// Returns the id of the run that this owner started at this instant.
     pub(super) fn new(started: SystemTime, name: &str, owner: &str) -> Self {
         let micros = Slot::at(started).map_or(0, Slot::as_micros);
         // FNV-1a. An owner is different for each acquisition, so it only has to be spread.
         let bytes = name.bytes().chain([0]).chain(owner.bytes());
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        let hash = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
         });
-        Self(format!("{micros:014x}-{hash:016x}"))
+        Self::of_parts(micros, &format!("{hash:032x}"))
+    }
+
+    /// Returns the id of a run with this start and [identity](Self::identity), for journals.
+    pub fn of(started: SystemTime, identity: &str) -> Self {
+        Self::of_parts(Slot::at(started).map_or(0, Slot::as_micros), identity)
+    }
+
+    fn of_parts(micros: i64, identity: &str) -> Self {
+        Self(format!("{micros:014x}-{identity}"))
+    }
+
+    /// Returns the start of the run, in whole microseconds; 1970 if this is no id of a run.
+    pub fn started(&self) -> SystemTime {
+        let micros = self.0.split_once('-').map_or("", |(micros, _)| micros);
+        let micros = u64::from_str_radix(micros, 16).unwrap_or_default();
+        let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros));
+        started.unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// Returns what identifies the run: a hash of its lock's name and its owner.
+    pub fn identity(&self) -> &str {
+        self.0.split_once('-').map_or(&*self.0, |(_, hash)| hash)
     }
 
     /// Returns the id with this text, as [`as_str`](Self::as_str) returned it.
@@ -67,6 +92,8 @@ pub struct RunRecord {
     pub fencing_token: Option<u64>,
     /// When the lock was acquired, by the store's clock if the store reports it.
     pub started: SystemTime,
+    /// How long the lease lasts unless it is extended.
+    pub lock_at_most_for: Option<Duration>,
     /// How it ended; `None` while it runs, and for good if that was never recorded.
     pub end: Option<RunEnd>,
 }
@@ -97,23 +124,24 @@ pub enum RunOutcome {
     Panicked,
     /// The task was interrupted.
     Cancelled,
-    /// Its process ended, or lost its store, without unlocking: the lease expired.
-    Died,
 }
 
-/// What is known about a run: its end, or what its lock's record says about a run without one.
+/// What is known about a run: its recorded end, or what follows from its lock if there is none. It
+/// is computed when it is read, and never recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunState {
     /// It ended.
     Ended(RunOutcome),
-    /// The lock's record names its owner.
+    /// It holds its lock.
     Running,
-    /// Its lease expired without an unlock.
-    Died,
-    /// It has ended, but how was not recorded: the journal was unavailable, or its process ended
-    /// right after the run.
-    EndNotRecorded,
+    /// It does not hold its lock any more, although its lease would last longer: the lock was freed
+    /// by force, paused at once, or deleted, and the task may still run. For a moment also a run that
+    /// has just ended.
+    WithoutLock,
+    /// Its lease is over, and no end was recorded: its process or host died, or could not reach the
+    /// journal. It may have succeeded.
+    EndUnknown,
 }
 
 impl RunRecord {
@@ -123,10 +151,10 @@ impl RunRecord {
         let started = lease.acquired_at().unwrap_or(now);
         let (name, owner) = (lease.name().as_str(), lease.owner().as_str());
         Self {
-            id: RunId::new(started, name, owner),
             slot: lease.slot(),
             attempt: lease.slot_attempt(),
             fencing_token: lease.fencing_token(),
+            lock_at_most_for: Some(lease.lock_at_most_for()),
             ..Self::new(lease.job(), name, owner, started)
         }
     }
@@ -148,21 +176,38 @@ impl RunRecord {
             attempt: None,
             fencing_token: None,
             started,
+            lock_at_most_for: None,
             end: None,
         }
     }
 
-    /// Returns what is known about the run. `record` is the record of its lock as it is now.
-    pub fn state(&self, record: Option<&LockRecord>) -> RunState {
-        if let Some(end) = &self.end {
-            return RunState::Ended(end.outcome);
-        }
-        let of_owner = record.filter(|record| record.owner.as_deref() == Some(&*self.owner));
-        match of_owner {
-            Some(record) if record.state == LockState::Held => RunState::Running,
-            Some(record) if record.has_expired() => RunState::Died,
-            _ => RunState::EndNotRecorded,
-        }
+    /// Returns what is known about the run at this instant. `lock` is the record of its lock as it is
+    /// now; none if there is no such record, or the lock is free.
+    pub fn state(&self, lock: Option<&LockRecord>, now: SystemTime) -> RunState {
+        let outcome = self.end.as_ref().map(|end| end.outcome);
+        let lease = (self.started, self.lock_at_most_for);
+        state_of(outcome, &self.owner, lease, lock, now)
+    }
+}
+
+/// The state of a run with this outcome, if it is recorded, and with this lease: its start, and how
+/// long it lasts unless it is extended.
+pub(super) fn state_of(
+    outcome: Option<RunOutcome>,
+    owner: &str,
+    (started, lock_at_most_for): (SystemTime, Option<Duration>),
+    lock: Option<&LockRecord>,
+    now: SystemTime,
+) -> RunState {
+    let is_holder = lock.is_some_and(|lock| {
+        lock.state == LockState::Held && lock.owner.as_deref() == Some(owner)
+    });
+    let end = started.checked_add(lock_at_most_for.unwrap_or_default());
+    match outcome {
+        Some(outcome) => RunState::Ended(outcome),
+        None if is_holder => RunState::Running,
+        None if end.is_some_and(|end| end <= now) => RunState::EndUnknown,
+        None => RunState::WithoutLock,
     }
 }
 
@@ -182,17 +227,15 @@ impl RunEnd {
 
 impl RunOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Succeeded,
         Self::Failed,
         Self::Lost,
         Self::Panicked,
         Self::Cancelled,
-        Self::Died,
     ];
 
-    /// Returns one word for the outcome: `succeeded`, `failed`, `lost`, `panicked`, `cancelled` or
-    /// `died`.
+    /// Returns one word for the outcome: `succeeded`, `failed`, `lost`, `panicked` or `cancelled`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -200,13 +243,21 @@ impl RunOutcome {
             Self::Lost => "lost",
             Self::Panicked => "panicked",
             Self::Cancelled => "cancelled",
-            Self::Died => "died",
         }
     }
 
     /// Returns the outcome of this word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == word)
+    }
+
+    /// Returns the outcome that stays if `new` is recorded after `known`: the known one, unless it is a
+    /// success and the unlock found that the lease had been lost before.
+    pub(super) fn joined(known: Option<Self>, new: Self) -> Self {
+        match known {
+            Some(known) if (known, new) != (Self::Succeeded, Self::Lost) => known,
+            _ => new,
+        }
     }
 
     /// Returns whether the job did not do its work, although it was not interrupted on purpose.
@@ -233,13 +284,21 @@ impl fmt::Display for RunOutcome {
     }
 }
 
-impl fmt::Display for RunState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl RunState {
+    /// Returns the words for the state: those of an [outcome](RunOutcome::as_str), `running`, `without
+    /// its lock` or `end unknown`.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Ended(outcome) => outcome.as_str(),
             Self::Running => "running",
-            Self::Died => RunOutcome::Died.as_str(),
-            Self::EndNotRecorded => "end not recorded",
-        })
+            Self::WithoutLock => "without its lock",
+            Self::EndUnknown => "end unknown",
+        }
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

@@ -74,16 +74,29 @@ struct State {
     /// The entries that are being written.
     in_flight: Vec<Pending>,
     jobs: BTreeMap<String, JobRegistration>,
-    /// The runs in progress: their owners, and when they started by this host's clock.
-    running: BTreeMap<Arc<str>, SystemTime>,
-    /// The successes that wait for their unlock, by owner: it can still find that the lease had ended
-    /// before the task. A journal could not take the success back.
-    unconfirmed: BTreeMap<Arc<str>, (RunRecord, Duration)>,
+    /// The runs in progress, and those whose unlock is in progress, by owner.
+    runs: BTreeMap<Arc<str>, Tracked>,
     is_writing: bool,
-    is_checked: bool,
+    /// The identity of the journal, once it was reached.
+    identity: Option<String>,
     /// There is no journal, and none is required.
     is_off: bool,
     dropped: u64,
+}
+
+/// A run from its start to its unlock.
+struct Tracked {
+    run: RunRecord,
+    is_lost: bool,
+    /// The task has succeeded. This waits for the unlock, which can still find that the lease had ended
+    /// before the task.
+    succeeded: Option<Success>,
+}
+
+#[derive(Clone, Copy)]
+struct Success {
+    ran_for: Duration,
+    is_recorded: bool,
 }
 
 #[derive(Clone)]
@@ -182,6 +195,29 @@ impl JournalWriter {
         self.0.state().left()
     }
 
+    /// Returns the ends of runs that are not written, and stops trying to write them. For a process that
+    /// is about to exit, and can keep them elsewhere. `None` if the journal was never reached: they
+    /// belong to this journal alone, and its identity is not known.
+    #[doc(hidden)]
+    pub fn take_unwritten(&self) -> Option<(String, Vec<JournalEntry>)> {
+        self.0.confirm_all();
+        let mut state = self.0.state();
+        let identity = state.identity.clone()?;
+        let in_flight = std::mem::take(&mut state.in_flight);
+        let queue = std::mem::take(&mut state.queue);
+        state.is_off = true;
+        let entries = in_flight.into_iter().chain(queue);
+        let ends = entries.filter_map(|pending| match pending {
+            Pending::Entry(entry) => Some(entry),
+            Pending::Registration(_) => None,
+        });
+        let has_ended = |entry: &JournalEntry| match entry {
+            JournalEntry::Run { run, .. } => run.end.is_some(),
+            _ => false,
+        };
+        Some((identity, ends.filter(has_ended).collect()))
+    }
+
     /// Returns how many entries were dropped because the queue was full or the journal refused
     /// them.
     pub fn dropped(&self) -> u64 {
@@ -197,9 +233,15 @@ impl Listener for JournalWriter {
                 is_reentrant: false,
             } => {
                 let now = self.0.settings.clock.system_time();
+                let run = RunRecord::started(lease, now);
+                let tracked = Tracked {
+                    run: run.clone(),
+                    is_lost: false,
+                    succeeded: None,
+                };
                 let owner = lease.owner().shared();
-                self.0.state().running.insert(owner, now);
-                self.0.push_run(RunRecord::started(lease, now));
+                self.0.state().runs.insert(owner, tracked);
+                self.0.push_run(run);
             }
             Event::TaskFinished {
                 lease,
@@ -207,34 +249,47 @@ impl Listener for JournalWriter {
                 ran_for,
                 end,
             } => {
-                let started = self.0.state().running.remove(lease.owner().as_str());
-                let now = self.0.settings.clock.system_time();
-                let run = RunRecord::started(lease, started.unwrap_or(now));
-                if *end == TaskEnd::Succeeded {
-                    let owner = lease.owner().shared();
-                    let waits = (run, *ran_for);
-                    self.0.state().unconfirmed.insert(owner, waits);
-                } else {
-                    self.0.push_end(run, *ran_for, *end);
+                let owner = lease.owner().as_str();
+                let mut state = self.0.state();
+                let known = state.runs.get_mut(owner);
+                if let (TaskEnd::Succeeded, Some(known)) = (end, known)
+                    && !known.is_lost
+                {
+                    known.succeeded = Some(Success {
+                        ran_for: *ran_for,
+                        is_recorded: false,
+                    });
+                    return;
                 }
+                let known = state.runs.remove(owner).map(|known| known.run);
+                drop(state);
+                let now = self.0.settings.clock.system_time();
+                let run = known.unwrap_or_else(|| RunRecord::started(lease, now));
+                self.0.push_end(run, *ran_for, *end);
             }
             Event::Unlocked { lease } | Event::UnlockFailed { lease } => {
-                let confirmed = self.0.state().unconfirmed.remove(lease.owner().as_str());
-                if let Some((run, ran_for)) = confirmed {
-                    self.0.push_end(run, ran_for, TaskEnd::Succeeded);
+                let known = self.0.state().runs.remove(lease.owner().as_str());
+                let Some(Tracked { run, succeeded, .. }) = known else {
+                    return;
+                };
+                if let Some(success) = succeeded.filter(|it| !it.is_recorded) {
+                    self.0.push_end(run, success.ran_for, TaskEnd::Succeeded);
                 }
             }
-            // The task has already ended, and its end was recorded; otherwise its end follows.
             Event::Lost { lease, reason } => {
                 let owner = lease.owner().as_str();
-                self.0.state().unconfirmed.remove(owner);
-                let is_running = self.0.state().running.contains_key(owner);
-                if let (false, Some(started)) = (is_running, lease.acquired_at()) {
-                    let now = self.0.settings.clock.system_time();
-                    let ran_for = now.duration_since(started).unwrap_or_default();
-                    let run = RunRecord::started(lease, now);
-                    self.0
-                        .push_end(run, ran_for, TaskEnd::Lost { reason: *reason });
+                let mut state = self.0.state();
+                let Some(known) = state.runs.get_mut(owner) else {
+                    return;
+                };
+                known.is_lost = true;
+                // Otherwise its end follows.
+                if let Some(success) = known.succeeded
+                    && let Some(known) = state.runs.remove(owner)
+                {
+                    drop(state);
+                    let end = TaskEnd::Lost { reason: *reason };
+                    self.0.push_end(known.run, success.ran_for, end);
                 }
             }
             _ => {}
@@ -250,7 +305,7 @@ impl State {
     /// Returns the entry that waits for this run.
     fn waiting(&mut self, id: &RunId) -> Option<&mut Pending> {
         let is_it = |pending: &&mut Pending| match pending {
-            Pending::Entry(JournalEntry::Run { run, .. }) => run.id == *id,
+            Pending::Entry(JournalEntry::Run { run, .. }) => run.id.identity() == id.identity(),
             _ => false,
         };
         self.queue.iter_mut().rev().find(is_it)
@@ -263,8 +318,14 @@ impl Shared {
     }
 
     fn confirm_all(self: &Arc<Self>) {
-        let unconfirmed = std::mem::take(&mut self.state().unconfirmed);
-        for (run, ran_for) in unconfirmed.into_values() {
+        let mut confirmed = Vec::new();
+        for known in self.state().runs.values_mut() {
+            if let Some(success) = known.succeeded.as_mut().filter(|it| !it.is_recorded) {
+                success.is_recorded = true;
+                confirmed.push((known.run.clone(), success.ran_for));
+            }
+        }
+        for (run, ran_for) in confirmed {
             self.push_end(run, ran_for, TaskEnd::Succeeded);
         }
     }
@@ -427,7 +488,7 @@ impl Shared {
 
     /// Checks once that there is a journal. Returns false if there is none and none is required.
     async fn check(&self) -> Result<bool, Error> {
-        if self.state().is_checked {
+        if self.state().identity.is_some() {
             return Ok(true);
         }
         let found = match self.journal.version().await {
@@ -448,7 +509,8 @@ impl Shared {
             ));
         }
         if found.is_some() {
-            self.state().is_checked = true;
+            let identity = self.journal.identity().await?;
+            self.state().identity = Some(identity.unwrap_or_default());
             return Ok(true);
         }
         if self.settings.is_optional {

@@ -6,10 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::{instant, is_ahead, state};
+use super::{CurrentJob, instant, is_ahead, state};
 use crate::{
-    AuditRecord, Finding, JobRecord, LockRecord, MissedSlots, RunOutcome, RunRecord, RunState,
-    Slot, redact,
+    AuditRecord, Finding, LockRecord, MissedSlots, RunRecord, RunState, Slot, redact,
 };
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
@@ -59,6 +58,8 @@ impl<'a> Lock<'a> {
 #[derive(Debug, Serialize)]
 pub struct Job<'a> {
     job: &'a str,
+    state: &'static str,
+    paused_until: Option<String>,
     schedule: Option<&'a str>,
     zone: Option<&'a str>,
     lock_at_most_for_seconds: Option<f64>,
@@ -76,18 +77,21 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    pub fn of(job: &'a JobRecord, missed: Option<MissedSlots>, now: SystemTime) -> Self {
+    pub fn of(current: &'a CurrentJob, missed: Option<MissedSlots>, now: SystemTime) -> Self {
+        let job = &current.job;
         Self {
             job: &job.job,
+            state: current.state(now).as_str(),
+            paused_until: current.paused_until.and_then(instant),
             schedule: job.schedule.as_deref(),
             zone: job.zone.as_deref(),
             lock_at_most_for_seconds: job.lock_at_most_for.map(seconds),
             registered: instant(job.registered),
-            last_started: job.last_started.and_then(instant),
+            last_started: job.last_run.as_ref().and_then(|run| instant(run.started)),
             last_succeeded: job.last_succeeded.and_then(instant),
             last_failed: job.last_failed.and_then(instant),
             last_error: job.last_error.as_deref().map(redact),
-            last_outcome: job.last_outcome.map(RunOutcome::as_str),
+            last_outcome: current.last_run.map(RunState::as_str),
             last_duration_seconds: job.last_duration.map(seconds),
             next_slot: job.next_slot.and_then(|slot| instant(slot.instant())),
             deadline: job.deadline.and_then(instant),
@@ -102,7 +106,7 @@ pub struct Run<'a> {
     id: &'a str,
     job: &'a str,
     name: &'a str,
-    outcome: String,
+    outcome: &'static str,
     started: Option<String>,
     ran_for_seconds: Option<f64>,
     slot: Option<String>,
@@ -119,7 +123,7 @@ impl<'a> Run<'a> {
             id: run.id.as_str(),
             job: &run.job,
             name: &run.name,
-            outcome: state.to_string(),
+            outcome: state.as_str(),
             started: instant(run.started),
             ran_for_seconds: end.map(|end| seconds(end.ran_for)),
             slot: run.slot.and_then(|slot| instant(slot.instant())),

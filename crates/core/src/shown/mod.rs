@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
-pub use crate::job_metrics::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
+pub use crate::current::{
+    CurrentJob, JobState, all_jobs, current_jobs, next_slot, run_states, taken, taken_locks,
+};
 pub use crate::text::{visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;

@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
-use shedlock_core::shown::{CurrentJob, took};
+use shedlock_core::shown::{CurrentJob, run_states, took};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, LockName, LockRecord, LockState, MissedSlots,
     RunRecord, RunState, RunsRequest, SystemClock, missed_slots,
@@ -22,7 +22,7 @@ use crate::Access;
 use crate::act::Action;
 use crate::components::{Badge, Text, When, link};
 use crate::failure::{Failure, render};
-use crate::reading::{self, Taken, current};
+use crate::reading::{Taken, current};
 use crate::slots::{self, SHOWN, SlotRow};
 use crate::store::Store;
 
@@ -108,7 +108,7 @@ pub(crate) async fn job(
     let frame = Frame::of("job", name.as_str(), &dashboard, &access, Some(store));
     Ok(render(&Page {
         name: Text::of(name.as_str()),
-        job: job.map(|it| JobRow::of(store, it, &seen.latest, lock, now)),
+        job: job.map(|it| JobRow::of(store, it, &seen.latest, now)),
         missed: seen.missed,
         registered: job.map(|it| When::of(it.job.registered)),
         lock: lock.map(|lock| LockRow::of(store, lock)),
@@ -162,7 +162,7 @@ async fn see(store: &Store, name: &LockName, now: SystemTime) -> Result<Seen, Er
         seen.latest = journal.runs(&of_name.with_limit(SHOWN)).await?;
     }
     let runs = seen.latest.iter().take(LATEST).cloned().collect();
-    seen.runs = reading::states(provider, runs).await?;
+    seen.runs = run_states(provider, runs, now).await?;
     let of_lock = AuditRequest::new().with_name(name.as_str());
     seen.audit = journal.audit(&of_lock.with_limit(LATEST)).await?;
     if let Some(job) = journal.job(name.as_str()).await? {

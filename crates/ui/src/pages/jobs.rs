@@ -8,7 +8,7 @@ use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use shedlock_core::shown::{CurrentJob, took};
 use shedlock_core::{
-    Clock as _, Error, JobRecord, LockRecord, LockState, RunRecord, Slot, SystemClock,
+    Clock as _, Error, JobRecord, LockState, RunRecord, Slot, SystemClock,
 };
 use shedlock_scheduler as scheduler;
 
@@ -67,13 +67,13 @@ impl JobRow {
         store: &Store,
         current: &CurrentJob,
         runs: &[RunRecord],
-        lock: Option<&LockRecord>,
         now: SystemTime,
     ) -> Self {
         let job = &current.job;
         let zone = job.zone.as_deref();
         let when = |at: SystemTime| When::from_now(at, now).in_zone(at, zone);
-        let standing = Standing::of(current, lock, now);
+        let standing = Standing::of(current, now);
+        let lock = current.lock.as_ref();
         let held = lock.filter(|lock| lock.state == LockState::Held);
         let next = match slots::next(job, now) {
             Some(next) => Some(next),
@@ -126,11 +126,11 @@ async fn read(
     let Some(journal) = store.existing_journal().await? else {
         return Ok(None);
     };
-    let (jobs, taken) = reading::jobs(store, journal, (after, ROWS), now).await?;
+    let jobs = reading::jobs(store, journal, (after, ROWS), now).await?;
     let runs = latest_runs(journal, &jobs).await?;
     let rows = jobs.iter().zip(&runs).map(|(current, runs)| {
         let name = &current.job.job;
-        let row = JobRow::of(store, current, runs, taken.get(name), now);
+        let row = JobRow::of(store, current, runs, now);
         (name.clone(), row)
     });
     Ok(Some(rows.collect()))

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::Extension;
 use axum::response::Response;
 use futures_util::future::join_all;
-use shedlock_core::shown::{CurrentJob, all_jobs};
+use shedlock_core::shown::{CurrentJob, JobState, all_jobs};
 use shedlock_core::{Clock as _, Error, LockRecord, LockState, SystemClock};
 
 use super::{Frame, Shared};
@@ -68,6 +68,7 @@ pub(crate) struct Counts {
     running: usize,
     overdue: usize,
     failed: usize,
+    unknown: usize,
     paused: usize,
     expiring: usize,
 }
@@ -158,11 +159,12 @@ impl Counts {
         let jobs = seen.jobs.as_deref().unwrap_or_default();
         for current in jobs {
             let job = &current.job;
-            let lock = seen.taken.get(&job.job);
-            let standing = Standing::of(current, lock, now);
-            match standing.badge.word {
-                "overdue" => self.overdue += 1,
-                "paused" => self.paused += 1,
+            let lock = current.lock.as_ref();
+            let standing = Standing::of(current, now);
+            match current.state(now) {
+                JobState::Overdue => self.overdue += 1,
+                JobState::Paused => self.paused += 1,
+                JobState::EndUnknown => self.unknown += 1,
                 _ => {}
             }
             let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|it| it < DAY);
@@ -172,17 +174,22 @@ impl Counts {
             }
         }
         // The jobs are in the byte order of their names, as the locks are.
-        let is_job = |name: &str| jobs.binary_search_by(|it| (*it.job.job).cmp(name)).is_ok();
+        let job = |name: &str| {
+            let at = jobs.binary_search_by(|it| (*it.job.job).cmp(name));
+            at.ok().map(|at| &jobs[at].job)
+        };
         for lock in &seen.taken.0 {
             let name = lock.name.as_str();
             match lock.state {
                 LockState::Held => {
-                    let standing = Standing::of_held(lock);
+                    let run = job(name).and_then(|job| job.last_run.as_ref());
+                    let lease = run.and_then(|run| run.lock_at_most_for);
+                    let standing = Standing::of_held(lock, lease);
                     self.running += 1;
                     self.expiring += usize::from(standing.needs_attention);
                     running.add(|| row(name, &standing, Some(lock)));
                 }
-                LockState::Paused if !is_job(name) => {
+                LockState::Paused if job(name).is_none() => {
                     self.paused += 1;
                     let standing = Standing::of_pause(lock);
                     attention.add(|| row(name, &standing, Some(lock)));
@@ -202,6 +209,7 @@ impl Counts {
             tile("running", self.running, "run"),
             tile("overdue", self.overdue, "bad"),
             tile("failed in 24 h", self.failed, "bad"),
+            tile("end unknown", self.unknown, "warn"),
             tile("paused", self.paused, "pause"),
             tile("lease about to end", self.expiring, "warn"),
         ]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::TryStreamExt as _;
 use mongodb::Collection;
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
@@ -35,8 +36,25 @@ const JOB: &str = "_job";
 const RUN: &str = "_run";
 const AUDIT: &str = "_audit";
 
-/// The indexes, each of one field and then the id.
-const INDEXES: [(&str, &[&str]); 2] = [(RUN, &["job", "name", "outcome"]), (AUDIT, &["name"])];
+/// The indexes, each of these fields and then the id.
+const INDEXES: [(&str, &[&[&str]]); 2] = [
+    (
+        RUN,
+        &[
+            &["job", STARTED],
+            &["name", STARTED],
+            &["outcome", STARTED],
+            &[STARTED],
+        ],
+    ),
+    (AUDIT, &[&["name"]]),
+];
+
+/// When a run started.
+const STARTED: &str = "startedUs";
+
+/// The journal's identity, in the document with the version.
+const IDENTITY: &str = "identity";
 
 /// The only document of the collection with the version.
 const VERSION: &str = "version";
@@ -155,9 +173,13 @@ impl MongoJournal {
         (skip, limit): (u64, i64),
     ) -> Result<Vec<Document>> {
         let collection = self.collection(suffix);
+        let order = match suffix {
+            RUN => doc! { STARTED: order, "_id": order },
+            _ => doc! { "_id": order },
+        };
         let found = collection
             .find(query)
-            .sort(doc! { "_id": order })
+            .sort(order)
             .skip(skip)
             .limit(limit)
             .selection_criteria(primary());
@@ -216,10 +238,11 @@ impl MongoJournal {
             };
         }
         if let Some(since) = request.since() {
-            query.insert("startedUs", doc! { "$gte": rows::at(since) });
+            query.insert(STARTED, doc! { "$gte": rows::at(since) });
         }
         if let Some(id) = request.before() {
-            query.insert("_id", doc! { "$lt": id.as_str() });
+            let (started, identity) = (rows::at(id.started()), id.identity());
+            query.insert("$or", up_to(started, "$lt", identity.into()));
         }
         let found = self.find(RUN, query, -1, page(request.limit())).await?;
         found.iter().map(rows::run).collect()
@@ -243,7 +266,9 @@ impl MongoJournal {
         let excess = self.find(RUN, of_job.clone(), -1, (kept, 1)).await?;
         if let Some(first) = excess.first() {
             let mut query = of_job;
-            query.insert("_id", doc! { "$lte": first.get("_id") });
+            let started = first.get_i64(STARTED).map_err(|_| foreign())?;
+            let id = first.get("_id").cloned().unwrap_or(Bson::Null);
+            query.insert("$or", up_to(started, "$lte", id));
             removed += self.remove_first(RUN, query).await?;
         }
         let count = self.prunes.fetch_add(1, Ordering::Relaxed);
@@ -254,17 +279,24 @@ impl MongoJournal {
         let ages = [(RUN, retention.max_age), (AUDIT, retention.max_audit_age)];
         for (suffix, age) in ages {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-            // Ids start with the time.
-            let oldest = format!("{:014x}", now.saturating_sub(age).max(0));
-            let query = doc! { "_id": { "$lt": oldest } };
+            let oldest = now.saturating_sub(age).max(0);
+            let query = match suffix {
+                RUN => doc! { STARTED: { "$lt": oldest } },
+                // Ids start with the time.
+                _ => doc! { "_id": { "$lt": format!("{oldest:014x}") } },
+            };
             removed += self.remove_first(suffix, query).await?;
         }
         Ok(removed)
     }
 
-    async fn found_version(&self) -> Result<Option<u32>> {
+    async fn version_document(&self) -> Result<Option<Document>> {
         let found = self.find(JOURNAL, doc! { "_id": VERSION }, 1, (0, 1));
-        let Some(found) = found.await?.pop() else {
+        Ok(found.await?.pop())
+    }
+
+    async fn found_version(&self) -> Result<Option<u32>> {
+        let Some(found) = self.version_document().await? else {
             return Ok(None);
         };
         let version = found.get(VERSION).and_then(|version| match version {
@@ -293,27 +325,50 @@ impl MongoJournal {
         for (suffix, fields) in INDEXES {
             let indexes: Vec<_> = fields
                 .iter()
-                .map(|field| doc! { "key": { *field: 1, "_id": -1 }, "name": *field })
+                .map(|fields| doc! { "key": key(fields), "name": fields[0] })
                 .collect();
             let command = doc! { "createIndexes": self.name(suffix), "indexes": indexes };
             self.command(command, OutcomeUnknown).await?;
         }
-        let version = doc! { "$setOnInsert": { VERSION: i64::from(JOURNAL_VERSION) } };
-        let update = doc! { "q": { "_id": VERSION }, "u": version, "upsert": true };
+        let document = doc! {
+            VERSION: i64::from(JOURNAL_VERSION),
+            IDENTITY: ObjectId::new().to_hex(),
+        };
+        let update = doc! { "$setOnInsert": document };
+        let update = doc! { "q": { "_id": VERSION }, "u": update, "upsert": true };
         self.update(JOURNAL, vec![update]).await?;
         Ok(Migration::with_changes(changes))
     }
+}
+
+/// The key of an index.
+fn key(fields: &[&str]) -> Document {
+    let fields = fields.iter().chain([&"_id"]);
+    fields.map(|field| ((*field).to_owned(), Bson::from(1))).collect()
+}
+
+/// Matches the runs before this one in the order of their starts, or up to it.
+fn up_to(started: i64, than: &str, id: Bson) -> Vec<Document> {
+    vec![
+        doc! { STARTED: { "$lt": started } },
+        doc! { STARTED: started, "_id": { than: id } },
+    ]
 }
 
 /// What creates the journal beside this collection of locks.
 pub(crate) fn steps(locks: &str) -> Vec<MigrationStep> {
     let collections = SUFFIXES.map(|suffix| format!("create collection {locks}{suffix}"));
     let indexes = INDEXES.iter().flat_map(|(suffix, fields)| {
-        let of =
-            move |field: &&str| format!("create index {{{field}: 1, _id: -1}} on {locks}{suffix}");
+        let of = move |fields: &&[&str]| {
+            let first = fields.iter().map(|field| format!("{field}: 1, "));
+            let first: String = first.collect();
+            format!("create index {{{first}_id: 1}} on {locks}{suffix}")
+        };
         fields.iter().map(of)
     });
-    let version = format!("insert the version {JOURNAL_VERSION} into {locks}{JOURNAL}");
+    let version = format!(
+        "insert the version {JOURNAL_VERSION} and a random identity into {locks}{JOURNAL}"
+    );
     let all = collections.into_iter().chain(indexes).chain([version]);
     all.map(MigrationStep::new).collect()
 }
@@ -390,6 +445,13 @@ impl Journal for MongoJournal {
 
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>>> {
         Box::pin(self.found_version())
+    }
+
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>>> {
+        Box::pin(async {
+            let found = self.version_document().await?;
+            Ok(found.and_then(|it| it.get_str(IDENTITY).ok().map(str::to_owned)))
+        })
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {

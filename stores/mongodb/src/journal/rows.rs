@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot,
 };
 use shedlock_store::{Result, conflict};
 
@@ -88,23 +88,42 @@ pub(super) fn change(change: &JobChange, now: Now) -> Document {
 
 /// The update of the job of a run.
 pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now) -> Document {
+    let started = at(run.started);
+    let is_last = doc! { "$gt": [started, or("lastStartedUs", -1_i64)] };
+    let if_last = |name: &str, value: Bson| {
+        doc! { "$cond": [is_last.clone(), value, kept(name)] }
+    };
+    let (name, owner) = (fit(&run.name), cut(&run.owner, LONGEST_TEXT));
+    let at_most = run.lock_at_most_for.map(micros);
     let mut fields = doc! {
         "registeredUs": or("registeredUs", now.micros()),
-        "lastStartedUs": later("lastStartedUs", at(run.started)),
+        "lastStartedUs": later("lastStartedUs", started),
+        "lastName": if_last("lastName", literal(name).into()),
+        "lastOwner": if_last("lastOwner", literal(owner).into()),
+        "lastLockAtMostUs": if_last("lastLockAtMostUs", at_most.into()),
+        "lastOutcome": if_last("lastOutcome", Bson::Null),
     };
     if let Some(end) = &run.end {
         let ended = at(run.started + end.ran_for);
-        let latest = doc! { "$max": [or("lastSucceededUs", -1_i64), or("lastFailedUs", -1_i64)] };
-        let is_latest = doc! { "$gte": [ended, latest] };
-        let if_latest = |name: &str, value: Bson| {
-            doc! { "$cond": [is_latest.clone(), value, kept(name)] }
+        let if_latest = |last: &str, name: &str, value: Bson| {
+            let is_latest = doc! { "$gte": [ended, or(last, -1_i64)] };
+            doc! { "$cond": [is_latest, value, kept(name)] }
         };
-        let outcome = literal(end.outcome.as_str()).into();
-        fields.insert("lastOutcome", if_latest("lastOutcome", outcome));
+        // The fields are those before the update.
+        let is_it = doc! { "$and": [
+            { "$eq": [kept("lastName"), literal(name)] },
+            { "$eq": [kept("lastOwner"), literal(owner)] },
+            replaces("lastOutcome", end.outcome),
+        ] };
+        let outcome: Bson = literal(end.outcome.as_str()).into();
+        let is_it = doc! { "$or": [is_last, is_it] };
+        let last = doc! { "$cond": [is_it, outcome, kept("lastOutcome")] };
+        fields.insert("lastOutcome", last);
         if end.outcome == RunOutcome::Succeeded {
-            fields.insert("lastSucceededUs", later("lastSucceededUs", ended));
             let took = micros(end.ran_for).into();
-            fields.insert("lastDurationUs", if_latest("lastDurationUs", took));
+            let took = if_latest("lastSucceededUs", "lastDurationUs", took);
+            fields.insert("lastDurationUs", took);
+            fields.insert("lastSucceededUs", later("lastSucceededUs", ended));
             if let Some((slot, deadline)) = next {
                 let moves = doc! { "$gt": [at(deadline), or("deadlineUs", -1_i64)] };
                 fields.extend(doc! {
@@ -114,32 +133,42 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
             }
         }
         if end.outcome.is_failure() {
-            fields.insert("lastFailedUs", later("lastFailedUs", ended));
             let line = end.error.as_deref().and_then(|error| error.lines().next());
             let line = text_of(line).map_or(Bson::Null, |line| literal(line).into());
-            fields.insert("lastError", if_latest("lastError", line));
+            let line = if_latest("lastFailedUs", "lastError", line);
+            fields.insert("lastError", line);
+            fields.insert("lastFailedUs", later("lastFailedUs", ended));
         }
     }
     doc! { "q": { "_id": fit(&run.job) }, "u": set(fields), "upsert": true }
 }
 
-/// The update of a run: an end never makes way, except for a loss.
+/// Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
+/// before.
+fn replaces(known: &str, outcome: RunOutcome) -> Document {
+    let replaced: Vec<&str> = match outcome {
+        RunOutcome::Lost => vec!["", RunOutcome::Succeeded.as_str()],
+        _ => vec![""],
+    };
+    doc! { "$in": [or(known, ""), replaced] }
+}
+
+/// The update of a run. Its start stays as it was recorded first.
 pub(super) fn run_update(run: &RunRecord) -> Document {
     let mut document = run_document(run);
-    let update: Bson = match run.end.as_ref().map(|end| end.outcome) {
-        None => {
-            // The query sets it.
-            document.remove("_id");
-            doc! { "$setOnInsert": document }.into()
-        }
-        Some(RunOutcome::Lost) => document.into(),
-        Some(_) => {
-            let has_ended = doc! { "$gt": [or("outcome", ""), ""] };
-            let document = doc! { "$literal": document };
-            vec![doc! { "$replaceWith": { "$cond": [has_ended, "$$ROOT", document] } }].into()
+    // The query sets it.
+    document.remove("_id");
+    let update: Bson = match &run.end {
+        None => doc! { "$setOnInsert": document }.into(),
+        Some(end) => {
+            let started = document.remove("startedUs").unwrap_or(Bson::Null);
+            let start = doc! { "_id": run.id.identity(), "startedUs": or("startedUs", started) };
+            let document = doc! { "$mergeObjects": [start, { "$literal": document }] };
+            let is_new = replaces("outcome", end.outcome);
+            vec![doc! { "$replaceWith": { "$cond": [is_new, document, "$$ROOT"] } }].into()
         }
     };
-    doc! { "q": { "_id": run.id.as_str() }, "u": update, "upsert": true }
+    doc! { "q": { "_id": run.id.identity() }, "u": update, "upsert": true }
 }
 
 /// The document of a run. Fields without a value are left out.
@@ -149,7 +178,7 @@ pub(crate) fn run_document(run: &RunRecord) -> Document {
     let error = error.map(|error| cut(error, RunEnd::LONGEST_ERROR));
     let token = run.fencing_token.and_then(|it| i64::try_from(it).ok());
     let mut document = doc! {
-        "_id": run.id.as_str(),
+        "_id": run.id.identity(),
         "job": fit(&run.job),
         "name": fit(&run.name),
         "owner": cut(&run.owner, LONGEST_TEXT),
@@ -162,6 +191,10 @@ pub(crate) fn run_document(run: &RunRecord) -> Document {
             run.attempt.map(|attempt| i64::from(attempt).into()),
         ),
         ("fencingToken", token.map(Bson::from)),
+        (
+            "lockAtMostUs",
+            run.lock_at_most_for.map(|it| micros(it).into()),
+        ),
         ("ranForUs", end.map(|end| micros(end.ran_for).into())),
         ("outcome", end.map(|end| end.outcome.as_str().into())),
         ("error", error.filter(|it| !it.is_empty()).map(Bson::from)),
@@ -227,11 +260,16 @@ pub(crate) fn job(document: &Document) -> Result<JobRecord> {
     job.schedule = text(document, "schedule")?;
     job.zone = text(document, "zone")?;
     job.lock_at_most_for = duration(document, "lockAtMostUs")?;
-    job.last_started = instant(document, "lastStartedUs")?;
+    if let Some(started) = instant(document, "lastStartedUs")? {
+        let of = |name| some_text(document, name);
+        let mut run = LastRun::new(of("lastName")?, of("lastOwner")?, started);
+        run.lock_at_most_for = duration(document, "lastLockAtMostUs")?;
+        run.outcome = outcome(document, "lastOutcome")?;
+        job.last_run = Some(run);
+    }
     job.last_succeeded = instant(document, "lastSucceededUs")?;
     job.last_failed = instant(document, "lastFailedUs")?;
     job.last_error = text(document, "lastError")?;
-    job.last_outcome = outcome(document, "lastOutcome")?;
     job.last_duration = duration(document, "lastDurationUs")?;
     job.next_slot = slot(document, "nextSlotUs")?;
     job.deadline = instant(document, "deadlineUs")?;
@@ -242,7 +280,8 @@ pub(crate) fn run(document: &Document) -> Result<RunRecord> {
     let of = |name| some_text(document, name);
     let started = instant(document, "startedUs")?.ok_or_else(foreign)?;
     let mut run = RunRecord::new(of("job")?, of("name")?, of("owner")?, started);
-    run.id = RunId::from_text(of("_id")?);
+    run.id = RunId::of(started, &of("_id")?);
+    run.lock_at_most_for = duration(document, "lockAtMostUs")?;
     run.slot = slot(document, "slotUs")?;
     run.attempt = integer(document, "attempt")?;
     run.fencing_token = integer(document, "fencingToken")?;

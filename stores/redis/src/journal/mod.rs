@@ -37,7 +37,7 @@ pub(crate) struct RedisJournal {
 }
 
 /// What the keys add to their start.
-const SUFFIXES: [&str; 10] = [
+const SUFFIXES: [&str; 12] = [
     "version",
     "jobs",
     "job",
@@ -48,7 +48,13 @@ const SUFFIXES: [&str; 10] = [
     "open",
     "audits",
     "audit",
+    "ids",
+    "identity",
 ];
+
+/// Gives a journal its identity, unless it has one.
+const IDENTIFY: &str = "local t = redis.call('TIME') return redis.call('SET', KEYS[1], \
+     redis.sha1hex(t[1] .. ' ' .. t[2] .. KEYS[1]), 'NX')";
 
 /// The numbers of the keys: their place in [`SUFFIXES`], from 1.
 mod key {
@@ -315,7 +321,16 @@ impl RedisJournal {
             .transpose()
     }
 
+    async fn found_identity(&self) -> Result<Option<String>> {
+        if self.found_version().await?.is_none() {
+            return Ok(None);
+        }
+        parsed(self.send(&["GET", &self.keys[11]], false).await?)
+    }
+
     async fn create(&self) -> Result<Migration> {
+        // The version is written last, and a reader relies on everything that was created before it.
+        let _ = self.send(&["EVAL", IDENTIFY, "1", &self.keys[11]], true).await?;
         let version = JOURNAL_VERSION.to_string();
         let words = ["SET", &self.keys[0], &version, "NX"];
         let is_new = self.send(&words, true).await? != Value::Nil;
@@ -326,9 +341,13 @@ impl RedisJournal {
 
 /// What creates a journal whose keys start like this.
 pub(crate) fn steps(start: &str) -> Vec<MigrationStep> {
+    let identify = format!("EVAL \"{IDENTIFY}\" 1 \"{start}:{}\"", SUFFIXES[11]);
     let statement = format!("SET \"{start}:{}\" {JOURNAL_VERSION} NX", SUFFIXES[0]);
-    let create = MigrationStep::new(format!("create the journal {start}"));
-    vec![create.with_statement(statement)]
+    let step = MigrationStep::new;
+    vec![
+        step(format!("give the journal {start} an identity")).with_statement(identify),
+        step(format!("create the journal {start}")).with_statement(statement),
+    ]
 }
 
 /// The start of the ids at this instant.
@@ -406,6 +425,10 @@ impl Journal for RedisJournal {
 
     fn version(&self) -> BoxFuture<'_, Result<Option<u32>>> {
         Box::pin(self.found_version())
+    }
+
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>>> {
+        Box::pin(self.found_identity())
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {

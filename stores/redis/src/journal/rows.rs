@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot,
 };
 use shedlock_store::{Result, conflict};
 
@@ -99,7 +99,7 @@ pub(super) fn job_arguments(change: &JobChange) -> [String; 6] {
 pub(super) fn run_arguments(
     run: &RunRecord,
     next_slot: Option<(Slot, SystemTime)>,
-) -> [String; 12] {
+) -> [String; 15] {
     let id = run.id.as_str();
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref());
@@ -116,6 +116,9 @@ pub(super) fn run_arguments(
         fit(&run.job).to_owned(),
         member(&run.job, id),
         of_name,
+        line(fit(&run.name)).into_owned(),
+        line_of(Some(&run.owner)).into_owned(),
+        word(run.lock_at_most_for.map(micros)),
         word(end.map(|end| end.outcome)),
         at(run.started),
         word(end.map(|end| at(run.started + end.ran_for))),
@@ -126,20 +129,21 @@ pub(super) fn run_arguments(
     ]
 }
 
-/// The value of a run: `{outcome} {started} {ran_for} {slot} {attempt} {token}`, the job, the lock's name unless it is
+/// The value of a run: `{outcome} {started} {ran_for} {slot} {attempt} {token} {lock_at_most_for}`, the job, the lock's name unless it is
 /// the same, the owner, and the error.
 pub(crate) fn run_text(run: &RunRecord) -> String {
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref()).unwrap_or_default();
     let name = Some(&*run.name).filter(|name| *name != run.job);
     format!(
-        "{} {} {} {} {} {}\n{}\n{}\n{}\n{}",
+        "{} {} {} {} {} {} {}\n{}\n{}\n{}\n{}",
         word(end.map(|end| end.outcome)),
         at(run.started),
         word(end.map(|end| micros(end.ran_for))),
         word(run.slot.map(Slot::as_micros)),
         word(run.attempt),
         word(run.fencing_token),
+        word(run.lock_at_most_for.map(micros)),
         line(fit(&run.job)),
         line(fit(name.unwrap_or_default())),
         line_of(Some(&run.owner)),
@@ -230,20 +234,27 @@ impl<'a> Lines<'a> {
 }
 
 pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
-    let mut lines = Lines::of(value, 3)?;
+    let mut lines = Lines::of(value, 5)?;
     let registered = lines.instant()?.ok_or_else(foreign)?;
     let mut job = JobRecord::new(name, registered);
     job.lock_at_most_for = lines.duration()?;
-    job.last_started = lines.instant()?;
+    let started = lines.instant()?;
     job.last_succeeded = lines.instant()?;
     job.last_failed = lines.instant()?;
-    job.last_outcome = lines.outcome()?;
+    let outcome = lines.outcome()?;
     job.last_duration = lines.duration()?;
     job.next_slot = lines.slot()?;
     job.deadline = lines.instant()?;
+    let lock_at_most_for = lines.duration()?;
     job.schedule = lines.some_text()?;
     job.zone = lines.some_text()?;
     job.last_error = lines.some_text()?;
+    let (name, owner) = (lines.text()?, lines.text()?);
+    job.last_run = started.map(|started| {
+        let mut run = LastRun::new(name, owner, started);
+        (run.lock_at_most_for, run.outcome) = (lock_at_most_for, outcome);
+        run
+    });
     Ok(job)
 }
 
@@ -253,10 +264,12 @@ pub(crate) fn run(id: &str, value: &[u8]) -> Result<RunRecord> {
     let started = lines.instant()?.ok_or_else(foreign)?;
     let ran_for = lines.duration()?.unwrap_or_default();
     let (slot, attempt, token) = (lines.slot()?, lines.number()?, lines.number()?);
+    let lock_at_most_for = lines.duration()?;
     let job = lines.text()?;
     let name = lines.some_text()?.unwrap_or_else(|| job.clone());
     let mut run = RunRecord::new(job, name, lines.text()?, started);
     (run.id, run.slot) = (RunId::from_text(id), slot);
+    run.lock_at_most_for = lock_at_most_for;
     (run.attempt, run.fencing_token) = (attempt, token);
     let error = lines.raw()?;
     let error = Some(error.to_owned()).filter(|error| !error.is_empty());
@@ -301,9 +314,10 @@ mod tests {
     fn values_are_as_documented() {
         let started = UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_123);
         let mut run = RunRecord::new("mail", "mail", "web-3/1/ab", started);
-        let open = "- 1700000000000123 - - - -\nmail\n\nweb-3/1/ab\n";
+        let open = "- 1700000000000123 - - - - -\nmail\n\nweb-3/1/ab\n";
         assert_eq!(run_text(&run), open);
         run.name = "mail-1".to_owned();
+        run.lock_at_most_for = Some(Duration::from_secs(60));
         run.slot = Slot::from_micros(1_700_000_000_000_000).ok();
         (run.attempt, run.fencing_token) = (Some(2), Some(7));
         let error = Some("no route\nat all".to_owned());
@@ -312,10 +326,10 @@ mod tests {
             RunOutcome::Failed,
             error,
         ));
-        let ended = "failed 1700000000000123 5000 1700000000000000 2 7\nmail\nmail-1\nweb-3/1/ab\n\
+        let ended = "failed 1700000000000123 5000 1700000000000000 2 7 60000000\nmail\nmail-1\nweb-3/1/ab\n\
                      no route\nat all";
         assert_eq!(run_text(&run), ended);
-        let more = ended.replace(" 7\n", " 7 and more\n");
+        let more = ended.replace(" 7 60000000\n", " 7 60000000 and more\n");
         for text in [ended, &more] {
             let mut read = super::run("id", text.as_bytes()).unwrap();
             assert_eq!(read.id.as_str(), "id");
@@ -328,14 +342,16 @@ mod tests {
         let text = "1700000000000123 claimed pause\nroot\nmail\nuntil\\nresumed\n";
         assert_eq!(audit_text(&record), text);
         assert_eq!(audit(record.id.as_str(), text.as_bytes()).unwrap(), record);
-        let text = "1 60000000 2 3 4 failed 5 6 7\n0 4 * * *\nUTC\nno route";
+        let text = "1 60000000 2 3 4 failed 5 6 7 8\n0 4 * * *\nUTC\nno route\nmail-1\nweb-3/1/ab";
         let job = job("mail", text.as_bytes()).unwrap();
         let at = |micros| Some(instant(micros));
         assert_eq!(job.registered, instant(1));
         assert_eq!(job.lock_at_most_for, Some(Duration::from_secs(60)));
-        assert_eq!((job.last_started, job.last_succeeded), (at(2), at(3)));
-        assert_eq!(job.last_failed, at(4));
-        assert_eq!(job.last_outcome, Some(RunOutcome::Failed));
+        let last = job.last_run.as_ref().unwrap();
+        assert_eq!((&*last.name, &*last.owner), ("mail-1", "web-3/1/ab"));
+        assert_eq!((last.started, last.outcome), (instant(2), Some(RunOutcome::Failed)));
+        assert_eq!(last.lock_at_most_for, Some(Duration::from_micros(8)));
+        assert_eq!((job.last_succeeded, job.last_failed), (at(3), at(4)));
         assert_eq!(job.last_duration, Some(Duration::from_micros(5)));
         assert_eq!(job.next_slot, Slot::from_micros(6).ok());
         assert_eq!(job.deadline, at(7));

@@ -80,6 +80,8 @@ pub(crate) struct JournalWords {
     pub(crate) text: fn(u32) -> String,
     /// The server's time in microseconds since 1970 (UTC).
     pub(crate) clock: &'static str,
+    /// 32 random hexadecimal digits.
+    pub(crate) random: &'static str,
     /// Whether indexes are part of the table's definition, instead of statements of their own.
     pub(crate) inline_indexes: bool,
     /// Whether the schema is part of an index's name in its definition, instead of the table's.
@@ -170,6 +172,7 @@ impl Dialect {
         pieces.set("run", table("_run"));
         pieces.set("audit", table("_audit"));
         pieces.set("clock", self.journal.clock);
+        pieces.set("random", self.journal.random);
         pieces.set("unless_there", self.journal.unless_there);
         pieces.set(
             "key",

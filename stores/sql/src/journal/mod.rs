@@ -228,8 +228,9 @@ impl<B: Driver> SqlJournal<B> {
         ];
         let mut removed = 0;
         let excess = self.rows(&self.statements.first_excess, &words).await?;
-        if let Some(id) = excess.first().and_then(rows::only_text) {
+        if let Some((id, started)) = excess.first().and_then(rows::place) {
             words.push(("j_id", Value::Text(id)));
+            words.push(("j_started", Value::Integer(started)));
             words.push(("j_limit", Value::Integer(MOST_PRUNED)));
             removed = self.write(&self.statements.prune_runs, &words).await?;
         }
@@ -245,9 +246,11 @@ impl<B: Driver> SqlJournal<B> {
         ];
         for (statement, age) in ages {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-            let oldest = first_id(now.saturating_sub(age));
+            let since = now.saturating_sub(age);
+            let oldest = first_id(since);
             let words = vec![
                 ("j_id", Value::Text(&oldest)),
+                ("j_started", Value::Integer(since)),
                 ("j_limit", Value::Integer(MOST_PRUNED)),
             ];
             removed += self.write(statement, &words).await?;
@@ -388,7 +391,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
         Box::pin(async move {
             let statement = schema::runs(B::DIALECT, &self.store.options, request);
             let since = request.since().map_or(NONE, crate::call::micros);
-            let since_id = first_id(since);
+            let before = request.before();
             let outcome = request.outcome().map_or("", |outcome| outcome.as_str());
             let words = vec![
                 ("j_job", Value::Text(fit(request.job().unwrap_or_default()))),
@@ -398,11 +401,8 @@ impl<B: Driver> Journal for SqlJournal<B> {
                 ),
                 ("j_outcome", Value::Text(outcome)),
                 ("j_since", Value::Integer(since)),
-                ("j_since_id", Value::Text(&since_id)),
-                (
-                    "j_id",
-                    Value::Text(request.before().map_or("", RunId::as_str)),
-                ),
+                ("j_id", Value::Text(before.map_or("", RunId::identity))),
+                ("j_started", rows::started_of(before)),
                 ("j_limit", rows::limit(request.limit())),
             ];
             let rows = self.rows(&statement, &words).await?;
@@ -447,6 +447,16 @@ impl<B: Driver> Journal for SqlJournal<B> {
         Box::pin(self.found_version())
     }
 
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>>> {
+        Box::pin(async {
+            if self.found_version().await?.is_none() {
+                return Ok(None);
+            }
+            let rows = self.rows(&self.statements.identity, &Vec::new()).await?;
+            Ok(rows.first().and_then(rows::only_text).map(str::to_owned))
+        })
+    }
+
     fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(self.lacking())
     }
@@ -469,8 +479,8 @@ impl<B: Driver> fmt::Debug for SqlJournal<B> {
     }
 }
 
-/// A text that sorts before the IDs of all runs and audit records since this instant, and after all earlier ones: they
-/// start with the time as 14 digits.
+/// A text that sorts before the IDs of all audit records since this instant, and after all earlier ones: they start with
+/// the time as 14 digits.
 fn first_id(micros: i64) -> String {
     const LAST: i64 = (1 << 56) - 1;
     format!("{:014x}", micros.clamp(0, LAST))
@@ -486,7 +496,7 @@ mod tests {
     use super::first_id;
 
     #[test]
-    fn the_first_id_is_between_those_of_earlier_and_later_runs() {
+    fn the_first_id_is_between_those_of_earlier_and_later_records() {
         let id = first_id(1_800_000_000_000_000);
         assert!(
             *id > *"06651728987fff-ffffffffffffffff" && *id <= *"06651728988000-0000000000000000"

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Actor, AuditRecord, JobRecord, RunEnd, RunId, RunOutcome, RunRecord, Slot};
+use shedlock_core::{Actor, AuditRecord, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot};
 use shedlock_store::{Result, internal};
 
 use super::Words;
@@ -54,7 +54,7 @@ pub(super) fn start_of(run: &RunRecord) -> Words<'_> {
         .fencing_token
         .and_then(|token| i64::try_from(token).ok());
     let mut words = vec![
-        ("j_id", Value::Text(run.id.as_str())),
+        ("j_id", Value::Text(run.id.identity())),
         ("j_job", Value::Text(fit(&run.job))),
         ("j_name", Value::Text(fit(&run.name))),
         ("j_owner", Value::Text(fit(&run.owner))),
@@ -71,6 +71,7 @@ pub(super) fn start_of(run: &RunRecord) -> Words<'_> {
             "j_started",
             Value::Integer(crate::call::micros(run.started)),
         ),
+        ("j_at_most", micros_of(run.lock_at_most_for)),
     ];
     if run.end.is_none() {
         words.push(("j_outcome", Value::Text("")));
@@ -159,6 +160,19 @@ pub(super) fn only_number(row: &Row) -> Option<i64> {
     }
 }
 
+/// The id and the start of a run.
+pub(super) fn place(row: &Row) -> Option<(&str, i64)> {
+    match &row.cells[..] {
+        [Cell::Text(id), Cell::Number(started)] => Some((id.as_deref()?, (*started)?)),
+        _ => None,
+    }
+}
+
+/// The start of the run with this id.
+pub(super) fn started_of(id: Option<&RunId>) -> Value<'static> {
+    Value::Integer(id.map_or(NONE, |id| crate::call::micros(id.started())))
+}
+
 /// The text of a row with one column.
 pub(super) fn only_text(row: &Row) -> Option<&str> {
     match row.cells.first() {
@@ -174,11 +188,17 @@ pub(super) fn job(row: Row) -> Result<JobRecord> {
     let registered = cells.time().ok_or_else(incomplete)?;
     let mut job = JobRecord::new(name, registered);
     (job.schedule, job.zone, job.lock_at_most_for) = (schedule, zone, at_most);
-    job.last_started = cells.time();
+    let started = cells.time();
+    let (name, owner) = (cells.text(), cells.text());
+    let (at_most, outcome) = (cells.duration(), cells.outcome());
+    if let (Some(started), Some(name), Some(owner)) = (started, name, owner) {
+        let mut run = LastRun::new(name, owner, started);
+        (run.lock_at_most_for, run.outcome) = (at_most, outcome);
+        job.last_run = Some(run);
+    }
     job.last_succeeded = cells.time();
     job.last_failed = cells.time();
     job.last_error = cells.text();
-    job.last_outcome = cells.outcome();
     job.last_duration = cells.duration();
     job.next_slot = cells.slot();
     job.deadline = cells.time();
@@ -196,7 +216,8 @@ pub(super) fn run(row: Row) -> Result<RunRecord> {
     let token = cells.number().and_then(|token| u64::try_from(token).ok());
     let started = cells.time().ok_or_else(incomplete)?;
     let mut run = RunRecord::new(job, name, owner, started);
-    (run.id, run.slot) = (RunId::from_text(id), slot);
+    (run.id, run.slot) = (RunId::of(started, &id), slot);
+    run.lock_at_most_for = cells.duration();
     (run.attempt, run.fencing_token) = (attempt, token);
     let ran_for = cells.duration().unwrap_or_default();
     if let Some(outcome) = cells.outcome() {

@@ -25,6 +25,7 @@ pub(super) struct Statements {
     pub(super) commit: Statement,
     pub(super) clock: Statement,
     pub(super) version: Statement,
+    pub(super) identity: Statement,
     pub(super) version_insert: Statement,
     pub(super) job: Statement,
     pub(super) jobs: Statement,
@@ -43,19 +44,20 @@ pub(super) struct Statements {
     pub(super) forget_job: Statement,
 }
 
-const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, \
-     last_succeeded_us, last_failed_us, last_error, last_outcome, last_duration_us, next_slot_us, \
-     deadline_us";
+const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
+     last_owner, last_lock_at_most_us, last_outcome, last_succeeded_us, last_failed_us, last_error, \
+     last_duration_us, next_slot_us, deadline_us";
 
 const JOB_FIELDS: &[Field] = &[
-    Text, Text, Text, Number, Number, Number, Number, Number, Text, Text, Number, Number, Number,
+    Text, Text, Text, Number, Number, Number, Text, Text, Number, Text, Number, Number, Text,
+    Number, Number, Number,
 ];
 
-const RUN: &str = "id, job, name, owner, slot_us, attempt, fencing_token, started_us, ran_for_us, \
-     outcome, error";
+const RUN: &str = "id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, \
+     ran_for_us, outcome, error";
 
 const RUN_FIELDS: &[Field] = &[
-    Text, Text, Text, Text, Number, Number, Number, Number, Number, Text, Text,
+    Text, Text, Text, Text, Number, Number, Number, Number, Number, Number, Text, Text,
 ];
 
 const AUDIT: &str = "id, at_us, actor, is_authenticated, action, name, detail, reason";
@@ -68,10 +70,15 @@ const ONE: &str = "FROM (SELECT 1 AS one) AS n";
 const IS_SAME_SCHEDULE: &str =
     "COALESCE(schedule, '') = :j_schedule AND COALESCE(zone, '') = :j_zone";
 
-/// Whether no run has ended later. Of the columns that this uses, none is set before the last one that uses it: MySQL
+/// Whether the run started last. Of the columns that it uses, none is set before the last one that depends on it: MySQL
 /// assigns one after the other.
-const IS_LATEST: &str =
-    "(:j_ended >= COALESCE(last_succeeded_us, -1) AND :j_ended >= COALESCE(last_failed_us, -1))";
+const IS_LAST: &str = "(:j_started > COALESCE(last_started_us, -1))";
+
+/// Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
+/// before.
+fn replaces(outcome: &str) -> String {
+    format!("({outcome} IS NULL OR ({outcome} = 'succeeded' AND :j_outcome = 'lost'))")
+}
 
 impl Statements {
     pub(super) fn new(dialect: &Dialect, options: &Options) -> Self {
@@ -83,14 +90,19 @@ impl Statements {
                  THEN :{value} ELSE {column} END"
             )
         };
+        let if_last = |column: &str, value: &str| {
+            format!("{column} = CASE WHEN {IS_LAST} THEN {value} ELSE {column} END")
+        };
         let moves = ":j_deadline > COALESCE(deadline_us, -1)";
+        let latest = |ended: &str| format!(":j_ended >= COALESCE({ended}, -1)");
         Self {
             begin: plain(dialect.journal.begin),
             commit: plain("COMMIT"),
             clock: with("SELECT {clock}", &[Number]),
             version: with("SELECT version FROM {journal}", &[Number]),
+            identity: with("SELECT identity FROM {journal}", &[Text]),
             version_insert: plain(&format!(
-                "INSERT INTO {{journal}} (version) SELECT :j_version {ONE} \
+                "INSERT INTO {{journal}} (version, identity) SELECT :j_version, {{random}} {ONE} \
                  WHERE NOT EXISTS (SELECT 1 FROM {{journal}})"
             )),
             job: with(
@@ -117,49 +129,60 @@ impl Statements {
                  schedule = NULLIF(:j_schedule, ''), zone = NULLIF(:j_zone, '') WHERE job = :j_job"
             )),
             job_started: plain(&format!(
-                "UPDATE {{job}} SET {} WHERE job = :j_job",
-                later("last_started_us", "j_started", "1 = 1")
+                "UPDATE {{job}} SET {}, {}, {}, {}, {} WHERE job = :j_job",
+                if_last("last_name", ":j_name"),
+                if_last("last_owner", ":j_owner"),
+                if_last("last_lock_at_most_us", "NULLIF(:j_at_most, -1)"),
+                if_last("last_outcome", "NULL"),
+                if_last("last_started_us", ":j_started"),
             )),
             job_ended: plain(&format!(
                 "UPDATE {{job}} SET \
                  next_slot_us = CASE WHEN {moves} THEN :j_next ELSE next_slot_us END, \
                  deadline_us = CASE WHEN {moves} THEN :j_deadline ELSE deadline_us END, \
-                 last_outcome = CASE WHEN {IS_LATEST} THEN :j_outcome ELSE last_outcome END, \
-                 last_duration_us = CASE WHEN {IS_LATEST} AND :j_succeeded = 1 \
+                 last_outcome = CASE WHEN last_name = :j_name AND last_owner = :j_owner AND {} \
+                 THEN :j_outcome ELSE last_outcome END, \
+                 last_duration_us = CASE WHEN :j_succeeded = 1 AND {} \
                  THEN :j_ran_for ELSE last_duration_us END, \
-                 last_error = CASE WHEN {IS_LATEST} AND :j_failed = 1 \
+                 last_error = CASE WHEN :j_failed = 1 AND {} \
                  THEN NULLIF(:j_line, '') ELSE last_error END, {}, {} WHERE job = :j_job",
+                replaces("last_outcome"),
+                latest("last_succeeded_us"),
+                latest("last_failed_us"),
                 later("last_failed_us", "j_ended", ":j_failed = 1"),
                 later("last_succeeded_us", "j_ended", ":j_succeeded = 1"),
             )),
             run_insert: plain(&format!(
                 "INSERT INTO {{run}} ({RUN}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
                  NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1), :j_started, \
-                 NULLIF(:j_ran_for, -1), NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
+                 NULLIF(:j_at_most, -1), NULLIF(:j_ran_for, -1), NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
                  {{unless_there}}"
             )),
-            run_ended: plain(
-                "UPDATE {run} SET ran_for_us = :j_ran_for, error = NULLIF(:j_error, ''), \
-                 outcome = :j_outcome WHERE id = :j_id \
-                 AND (outcome IS NULL OR :j_outcome = 'lost')",
-            ),
+            run_ended: plain(&format!(
+                "UPDATE {{run}} SET ran_for_us = :j_ran_for, error = NULLIF(:j_error, ''), \
+                 outcome = :j_outcome WHERE id = :j_id AND {}",
+                replaces("outcome")
+            )),
             audit_insert: plain(&format!(
                 "INSERT INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
                  :j_action, :j_name, :j_detail, NULLIF(:j_reason, '')) {{unless_there}}"
             )),
             // A read of its own, because on MySQL it would lock what it reads as part of the DELETE.
             first_excess: with(
-                "SELECT id FROM {run} WHERE job = :j_job ORDER BY id DESC LIMIT 1 OFFSET :j_keep",
-                &[Text],
+                "SELECT id, started_us FROM {run} WHERE job = :j_job \
+                 ORDER BY started_us DESC, id DESC LIMIT 1 OFFSET :j_keep",
+                &[Text, Number],
             ),
             // MySQL accepts the table in a subquery of its own DELETE only inside another one.
             prune_runs: plain(
                 "DELETE FROM {run} WHERE id IN (SELECT id FROM (SELECT id FROM {run} \
-                 WHERE job = :j_job AND id <= :j_id ORDER BY id LIMIT :j_limit) AS excess)",
+                 WHERE job = :j_job AND started_us <= :j_started \
+                 AND (started_us < :j_started OR id <= :j_id) \
+                 ORDER BY started_us, id LIMIT :j_limit) AS excess)",
             ),
             prune_old_runs: plain(
                 "DELETE FROM {run} WHERE id IN (SELECT id FROM (SELECT id FROM {run} \
-                 WHERE id < :j_id ORDER BY id LIMIT :j_limit) AS old)",
+                 WHERE started_us < :j_started ORDER BY started_us, id LIMIT :j_limit) AS old)",
             ),
             prune_old_audit: plain(
                 "DELETE FROM {audit} WHERE id IN (SELECT id FROM (SELECT id FROM {audit} \
@@ -178,12 +201,15 @@ pub(super) fn runs(dialect: &Dialect, options: &Options, request: &RunsRequest) 
         (request.name().is_some(), "name = :j_name"),
         (request.outcome().is_some(), "outcome = :j_outcome"),
         (request.is_open_only(), "outcome IS NULL"),
-        // IDs start with the time of the start, and have an index.
-        (request.since().is_some(), "id >= :j_since_id"),
         (request.since().is_some(), "started_us >= :j_since"),
-        (request.before().is_some(), "id < :j_id"),
+        (request.before().is_some(), "started_us <= :j_started"),
+        (
+            request.before().is_some(),
+            "(started_us < :j_started OR id < :j_id)",
+        ),
     ];
-    page(dialect, options, "run", RUN, RUN_FIELDS, &conditions)
+    let order = "started_us DESC, id DESC";
+    page(dialect, options, ("run", RUN, order), RUN_FIELDS, &conditions)
 }
 
 /// The statement for a page of audit records.
@@ -192,14 +218,19 @@ pub(super) fn audit(dialect: &Dialect, options: &Options, request: &AuditRequest
         (request.name().is_some(), "name = :j_name"),
         (request.before().is_some(), "id < :j_id"),
     ];
-    page(dialect, options, "audit", AUDIT, AUDIT_FIELDS, &conditions)
+    page(
+        dialect,
+        options,
+        ("audit", AUDIT, "id DESC"),
+        AUDIT_FIELDS,
+        &conditions,
+    )
 }
 
 fn page(
     dialect: &Dialect,
     options: &Options,
-    table: &str,
-    columns: &str,
+    (table, columns, order): (&str, &str, &str),
     fields: &'static [Field],
     conditions: &[(bool, &str)],
 ) -> Statement {
@@ -208,7 +239,7 @@ fn page(
         template.push_str(" AND ");
         template.push_str(condition);
     }
-    template.push_str(" ORDER BY id DESC LIMIT :j_limit");
+    template.push_str(&format!(" ORDER BY {order} LIMIT :j_limit"));
     dialect.journal_statement(options, &template, fields)
 }
 
@@ -230,8 +261,9 @@ pub(super) struct TableOf {
     /// What the table's name adds to that of the lock table.
     pub(super) suffix: &'static str,
     columns: Vec<(&'static str, String)>,
-    /// Each has an index, together with the ID.
+    /// Each has an index, together with the columns by which the rows are ordered.
     indexed: &'static [&'static str],
+    order: &'static str,
 }
 
 /// The tables, in the order in which they are created. The first one has the version, which is written last.
@@ -248,8 +280,9 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
     [
         TableOf {
             suffix: "_journal",
-            columns: vec![("version", key(number))],
+            columns: vec![("version", key(number)), ("identity", must(&id))],
             indexed: &[],
+            order: "",
         },
         TableOf {
             suffix: "_job",
@@ -260,15 +293,19 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("lock_at_most_us", may(number)),
                 ("registered_us", must(number)),
                 ("last_started_us", may(number)),
+                ("last_name", may(&text)),
+                ("last_owner", may(&text)),
+                ("last_lock_at_most_us", may(number)),
+                ("last_outcome", may(&word)),
                 ("last_succeeded_us", may(number)),
                 ("last_failed_us", may(number)),
                 ("last_error", may(&line)),
-                ("last_outcome", may(&word)),
                 ("last_duration_us", may(number)),
                 ("next_slot_us", may(number)),
                 ("deadline_us", may(number)),
             ],
             indexed: &[],
+            order: "",
         },
         TableOf {
             suffix: "_run",
@@ -281,12 +318,14 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("attempt", may(number)),
                 ("fencing_token", may(number)),
                 ("started_us", must(number)),
+                ("lock_at_most_us", may(number)),
                 ("ran_for_us", may(number)),
                 ("outcome", may(&word)),
                 ("error", may(&error)),
             ],
             // The outcome for runs that are rare: those that failed, and those without an end.
-            indexed: &["job", "name", "outcome"],
+            indexed: &["job", "name", "outcome", "started_us"],
+            order: "started_us, id",
         },
         TableOf {
             suffix: "_audit",
@@ -301,6 +340,7 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("reason", may(&line)),
             ],
             indexed: &["name"],
+            order: "id",
         },
     ]
 }
@@ -315,12 +355,20 @@ impl TableOf {
         let mut lines: Vec<_> = columns.map(|(name, of)| format!("{name} {of}")).collect();
         if dialect.journal.inline_indexes {
             let indexed = self.indexed.iter();
-            lines.extend(indexed.map(|column| format!("INDEX ({column}, id)")));
+            lines.extend(indexed.map(|column| format!("INDEX ({})", self.index_on(column))));
         }
         let name = self.name(options);
         let quoted = name.quoted(dialect.quotation_mark());
         let text = format!("CREATE TABLE {quoted} ({})", lines.join(", "));
         Definition::creates(format!("table {name}"), &text)
+    }
+
+    /// The columns of the index on this column.
+    fn index_on(&self, column: &str) -> String {
+        match self.order.starts_with(column) {
+            true => self.order.to_owned(),
+            false => format!("{column}, {}", self.order),
+        }
     }
 
     /// The indexes that are created by statements of their own: their names, and the statements.
@@ -332,7 +380,7 @@ impl TableOf {
         let index = |column: &&str| {
             let index = table.with_suffix(&format!("_{column}"));
             let (name, on) = dialect.journal.index_names(&index, &table, mark);
-            let text = format!("CREATE INDEX {name} ON {on} ({column}, id)");
+            let text = format!("CREATE INDEX {name} ON {on} ({})", self.index_on(column));
             let what = format!("index {index} on table {table}");
             (index, Definition::creates_part(what, &text))
         };

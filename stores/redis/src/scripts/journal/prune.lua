@@ -23,6 +23,7 @@ for _, member in ipairs(members) do
       redis.call('ZREM', KEYS[7], name .. '\n' .. id)
     end
     redis.call('HDEL', KEYS[5], id)
+    redis.call('HDEL', KEYS[11], identity_of(id))
   end
 end
 local time = redis.call('TIME')

@@ -7,23 +7,27 @@ local function later(a, b)
   return less(a, b) and b or a
 end
 
--- The words of a job, which are numbered as in the wire format, and its texts.
+-- The words of a job, which are numbered as in the wire format, and its texts: schedule, zone, error, and the lock's
+-- name and the owner of the last run.
 local function read(name)
   local text = redis.call('HGET', KEYS[3], name)
   if not text then
     redis.call('ZADD', KEYS[2], 0, name)
-    text = stamp .. ' - - - - - - - -\n\n\n'
+    text = stamp .. ' - - - - - - - - -\n\n\n\n\n'
   end
-  local line, schedule, zone, failure = string.match(text, '^([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$')
-  local words = {}
+  local words, texts = {}, {}
+  local line, rest = string.match(text, '^([^\n]*)(.*)$')
   for word in string.gmatch(line, '%S+') do
     words[#words + 1] = word
   end
-  return words, schedule, zone, failure
+  for it in string.gmatch(rest, '\n([^\n]*)') do
+    texts[#texts + 1] = it
+  end
+  return words, texts
 end
 
-local function write(name, words, schedule, zone, failure)
-  local text = table.concat({table.concat(words, ' '), schedule, zone, failure}, '\n')
+local function write(name, words, texts)
+  local text = table.concat(words, ' ') .. '\n' .. table.concat(texts, '\n')
   redis.call('HSET', KEYS[3], name, text)
 end
 
@@ -33,57 +37,69 @@ local function move(words, slot, deadline)
   end
 end
 
+-- Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
+-- before.
+local function replaces(known, outcome)
+  return known == '-' or (known == 'succeeded' and outcome == 'lost')
+end
+
 local record = {}
 
 function record.job(name, at_most, schedule, zone, slot, deadline)
-  local words, was_schedule, was_zone, failure = read(name)
-  if schedule ~= was_schedule or zone ~= was_zone then
+  local words, texts = read(name)
+  if schedule ~= texts[1] or zone ~= texts[2] then
     words[1], words[8], words[9] = stamp, '-', '-'
   end
-  words[2] = at_most
+  words[2], texts[1], texts[2] = at_most, schedule, zone
   move(words, slot, deadline)
-  write(name, words, schedule, zone, failure)
+  write(name, words, texts)
 end
 
 -- of_job, of_name: the members of the sorted sets; of_name is '' if the lock is named like the job.
-function record.run(id, text, name, of_job, of_name, outcome, started, ended, took, line, slot, deadline)
-  local words, schedule, zone, failure = read(name)
-  words[3] = later(words[3], started)
+function record.run(id, text, job, of_job, of_name, name, owner, at_most, outcome, started, ended, took, line, slot,
+                    deadline)
+  local words, texts = read(job)
+  if less(words[3], started) then
+    words[3], words[10], words[6], texts[4], texts[5] = started, at_most, '-', name, owner
+  end
   if outcome ~= '-' then
-    local is_latest = not less(ended, words[4]) and not less(ended, words[5])
     local has_succeeded = outcome == 'succeeded'
     local has_failed = not has_succeeded and outcome ~= 'cancelled'
-    if is_latest then
+    if texts[4] == name and texts[5] == owner and replaces(words[6], outcome) then
       words[6] = outcome
     end
     if has_succeeded then
+      words[7] = less(ended, words[4]) and words[7] or took
       words[4] = later(words[4], ended)
-      words[7] = is_latest and took or words[7]
       move(words, slot, deadline)
     end
     if has_failed then
+      texts[3] = less(ended, words[5]) and texts[3] or line
       words[5] = later(words[5], ended)
-      failure = is_latest and line or failure
     end
   end
-  write(name, words, schedule, zone, failure)
+  write(job, words, texts)
 
-  local kept = redis.call('HGET', KEYS[5], id)
+  -- Another process may have recorded it with another start.
+  local identity = identity_of(id)
+  local known = redis.call('HGET', KEYS[11], identity)
+  local kept = known and redis.call('HGET', KEYS[5], known)
   if not kept then
+    redis.call('HSET', KEYS[11], identity, id)
     redis.call('ZADD', KEYS[4], 0, id)
     redis.call('ZADD', KEYS[6], 0, of_job)
     if of_name ~= '' then
       redis.call('ZADD', KEYS[7], 0, of_name)
     end
-  end
-  local is_open = not kept or string.sub(kept, 1, 2) == '- '
-  if is_open or outcome == 'lost' then
+    redis.call('ZADD', KEYS[8], 0, id)
     redis.call('HSET', KEYS[5], id, text)
-    if outcome == '-' then
-      redis.call('ZADD', KEYS[8], 0, id)
-    else
-      redis.call('ZREM', KEYS[8], id)
-    end
+    known, kept = id, '- ' .. started
+  end
+  local was, start = string.match(kept, '^(%S+) (%S+)')
+  if outcome ~= '-' and replaces(was, outcome) then
+    text = string.gsub(text, '^%S+ %S+', outcome .. ' ' .. start, 1)
+    redis.call('HSET', KEYS[5], known, text)
+    redis.call('ZREM', KEYS[8], known)
   end
 end
 
@@ -93,7 +109,7 @@ function record.audit(id, text)
   end
 end
 
-local sizes = {job = 6, run = 12, audit = 2}
+local sizes = {job = 6, run = 15, audit = 2}
 local i = 1
 while i < #ARGV do
   local kind = ARGV[i]

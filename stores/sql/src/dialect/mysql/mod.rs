@@ -175,6 +175,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
             )
         },
         clock: SERVER_MICROS,
+        random: "LEFT(SHA2(CONCAT(UUID(), RAND()), 256), 32)",
         inline_indexes: true,
         qualified_indexes: false,
         has_index: |_| "1 = 1".to_owned(),

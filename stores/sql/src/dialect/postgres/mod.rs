@@ -97,6 +97,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     journal: JournalWords {
         text: |length| format!("varchar({length}) COLLATE \"C\""),
         clock: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+        random: "md5(random()::text || clock_timestamp()::text)",
         inline_indexes: false,
         qualified_indexes: false,
         has_index: |index| {

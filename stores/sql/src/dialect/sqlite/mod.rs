@@ -103,6 +103,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     journal: JournalWords {
         text: |length| format!("varchar({length})"),
         clock: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+        random: "lower(hex(randomblob(16)))",
         inline_indexes: false,
         qualified_indexes: true,
         has_index: |index| {

@@ -1,0 +1,233 @@
+//! What a job and its latest run are now. Every reader shows this: the commands, the pages, the API and
+//! the metrics. Nothing of it is recorded.
+
+mod paused;
+
+use std::collections::{BTreeSet};
+use std::time::SystemTime;
+
+use crate::journal::expected_period;
+use crate::{
+    Error, JobRecord, JobsRequest, Journal, ListRequest, LockName, LockProvider,
+    LockRecord, LockState, RunOutcome, RunRecord, RunState,
+};
+use paused::Pauses;
+
+const PAGE: usize = 1_000;
+
+/// More locks are read as a list of those that are taken.
+const FEW: usize = 8;
+
+/// A job as it is now.
+#[derive(Debug)]
+pub struct CurrentJob {
+    /// The job, with the deadline that its pauses have left it.
+    pub job: JobRecord,
+    /// When its pause ends, if it is paused.
+    pub paused_until: Option<SystemTime>,
+    /// What is known about the run that started last.
+    pub last_run: Option<RunState>,
+    /// The record of the job's own lock, or of the lock of its last run, if it cannot be taken.
+    pub lock: Option<LockRecord>,
+}
+
+/// The state of a job. Where several apply it is the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// An operator has paused it.
+    Paused,
+    /// A success is overdue.
+    Overdue,
+    /// A run holds its lock.
+    Running,
+    /// The latest run does not hold its lock any more, and may still run.
+    WithoutLock,
+    /// It is not known how the latest run ended.
+    EndUnknown,
+    /// The latest run ended like this, which is a failure.
+    Failed(RunOutcome),
+    /// The latest run was interrupted.
+    Cancelled,
+    /// The latest run succeeded.
+    Ok,
+    /// No run is known.
+    NoRun,
+}
+
+impl JobState {
+    /// One word for the state, or a few.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Overdue => "overdue",
+            Self::Running => "running",
+            Self::WithoutLock => RunState::WithoutLock.as_str(),
+            Self::EndUnknown => RunState::EndUnknown.as_str(),
+            Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Ok => "ok",
+            Self::NoRun => "no run yet",
+        }
+    }
+}
+
+impl CurrentJob {
+    /// The job as its journal and these locks show it at this instant.
+    fn of(
+        job: JobRecord,
+        locks: &[LockRecord],
+        paused_until: Option<SystemTime>,
+        now: SystemTime,
+    ) -> Self {
+        let last = job.last_run.as_ref();
+        let of_run = last.and_then(|run| taken(locks, &run.name));
+        let own = taken(locks, &job.job);
+        Self {
+            last_run: last.map(|run| run.state(of_run, now)),
+            lock: own.or(of_run).cloned(),
+            job,
+            paused_until,
+        }
+    }
+
+    /// The state of the job.
+    pub fn state(&self, now: SystemTime) -> JobState {
+        let is_held = |lock: &LockRecord| lock.state == LockState::Held;
+        match self.last_run {
+            _ if self.paused_until.is_some() => JobState::Paused,
+            _ if self.job.is_overdue(now) => JobState::Overdue,
+            // The holder may be ShedLock, or a process without a journal.
+            _ if self.lock.as_ref().is_some_and(is_held) => JobState::Running,
+            Some(RunState::Running) => JobState::Running,
+            Some(RunState::WithoutLock) => JobState::WithoutLock,
+            Some(RunState::EndUnknown) => JobState::EndUnknown,
+            Some(RunState::Ended(outcome)) if outcome.is_failure() => JobState::Failed(outcome),
+            Some(RunState::Ended(RunOutcome::Cancelled)) => JobState::Cancelled,
+            Some(RunState::Ended(_)) => JobState::Ok,
+            None => JobState::NoRun,
+        }
+    }
+
+    /// Whether it is overdue, by its journal, and not paused.
+    fn is_overdue(&self, now: SystemTime) -> bool {
+        self.paused_until.is_none() && self.job.is_overdue(now)
+    }
+}
+
+/// The record of a lock among those that cannot be taken, which are in the byte order of their names.
+pub fn taken<'a>(locks: &'a [LockRecord], name: &str) -> Option<&'a LockRecord> {
+    let at = locks.binary_search_by(|lock| lock.name.as_str().cmp(name));
+    at.ok().map(|at| &locks[at])
+}
+
+/// What is known about each of these runs.
+///
+/// # Errors
+/// Those of the store.
+pub async fn run_states(
+    provider: &dyn LockProvider,
+    runs: Vec<RunRecord>,
+    now: SystemTime,
+) -> Result<Vec<(RunRecord, RunState)>, Error> {
+    let open = runs.iter().filter(|run| run.end.is_none());
+    let names: BTreeSet<&str> = open.map(|run| &*run.name).collect();
+    let locks = match names.len() {
+        0 => Vec::new(),
+        1..=FEW => {
+            let mut locks = Vec::new();
+            for name in names {
+                let name = LockName::new(name);
+                if let Ok(name) = name {
+                    locks.extend(provider.inspect(&name).await?);
+                }
+            }
+            locks
+        }
+        _ => taken_locks(provider).await?,
+    };
+    let of = |run: RunRecord| {
+        let state = run.state(taken(&locks, &run.name), now);
+        (run, state)
+    };
+    Ok(runs.into_iter().map(of).collect())
+}
+
+/// The first slot of a job after an instant. `next` computes those of a schedule.
+pub fn next_slot(
+    job: &JobRecord,
+    after: SystemTime,
+    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
+) -> Option<SystemTime> {
+    match expected_period(job) {
+        Some(period) => after.checked_add(period),
+        None => next(job, after),
+    }
+}
+
+/// All locks that cannot be taken now.
+///
+/// # Errors
+/// Those of the store.
+pub async fn taken_locks(provider: &dyn LockProvider) -> Result<Vec<LockRecord>, Error> {
+    let mut locks = Vec::new();
+    let mut request = ListRequest::new().held_only().with_limit(PAGE);
+    loop {
+        let page = provider.list(&request).await?;
+        let is_last = page.len() < PAGE;
+        locks.extend(page);
+        match locks.last() {
+            Some(last) if !is_last => request = request.with_after(last.name.clone()),
+            _ => return Ok(locks),
+        }
+    }
+}
+
+/// All jobs of a journal.
+///
+/// # Errors
+/// Those of the journal.
+pub async fn all_jobs(journal: &dyn Journal) -> Result<Vec<JobRecord>, Error> {
+    let mut jobs: Vec<JobRecord> = Vec::new();
+    let mut request = JobsRequest::new().with_limit(PAGE);
+    loop {
+        let page = journal.jobs(&request).await?;
+        let is_last = page.len() < PAGE;
+        jobs.extend(page);
+        match jobs.last() {
+            Some(last) if !is_last => request = request.with_after(&last.job),
+            _ => return Ok(jobs),
+        }
+    }
+}
+
+/// These jobs as they are now. `locks` are those that cannot be taken, and `next` is [`next_slot`].
+///
+/// # Errors
+/// Those of the store and the journal.
+pub async fn current_jobs(
+    provider: &dyn LockProvider,
+    journal: &dyn Journal,
+    jobs: Vec<JobRecord>,
+    locks: &[LockRecord],
+    now: SystemTime,
+    next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
+) -> Result<Vec<CurrentJob>, Error> {
+    let pauses = Pauses::of(locks, &jobs);
+    let mut current = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let paused_until = pauses.end(&job.job, journal).await?;
+        current.push(CurrentJob::of(job, locks, paused_until, now));
+    }
+    let overdue = current.iter().filter(|it| it.is_overdue(now));
+    let overdue = overdue.map(|it| &*it.job.job).collect();
+    let ends = paused::last_ends(provider, overdue).await?;
+    for it in &mut current {
+        let end = match it.is_overdue(now) {
+            true => ends.get(&*it.job.job).copied(),
+            false => it.paused_until,
+        };
+        paused::postpone(&mut it.job, end, &next);
+    }
+    Ok(current)
+}
+
