@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock::{
-    AuditRecord, AuditRequest, Clock, Error, JobRecord, JobRegistration, JobsRequest, Journal,
-    JournalEntry, JournalSettings, JournalWriter, LockName, LockProvider, RunEnd, RunOutcome,
-    RunRecord, RunState, RunsRequest, SystemClock, missed_slots, scheduler,
+    AuditRecord, AuditRequest, Clock, Error, JobRecord, JobRegistration, Journal, JournalEntry,
+    JournalSettings, JournalWriter, LockName, RunRecord, RunsRequest, SystemClock, missed_slots,
+    scheduler,
 };
-use shedlock_core::shown::missing_journal;
+use shedlock_core::shown::{
+    all_jobs, current_jobs, missing_journal, next_slot, run_states, taken_locks,
+};
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
 use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
 use crate::output::{self, visible};
-use crate::store::{JournalPlace, Store, open_journal};
+use crate::spool::{KeptRun, Spool};
+use crate::store::{JournalPlace, Store};
 use crate::terminal::Terminal;
 
 /// How long a command that has ended waits for the journal.
@@ -45,59 +48,95 @@ pub(crate) fn registration(args: &RunArgs) -> Option<JobRegistration> {
     Some(registration.allowance(longest + super::run::tolerance(args)))
 }
 
-/// Waits until the end of the run is written.
+/// Waits until the end of the run is written. If it cannot be, it is kept for a later `shedlock`.
 pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: Terminal) {
     let Some(writer) = writer else { return };
-    let left = writer.flush(FLUSH).await;
-    if left > 0 {
-        terminal.notice(&format!(
-            "{name}: could not write to the journal within {}: the end of this run is not recorded",
-            output::duration(FLUSH)
-        ));
+    if writer.flush(FLUSH).await == 0 {
+        if let Some(spool) = Spool::of_user() {
+            let deliver = spool.deliver(&**writer.journal());
+            let _ = tokio::time::timeout(FLUSH, deliver).await;
+        }
+        return;
+    }
+    let (journal, ends) = writer.take_unwritten().unwrap_or_default();
+    let ends = ends.iter().filter_map(|entry| match entry {
+        JournalEntry::Run { run, next } => Some(KeptRun::of(run, *next)),
+        _ => None,
+    });
+    let ends: Vec<_> = ends.collect();
+    let fate = keep(&journal, &ends);
+    terminal.notice(&format!(
+        "{name}: could not write to the journal within {}: {fate}",
+        output::duration(FLUSH)
+    ));
+}
+
+/// Keeps these ends of runs for the journal with this identity. Returns what becomes of them, for the user.
+pub(crate) fn keep(journal: &str, ends: &[KeptRun]) -> String {
+    let lost = "the end of this run is not recorded";
+    match Spool::of_user() {
+        _ if ends.is_empty() => lost.to_owned(),
+        _ if journal.is_empty() => format!("{lost}: the journal was never reached"),
+        None => format!("{lost}: neither HOME nor XDG_STATE_HOME is set"),
+        Some(spool) => match spool.keep(journal, ends) {
+            Ok(()) => format!(
+                "the end of this run is kept in {}, and the next `shedlock` of this user on this host \
+                 that reaches the journal records it",
+                spool.folder().display()
+            ),
+            Err(error) => format!(
+                "{lost}: cannot keep it in {}: {error}",
+                spool.folder().display()
+            ),
+        },
+    }
+}
+
+/// Delivers what earlier runs of this user could not write. A user who may only read delivers nothing.
+pub(crate) async fn deliver(journal: &dyn Journal) {
+    if let Some(spool) = Spool::of_user() {
+        spool.deliver(journal).await;
     }
 }
 
 /// Prints the jobs.
 pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
-    let place = open_journal(&args.store, terminal).await?;
-    let journal = journal(&place, &args.store.option()).await?;
+    let store = Store::open_existing(&args.store, terminal).await?;
+    let journal = journal(&store.journal_place(), &args.store.option()).await?;
     if let Some(job) = &args.forget {
-        return forget(args, job, &place, journal, terminal).await;
+        return forget(args, job, &store, journal, terminal).await;
     }
-    let mut jobs: Vec<JobRecord> = Vec::new();
-    let mut request = JobsRequest::new().with_limit(PAGE);
-    loop {
-        let page = journal.jobs(&request).await?;
-        let Some(last) = page.last() else { break };
-        request = request.with_after(&last.job);
-        jobs.extend(page);
-    }
+    let mut jobs = all_jobs(&*journal).await?;
     let is_wanted = |job: &JobRecord| args.filter.iter().any(|filter| filter.matches(&job.job));
     let none = match jobs.is_empty() {
         true => "no jobs",
         false => "no job matches",
     };
     jobs.retain(|job| args.filter.is_empty() || is_wanted(job));
-    print_jobs(args, &place, &*journal, jobs, none, terminal).await?;
+    print_jobs(args, &store, &*journal, jobs, none, terminal).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn print_jobs(
     args: &JobsArgs,
-    place: &JournalPlace,
+    store: &Store,
     journal: &dyn Journal,
     jobs: Vec<JobRecord>,
     none: &str,
     terminal: Terminal,
 ) -> Result<(), Failure> {
     let width = args.width.or_else(|| terminal.width());
+    let provider = &**store.provider();
     let now = SystemClock.system_time();
+    let next = |job: &JobRecord, after| next_slot(job, after, scheduler::next_slot);
+    let locks = taken_locks(provider).await?;
     let mut found = Vec::new();
-    for job in jobs {
-        let missed = missed_slots(journal, &job, now, scheduler::next_slot).await?;
-        found.push((job, missed));
+    for current in current_jobs(provider, journal, jobs, &locks, now, next).await? {
+        let missed = missed_slots(journal, &current.job, now, scheduler::next_slot).await?;
+        found.push((current, missed));
     }
-    let text = output::jobs(&place.kind, &found, now, none, width, args.output.format);
+    let kind = store.journal_place().kind;
+    let text = output::jobs(&kind, &found, now, none, width, args.output.format);
     terminal.print(&text)
 }
 
@@ -105,7 +144,7 @@ async fn print_jobs(
 async fn forget(
     args: &JobsArgs,
     name: &str,
-    place: &JournalPlace,
+    store: &Store,
     journal: Arc<dyn Journal>,
     terminal: Terminal,
 ) -> Result<ExitCode, Failure> {
@@ -117,12 +156,12 @@ async fn forget(
                 "{}: not removed: there is no such job in the journal of {}; to see all, run \
                  `shedlock jobs{}`",
                 visible(name.as_str()),
-                place.place,
+                store.journal_place().place,
                 args.store.option()
             ),
         ));
     };
-    print_jobs(args, place, &*journal, vec![job], "no jobs", terminal).await?;
+    print_jobs(args, store, &*journal, vec![job], "no jobs", terminal).await?;
     if !args.yes {
         terminal.notice(
             "would remove this job and its runs: nothing was changed; to remove them, add --yes",
@@ -153,11 +192,8 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
         runs = matching(&*journal, &of_name, args).await?;
     }
     let actions = actions(&*journal, &runs, args).await?;
-    let mut rows = Vec::new();
-    for run in runs {
-        let state = state(&run, &**store.provider(), &*journal).await?;
-        rows.push((run, state));
-    }
+    let now = SystemClock.system_time();
+    let rows = run_states(&**store.provider(), runs, now).await?;
     let width = args.width.or_else(|| terminal.width());
     let kind = store.provider().store();
     let text = output::history(kind, &rows, &actions, width, args.output.format);
@@ -253,36 +289,6 @@ async fn actions(
     Ok(actions)
 }
 
-/// What is known about a run. A run that is seen to have died is recorded so, because its lock's
-/// record will not show it any more once another owner has the lock.
-async fn state(
-    run: &RunRecord,
-    provider: &dyn LockProvider,
-    journal: &dyn Journal,
-) -> Result<RunState, Failure> {
-    if run.end.is_some() {
-        return Ok(run.state(None));
-    }
-    let record = match LockName::new(&run.name) {
-        Ok(name) => provider.inspect(&name).await?,
-        Err(_) => None,
-    };
-    let state = run.state(record.as_ref());
-    if state == RunState::Died {
-        let until = record.and_then(|record| record.locked_until);
-        let lasted = until.and_then(|until| until.duration_since(run.started).ok());
-        let mut run = run.clone();
-        run.end = Some(RunEnd::new(
-            lasted.unwrap_or_default(),
-            RunOutcome::Died,
-            None,
-        ));
-        // A user who may only read sees it too.
-        let _ = journal.record(&[JournalEntry::run(run, None)]).await;
-    }
-    Ok(state)
-}
-
 /// The journal of the store, if it has one.
 pub(crate) async fn if_any(store: &Store) -> Result<Option<Arc<dyn Journal>>, Failure> {
     Ok(existing(store.journal()).await?)
@@ -298,7 +304,9 @@ async fn existing(journal: Option<Arc<dyn Journal>>) -> Result<Option<Arc<dyn Jo
 /// The journal in this place.
 async fn journal(place: &JournalPlace, option: &str) -> Result<Arc<dyn Journal>, Failure> {
     let found = existing(place.journal.clone()).await?;
-    found.ok_or_else(|| Failure::new(ABSENT, why_none(place, option)))
+    let found = found.ok_or_else(|| Failure::new(ABSENT, why_none(place, option)))?;
+    deliver(&*found).await;
+    Ok(found)
 }
 
 /// Why there is no journal, and what to do.

@@ -29,6 +29,7 @@ mod run;
 mod settings;
 mod signals;
 mod slot;
+mod spool;
 mod store;
 mod terminal;
 #[cfg(feature = "ui")]

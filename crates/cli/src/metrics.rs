@@ -21,6 +21,9 @@ use crate::terminal::Terminal;
 pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let text = match Store::open_existing(&args.store, terminal).await {
         Ok(store) => {
+            if let Some(journal) = store.journal() {
+                journal::deliver(&*journal).await;
+            }
             let text = of(&store).read().await;
             if let Some(error) = text.error() {
                 terminal.error(&format!("{error:#}"));

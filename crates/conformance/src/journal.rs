@@ -19,6 +19,7 @@ pub async fn check(journal: Arc<dyn Journal>) {
     created(journal).await;
     runs(journal).await;
     late_and_repeated(journal).await;
+    of_two_processes(journal).await;
     jobs(journal).await;
     texts(journal).await;
     audit(journal).await;
@@ -128,7 +129,9 @@ fn at(second: u64) -> SystemTime {
 }
 
 fn run(job: &str, second: u64) -> RunRecord {
-    RunRecord::new(job, job, format!("host/1/{second:016x}"), at(second))
+    let mut run = RunRecord::new(job, job, format!("host/1/{second:016x}"), at(second));
+    run.lock_at_most_for = Some(SECOND * 60);
+    run
 }
 
 fn ended(run: &RunRecord, seconds: u64, outcome: RunOutcome, error: Option<&str>) -> RunRecord {
@@ -148,6 +151,13 @@ async fn list(journal: &dyn Journal, request: &RunsRequest) -> Vec<RunRecord> {
 async fn created(journal: &dyn Journal) {
     let found = journal.version().await;
     let found = found.expect("a missing journal is no error");
+    let identity = async || {
+        journal
+            .identity()
+            .await
+            .expect("a missing journal is no error")
+    };
+    assert_eq!(identity().await.is_some(), found.is_some());
     let plan = journal.plan_migration().await.expect("it changes nothing");
     let still = journal.version().await.expect("it changes nothing");
     assert_eq!(still, found, "a plan changes nothing");
@@ -156,10 +166,14 @@ async fn created(journal: &dyn Journal) {
     assert_eq!(plan.is_empty(), migration.changes.is_empty(), "{plan:?}");
     let plan = journal.plan_migration().await.expect("it exists");
     assert_eq!(plan, []);
+    let before = identity().await;
     let again = journal.migrate().await.expect("it exists");
     assert_eq!(again.changes, [] as [String; 0]);
+    assert_eq!(identity().await, before);
     let version = journal.version().await.expect("it exists");
     assert_eq!(version, Some(JOURNAL_VERSION));
+    let given = identity().await.expect("migrate gives it one");
+    assert!(given.len() >= 16, "{given:?}");
 }
 
 async fn runs(journal: &dyn Journal) {
@@ -191,11 +205,16 @@ async fn runs(journal: &dyn Journal) {
     assert_eq!(list(journal, &by_name).await, []);
     let job = journal.job("kit-a").await.expect("it is there");
     let job = job.expect("its runs were recorded");
-    assert_eq!(job.last_started, Some(at(10)));
+    let last = job.last_run.as_ref().expect("its runs were recorded");
+    assert_eq!((last.started, &*last.owner), (at(10), &*second.owner));
+    assert_eq!(
+        (&*last.name, last.outcome),
+        ("kit-a", Some(RunOutcome::Succeeded))
+    );
+    assert_eq!(last.lock_at_most_for, Some(SECOND * 60));
     assert_eq!(job.last_failed, Some(at(4)));
     assert_eq!(job.last_error.as_deref(), Some("no mail"));
     assert_eq!(job.last_succeeded, Some(at(12)));
-    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
     assert_eq!(job.last_duration, Some(SECOND * 2));
     assert_eq!((job.deadline, job.schedule), (None, None));
 }
@@ -221,12 +240,57 @@ async fn late_and_repeated(journal: &dyn Journal) {
     );
     let job = journal.job("kit-late").await.expect("it is there");
     let job = job.expect("its runs were recorded");
-    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
-    assert_eq!(job.last_started, Some(at(20)));
+    let last = job.last_run.expect("its runs were recorded");
+    assert_eq!(
+        (last.started, last.outcome),
+        (at(20), Some(RunOutcome::Succeeded))
+    );
+    assert_eq!(
+        (job.last_succeeded, job.last_failed),
+        (Some(at(21)), Some(at(2)))
+    );
     // The unlock found that the lease had ended; nothing replaces that.
     let lost = ended(&late, 5, RunOutcome::Lost, Some("lost"));
     record(journal, &[entry(&lost), entry(&late_end)]).await;
-    assert_eq!(list(journal, &of_job).await, [lost, early_end]);
+    assert_eq!(list(journal, &of_job).await, [lost, early_end.clone()]);
+    // Another end stays.
+    let lost = ended(&early, 5, RunOutcome::Lost, Some("lost"));
+    record(journal, &[entry(&lost)]).await;
+    assert_eq!(list(journal, &of_job).await[1], early_end);
+    let job = journal.job("kit-late").await.expect("it is there");
+    let last = job.and_then(|job| job.last_run);
+    assert_eq!(last.and_then(|it| it.outcome), Some(RunOutcome::Lost));
+}
+
+/// Two processes can record one run, and its start differs where the store does not report it.
+async fn of_two_processes(journal: &dyn Journal) {
+    let open = run("kit-two", 30);
+    let mut late = RunRecord::new("kit-two", "kit-two", &*open.owner, at(31));
+    late.lock_at_most_for = open.lock_at_most_for;
+    let end = ended(&late, 4, RunOutcome::Failed, Some("killed"));
+    record(journal, &[entry(&open), entry(&end)]).await;
+    record(journal, &[entry(&late), entry(&open)]).await;
+    let found = list(journal, &RunsRequest::new().with_job("kit-two")).await;
+    let expected = ended(&open, 4, RunOutcome::Failed, Some("killed"));
+    assert_eq!(found, [expected]);
+    assert_eq!(list(journal, &RunsRequest::new().open_only()).await, []);
+    let job = journal.job("kit-two").await.expect("it is there");
+    let last = job.and_then(|job| job.last_run);
+    assert_eq!(last.and_then(|it| it.outcome), Some(RunOutcome::Failed));
+    // A run of the same owner under another lock is another one.
+    let mut other = RunRecord::new("kit-two", "kit-other", &*open.owner, at(30));
+    other.lock_at_most_for = Some(SECOND);
+    record(journal, &[entry(&other)]).await;
+    let found = list(journal, &RunsRequest::new().with_job("kit-two")).await;
+    assert_eq!(found.len(), 2);
+    // Several runs can start at the same instant. Pages contain each of them once.
+    let page = RunsRequest::new().with_job("kit-two").with_limit(1);
+    let first = list(journal, &page).await.remove(0);
+    let second = list(journal, &page.clone().with_before(first.id.clone()))
+        .await
+        .remove(0);
+    assert_eq!([first.clone(), second.clone()], *found);
+    assert_eq!(list(journal, &page.with_before(second.id)).await, []);
 }
 
 async fn jobs(journal: &dyn Journal) {
@@ -250,7 +314,7 @@ async fn jobs(journal: &dyn Journal) {
     assert_eq!(first.lock_at_most_for, Some(SECOND * 90));
     assert_eq!(first.next_slot, Slot::at(at(100)).ok());
     assert_eq!(first.deadline, Some(at(130)));
-    assert_eq!(first.last_started, None);
+    assert_eq!(first.last_run, None);
     // The same schedule: only forward.
     record(journal, &[change("0 4 * * *", 50)]).await;
     assert_eq!(job().await, first);

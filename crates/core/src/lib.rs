@@ -20,7 +20,6 @@ mod finding;
 pub mod fuzz;
 mod held_lock;
 mod identity;
-mod current;
 mod job_metrics;
 mod journal;
 mod lease;
@@ -45,6 +44,7 @@ mod scope;
 pub mod shown;
 mod slot;
 mod slot_state;
+mod status;
 mod store_clock;
 mod sync;
 mod task_end;
@@ -79,8 +79,8 @@ pub use identity::ProviderIdentity;
 pub use job_metrics::{JobMetrics, JobMetricsText};
 pub use journal::{
     Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
-    JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter,
-    LastRun, MemoryJournal, MissedSlots, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState,
+    JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, LastRun,
+    MemoryJournal, MissedSlots, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState,
     RunsRequest, missed_slots,
 };
 pub use lease::Lease;

@@ -106,6 +106,10 @@ impl Journal for Guarded {
         })
     }
 
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        self.inner.identity()
+    }
+
     fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
         self.inner.migrate()
     }
@@ -156,10 +160,13 @@ async fn runs_are_recorded_with_their_ends() {
         Some(RunEnd::new(secs(3), RunOutcome::Succeeded, None))
     );
     let job = journal.job("a of {tenant}").await.unwrap().unwrap();
-    assert_eq!(job.last_started, Some(at));
+    assert_eq!(job.last_run.as_ref().map(|run| run.started), Some(at));
     assert_eq!(job.last_succeeded, Some(at + secs(3)));
     assert_eq!(job.last_duration, Some(secs(3)));
-    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
+    assert_eq!(
+        job.last_run.and_then(|run| run.outcome),
+        Some(RunOutcome::Succeeded)
+    );
     assert_eq!(job.deadline, None);
 }
 
@@ -304,7 +311,10 @@ async fn a_run_whose_unlock_finds_the_lease_lost_is_no_success() {
     let runs = runs(&*journal).await;
     assert_eq!(outcomes(&runs), [Some(RunOutcome::Lost)]);
     let jobs = journal.jobs(&JobsRequest::new()).await.unwrap();
-    let (last, succeeded) = (jobs[0].last_outcome, jobs[0].last_succeeded);
+    let (last, succeeded) = (
+        jobs[0].last_run.as_ref().and_then(|run| run.outcome),
+        jobs[0].last_succeeded,
+    );
     assert_eq!((last, succeeded), (Some(RunOutcome::Lost), None));
 }
 
@@ -370,7 +380,10 @@ async fn what_a_journal_missed_while_it_was_away_is_written_later_in_order() {
     journal.set(WELL);
     assert_eq!(writer.flush(FLUSH).await, 0);
     let job = journal.job("a").await.unwrap().unwrap();
-    assert_eq!(job.last_outcome, Some(RunOutcome::Succeeded));
+    assert_eq!(
+        job.last_run.and_then(|run| run.outcome),
+        Some(RunOutcome::Succeeded)
+    );
     assert_eq!(job.last_error.as_deref(), Some("no mail"));
     assert_eq!(runs(&*journal).await.len(), 3);
     assert_eq!(writer.dropped(), 0);
@@ -465,7 +478,7 @@ async fn only_a_success_moves_the_deadline() {
     writer.register(minutely("every 1m"));
     assert_eq!(writer.flush(FLUSH).await, 0);
     assert_eq!(job().await.deadline, Some(minute(11, 20)));
-    assert_eq!(job().await.last_started, None);
+    assert_eq!(job().await.last_run, None);
 
     // It fails, and is deployed again.
     clock.advance(secs(60));

@@ -38,35 +38,35 @@ async fn state(bench: &Bench, journal: &MemoryJournal) -> RunState {
     let run = runs.expect("memory replies").remove(0);
     let name = LockName::new(&run.name).expect("it is a name");
     let record = bench.faulty.inspect(&name).await.expect("memory replies");
-    run.state(record.as_ref())
+    run.state(record.as_ref(), bench.clock.system_time())
 }
 
 #[tokio::test]
-async fn a_run_whose_process_was_killed_has_died_once_its_lease_has_ended() {
+async fn the_end_of_a_run_whose_process_was_killed_is_unknown_once_its_lease_has_ended() {
     let (bench, journal) = (bench(), MemoryJournal::new());
     let lease = started(&bench, &journal).await;
     assert_eq!(state(&bench, &journal).await, RunState::Running);
     bench.pass(secs(11)).await;
-    assert_eq!(state(&bench, &journal).await, RunState::Died);
-    // The record shows it only until the lock is taken again.
-    let dead = RunRecord::started(&lease, bench.clock.system_time());
+    assert_eq!(state(&bench, &journal).await, RunState::EndUnknown);
+    // It stays so when the lock is taken again.
+    let killed = RunRecord::started(&lease, bench.clock.system_time());
     let _ = started(&bench, &journal).await;
     let record = bench.faulty.inspect(lease.name()).await;
     let record = record.expect("memory replies");
-    assert_eq!(dead.state(record.as_ref()), RunState::EndNotRecorded);
+    let state_of = |run: &RunRecord| run.state(record.as_ref(), bench.clock.system_time());
+    assert_eq!(state_of(&killed), RunState::EndUnknown);
     assert_eq!(state(&bench, &journal).await, RunState::Running);
 }
 
 #[tokio::test]
-async fn a_run_whose_end_was_dropped_has_an_end_that_is_not_recorded() {
+async fn a_run_whose_lock_was_freed_is_without_its_lock_until_its_lease_would_have_ended() {
     let (bench, journal) = (bench(), MemoryJournal::new());
     let lease = started(&bench, &journal).await;
     let unlocked = bench.faulty.unlock(&lease, &UnlockRequest::new()).await;
     let _ = unlocked.expect("memory replies");
-    assert_eq!(state(&bench, &journal).await, RunState::EndNotRecorded);
-    // It stays so: an unlocked lease does not expire.
+    assert_eq!(state(&bench, &journal).await, RunState::WithoutLock);
     bench.pass(secs(11)).await;
-    assert_eq!(state(&bench, &journal).await, RunState::EndNotRecorded);
+    assert_eq!(state(&bench, &journal).await, RunState::EndUnknown);
 }
 
 #[tokio::test]

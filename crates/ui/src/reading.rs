@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding, run_states};
+use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding, run_states, taken_locks};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
     ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState, RunsRequest,
@@ -16,29 +16,16 @@ use crate::store::Store;
 /// How many questions about single jobs a page asks at a time.
 const AT_ONCE: usize = 8;
 
-/// The locks that cannot be taken now, by name.
-pub(crate) struct Taken(pub(crate) Vec<LockRecord>);
-
-impl Taken {
-    pub(crate) async fn of(provider: &dyn LockProvider) -> Result<Self, Error> {
-        Ok(Self(shedlock_core::shown::taken_locks(provider).await?))
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&LockRecord> {
-        shedlock_core::shown::taken(&self.0, name)
-    }
-}
-
 /// These jobs as they are now.
 pub(crate) async fn current(
     store: &Store,
     journal: &dyn Journal,
     jobs: Vec<JobRecord>,
-    taken: &Taken,
+    taken: &[LockRecord],
     now: SystemTime,
 ) -> Result<Vec<CurrentJob>, Error> {
     let provider = &*store.provider;
-    current_jobs(provider, journal, jobs, &taken.0, now, slots::next).await
+    current_jobs(provider, journal, jobs, taken, now, slots::next).await
 }
 
 /// So many jobs after this name, as they are now.
@@ -53,7 +40,7 @@ pub(crate) async fn jobs(
         request = request.with_after(after);
     }
     let jobs = journal.jobs(&request).await?;
-    let taken = Taken::of(&*store.provider).await?;
+    let taken = taken_locks(&*store.provider).await?;
     current(store, journal, jobs, &taken, now).await
 }
 

@@ -64,7 +64,11 @@ impl Standing {
                 let gap = if what.is_empty() { "" } else { ": " };
                 ("bad", Some(format!("{}{gap}{error}", what.join(" "))), true)
             }
-            JobState::Cancelled => ("idle", Some("the last run was interrupted".to_owned()), false),
+            JobState::Cancelled => (
+                "idle",
+                Some("the last run was interrupted".to_owned()),
+                false,
+            ),
             JobState::Ok => ("ok", None, false),
             JobState::NoRun => ("idle", None, false),
         };

@@ -67,6 +67,10 @@ impl<S: Store> Journal for OfProvider<S> {
         self.read(self.journal.version())
     }
 
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>>> {
+        self.read(self.journal.identity())
+    }
+
     fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         self.read(self.journal.missing_privileges())
     }

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::time::SystemTime;
 
 use serde::Serialize;
-use shedlock::{AuditRecord, JobRecord, MissedSlots, RunOutcome, RunRecord, RunState};
+use shedlock::{AuditRecord, MissedSlots, RunRecord, RunState};
 
 use super::columns::{self, Column};
 use super::{json, visible};
 use crate::args::Format;
 use shedlock_core::redact;
-use shedlock_core::shown::done;
 use shedlock_core::shown::json::{Action, Job, Run};
+use shedlock_core::shown::{CurrentJob, done};
 
 const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Column {
     Column {
@@ -23,12 +23,12 @@ const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Col
 
 const JOBS: [Column; 7] = [
     column("JOB", Some(12), 0),
-    column("LAST", None, 1),
+    column("STATE", None, 0),
+    column("LAST RUN", None, 4),
     column("SUCCEEDED", None, 0),
-    column("TOOK", None, 4),
+    column("TOOK", None, 3),
     column("NEXT", None, 2),
-    column("OVERDUE", None, 0),
-    column("SCHEDULE", Some(9), 3),
+    column("SCHEDULE", Some(9), 1),
 ];
 
 /// Of runs and of actions.
@@ -59,7 +59,7 @@ struct Runs<'a> {
 /// These jobs, as they are now.
 pub(crate) fn jobs(
     store: &str,
-    jobs: &[(JobRecord, Option<MissedSlots>)],
+    jobs: &[(CurrentJob, Option<MissedSlots>)],
     now: SystemTime,
     none: &str,
     width: Option<usize>,
@@ -114,18 +114,23 @@ pub(crate) fn history(
     }
 }
 
-fn job_row(job: &JobRecord, now: SystemTime) -> [String; 7] {
+fn job_row(current: &CurrentJob, now: SystemTime) -> [String; 7] {
+    let job = &current.job;
     let since = |then: SystemTime| super::about(now.duration_since(then).unwrap_or_default());
+    let schedule = job.schedule.as_deref().map(|schedule| match &job.zone {
+        Some(zone) => shown(&format!("{schedule} {zone}")),
+        None => shown(schedule),
+    });
     [
         shown(&job.job),
-        or_none(job.last_outcome.map(RunOutcome::as_str)),
+        current.state(now).as_str().to_owned(),
+        or_none(current.last_run.map(RunState::as_str)),
         job.last_succeeded
             .map_or_else(none, |then| format!("{} ago", since(then))),
         job.last_duration.map_or_else(none, super::took),
         job.next_slot
             .map_or_else(none, |slot| super::second(slot.instant())),
-        if job.is_overdue(now) { "overdue" } else { "-" }.to_owned(),
-        job.schedule.as_deref().map_or_else(none, shown),
+        schedule.unwrap_or_else(none),
     ]
 }
 
@@ -134,7 +139,7 @@ fn run_row(run: &RunRecord, state: RunState) -> [String; 6] {
     let error = end.and_then(|end| end.error.as_deref());
     [
         super::second(run.started),
-        state.to_string(),
+        state.as_str().to_owned(),
         end.map_or_else(none, |end| super::took(end.ran_for)),
         run.slot
             .map_or_else(none, |slot| super::second(slot.instant())),

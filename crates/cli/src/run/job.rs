@@ -9,7 +9,9 @@ use std::pin::pin;
 use rustix::process::Signal;
 use rustix::stdio::dup2_stdin;
 use rustix::termios::isatty;
-use shedlock::{Clock, Deadline, HeldLock, LockProvider, LostReason, Slot, SystemClock};
+use shedlock::{
+    Clock, Deadline, HeldLock, JournalWriter, LockProvider, LostReason, Slot, SystemClock,
+};
 
 use super::events::Events;
 use super::follow::follow;
@@ -22,15 +24,19 @@ use crate::args::{JournalErrors, RunArgs};
 use crate::clock;
 use crate::exit::{self, Failure};
 use crate::signals::asks_to_end;
+use crate::spool::KeptRun;
 use crate::store::Store;
 use crate::terminal::Terminal;
-use crate::watchdog::{Copies, Ended, Guard, Heirloom, News, NotStarted, Plan, Start, StopReason};
+use crate::watchdog::{
+    Copies, Ended, Guard, Heirloom, Legacy, News, NotStarted, Plan, Start, StopReason,
+};
 
 /// The command to run under a lock.
 pub(super) struct Job<'a> {
     args: &'a RunArgs,
     program: &'a Path,
     store: Store,
+    journal: Option<&'a JournalWriter>,
     events: &'a Events,
     signals: &'a mut Signals,
     asked: Option<Asked>,
@@ -43,6 +49,7 @@ impl<'a> Job<'a> {
         args: &'a RunArgs,
         program: &'a Path,
         store: Store,
+        journal: Option<&'a JournalWriter>,
         events: &'a Events,
         signals: &'a mut Signals,
     ) -> Self {
@@ -50,6 +57,7 @@ impl<'a> Job<'a> {
             args,
             program,
             store,
+            journal,
             events,
             signals,
             asked: None,
@@ -196,8 +204,16 @@ impl<'a> Job<'a> {
         let lease = lock.lease();
         Heirloom {
             store: self.store.address().clone(),
-            journal: self.store.journal_address().cloned(),
-            has_errors: self.args.journal_errors != JournalErrors::None,
+            journal: self.journal.and_then(|writer| {
+                let open = writer.open_run(lock.owner().as_str())?;
+                Some(Legacy {
+                    address: self.store.journal_address().cloned(),
+                    run: KeptRun::of(&open.run, open.next),
+                    identity: open.journal,
+                    has_errors: self.args.journal_errors != JournalErrors::None,
+                    handed_over: SystemClock.system_time(),
+                })
+            }),
             store_option: self.args.store.option(),
             name: lock.name().as_str().to_owned(),
             owner: lock.owner().as_str().to_owned(),

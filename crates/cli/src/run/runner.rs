@@ -137,7 +137,9 @@ impl<'a> Runner<'a> {
         let lease = held.lease();
         self.pings.started(&lease);
         let _serving = Serving::start(self.args, &executor, self.terminal).await;
-        let mut job = Job::new(self.args, &self.program, store, &events, &mut self.signals);
+        let journal = executor.get_journal();
+        let signals = &mut self.signals;
+        let mut job = Job::new(self.args, &self.program, store, journal, &events, signals);
         if self.pings.take_output() {
             job.keep_output(self.terminal);
         }
@@ -175,7 +177,7 @@ impl<'a> Runner<'a> {
                 self.pings.ended(&lease, code, output);
                 settle(&executor, name, self.terminal).await;
                 tokio::join!(
-                    journal::flush(executor.get_journal(), name, self.terminal),
+                    journal::flush(journal, name, self.terminal),
                     self.pings.flush(self.terminal),
                 );
             } => {}

@@ -16,10 +16,9 @@ use tokio::sync::OnceCell;
 use super::handover::Source;
 use super::limit::in_time;
 use super::url::{check, of_file};
-use super::{Address, Store, place_of, schema_of, sqlite};
+use super::{Address, place_of, schema_of, sqlite};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::terminal::Terminal;
 
 /// A journal, and where it is.
 pub(crate) struct JournalPlace {
@@ -76,17 +75,6 @@ pub(super) fn choose(
     }
     check(url, from)?;
     Ok(Some(chosen))
-}
-
-/// The journal alone: the locks' store is opened only if it keeps the journal.
-pub(crate) async fn open_journal(
-    args: &StoreArgs,
-    terminal: Terminal,
-) -> Result<JournalPlace, Failure> {
-    match OwnStore::of(args).await? {
-        Some(own) => Ok(own.place()),
-        None => Ok(Store::open_existing(args, terminal).await?.journal_place()),
-    }
 }
 
 /// The journal's own store, if it has one. Connects to nothing.
@@ -219,6 +207,15 @@ impl Journal for OwnStore {
             match self.missing_file() {
                 Some(_) => Ok(None),
                 None => self.get().await?.version().await,
+            }
+        })
+    }
+
+    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
+        Box::pin(async {
+            match self.missing_file() {
+                Some(_) => Ok(None),
+                None => self.get().await?.identity().await,
             }
         })
     }

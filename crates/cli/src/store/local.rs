@@ -98,7 +98,9 @@ impl LocalStore {
 }
 
 /// The XDG base directory specification's location for state that a program keeps between its runs.
-fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
+pub(crate) fn state_folder(
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| {
         let path = PathBuf::from(variable(name)?);
         path.is_absolute().then_some(path)

@@ -24,9 +24,10 @@ use crate::terminal::Terminal;
 pub(crate) use handover::{Source, environment};
 pub(crate) use journal::JournalPlace;
 use journal::OwnStore;
-pub(crate) use journal::{chosen_journal, journal_schema, open_journal, own_journal};
+pub(crate) use journal::{chosen_journal, journal_schema, own_journal};
 use limit::in_time;
 use local::LocalStore;
+pub(crate) use local::state_folder;
 use shedlock_core::redact;
 use url::{check, of_file};
 

@@ -1,17 +1,18 @@
 //! The lock of a job whose `run` was killed: the watchdog releases it in place of `run`.
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Completion, Deadline, Error, ErrorKind, JournalEntry, Lease,
-    LockName, LockProvider, LockState, Moment, NotBefore, Owner, RunEnd, RunOutcome, RunRecord,
-    Slot, SlotEnd, SystemClock, Unanswered, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Completion, Deadline, Error, ErrorKind, JournalEntry, LockName,
+    LockState, Moment, NotBefore, Owner, RunEnd, RunOutcome, Slot, SlotEnd, SystemClock,
+    Unanswered, Unlock, UnlockRequest,
 };
 
 use super::ORPHANS_ARE_ADOPTED;
 use super::protocol::{Ended, Status};
+use crate::spool::{KeptRun, Spool};
 use crate::store::Address;
 use crate::unreleased::Unreleased;
 use crate::{clock, output};
@@ -20,10 +21,8 @@ use crate::{clock, output};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Heirloom {
     pub(crate) store: Address,
-    /// Where the journal is, if it is not there.
-    pub(crate) journal: Option<Address>,
-    /// Whether the journal keeps the errors of runs.
-    pub(crate) has_errors: bool,
+    /// What the journal gets, if there is one.
+    pub(crate) journal: Option<Legacy>,
     /// The option that selects the store, for a command that a message quotes.
     pub(crate) store_option: String,
     pub(crate) name: String,
@@ -35,6 +34,21 @@ pub(crate) struct Heirloom {
     pub(crate) must_not_be_lost: bool,
     /// What `run` would have withdrawn.
     pub(crate) copies: Vec<Copies>,
+}
+
+/// A run whose end this process must record.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Legacy {
+    /// Where the journal is, if it is not in the store of the lock.
+    pub(crate) address: Option<Address>,
+    /// The identity of the journal, if `run` had reached it.
+    pub(crate) identity: Option<String>,
+    /// The run as it started.
+    pub(crate) run: KeptRun,
+    /// Whether the journal keeps the errors of runs.
+    pub(crate) has_errors: bool,
+    /// When `run` handed this over, by the clock of this host: the command starts then.
+    pub(crate) handed_over: SystemTime,
 }
 
 /// Copies of an attempt whose replies were lost.
@@ -89,6 +103,8 @@ impl Orphaned {
             Ok(()) => self.release(),
             Err(why) => Err(why),
         };
+        let is_lost = matches!(result, Ok(Released::NotOurs));
+        self.record_end(is_lost);
         match result {
             Ok(Released::Done(None)) => format!("{name}: `shedlock run` was killed; {released}"),
             Ok(Released::Done(Some(until))) => format!(
@@ -238,7 +254,6 @@ impl Orphaned {
         let unlock = UnlockRequest::new().with_slot_end(self.slot_end());
         Ok(match provider.unlock(&lease, &unlock).await? {
             Unlock::Unlocked => {
-                self.record_end(&*provider, &lease).await;
                 let acquired = lease.acquired_at();
                 let until = acquired.and_then(|at| at.checked_add(self.lock.lock_at_least_for));
                 let until = until.filter(|until| *until > SystemClock.system_time());
@@ -248,41 +263,63 @@ impl Orphaned {
         })
     }
 
-    /// Records in the journal, if there is one, how the run ended, which `run` could not do itself.
-    async fn record_end(&self, provider: &dyn LockProvider, lease: &Lease) {
+    /// Records in the journal, if there is one, how the run ended, which `run` could not do itself. If the journal cannot
+    /// be reached, the end is kept for a later `shedlock`.
+    fn record_end(&self, is_lost: bool) {
         const LIMIT: Duration = Duration::from_secs(2);
-        let (outcome, error) = match (self.ended.stopped, self.ended.status) {
-            (None, Some(Status::Exited(0))) => (RunOutcome::Succeeded, None),
-            (None, Some(Status::Exited(code))) => {
-                (RunOutcome::Failed, Some(format!("exit code {code}")))
-            }
-            _ => (
-                RunOutcome::Died,
-                Some("`shedlock run` was killed".to_owned()),
-            ),
+        let Some(legacy) = &self.lock.journal else {
+            return;
         };
-        let error = error.filter(|_| self.lock.has_errors);
-        let now = SystemClock.system_time();
-        let mut run = RunRecord::started(lease, now);
-        let ran_for = now.duration_since(run.started).unwrap_or_default();
-        run.end = Some(RunEnd::new(ran_for, outcome, error));
-        let recorded = async {
-            let journal = match &self.lock.journal {
-                Some(address) => address.open().await?.journal(),
-                None => provider.journal(),
+        let Some((mut run, next)) = legacy.run.record() else {
+            return;
+        };
+        let (outcome, error) = self.outcome(is_lost);
+        let ran_for = SystemClock.system_time().duration_since(legacy.handed_over);
+        let error = error.filter(|_| legacy.has_errors);
+        run.end = Some(RunEnd::new(ran_for.unwrap_or_default(), outcome, error));
+        let next = next.filter(|_| outcome == RunOutcome::Succeeded);
+        let entry = JournalEntry::run(run.clone(), next);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let Ok(runtime) = runtime else { return };
+        let is_recorded = runtime.block_on(async {
+            let recorded = async {
+                let address = legacy.address.as_ref().unwrap_or(&self.lock.store);
+                let Some(journal) = address.open().await?.journal() else {
+                    return Ok(());
+                };
+                match journal.version().await? {
+                    Some(_) => journal.record(&[entry]).await,
+                    None => Ok::<_, Error>(()),
+                }
             };
-            if let Some(journal) = journal
-                && journal.version().await?.is_some()
-            {
-                journal.record(&[JournalEntry::run(run, None)]).await?;
+            tokio::select! {
+                recorded = recorded => recorded.is_ok(),
+                () = SystemClock.sleep_until(SystemClock.now() + LIMIT) => false,
             }
-            Ok::<_, Error>(())
-        };
-        let give_up = SystemClock.sleep_until(SystemClock.now() + LIMIT);
-        tokio::select! {
-            // The lock is released either way, and that is what the line on stderr is about.
-            _ = recorded => {}
-            () = give_up => {}
+        });
+        runtime.shutdown_background();
+        if !is_recorded && let (Some(spool), Some(journal)) = (Spool::of_user(), &legacy.identity) {
+            // The line on stderr is about the lock, and a run without an end shows as such.
+            let _ = spool.keep(journal, &[KeptRun::of(&run, next)]);
+        }
+    }
+
+    /// How the run ended.
+    fn outcome(&self, is_lost: bool) -> (RunOutcome, Option<String>) {
+        const KILLED: &str = "`shedlock run` was killed";
+        let failed = |why: String| (RunOutcome::Failed, Some(why));
+        match (self.ended.stopped, self.ended.status) {
+            _ if is_lost => {
+                let why = format!("{KILLED}; the lease was lost before the command ended");
+                (RunOutcome::Lost, Some(why))
+            }
+            (None, Some(Status::Exited(0))) => (RunOutcome::Succeeded, None),
+            (None, Some(Status::Exited(code))) => failed(format!("exit code {code}")),
+            (None, Some(Status::Signalled(signal))) => failed(format!("ended by signal {signal}")),
+            _ if self.is_asked_to_end => (RunOutcome::Cancelled, None),
+            _ => failed(format!("{KILLED}, and its command was stopped")),
         }
     }
 
@@ -332,10 +369,19 @@ impl Heirloom {
 
     #[cfg(test)]
     pub(super) fn for_test() -> Self {
+        use std::time::UNIX_EPOCH;
+
+        use shedlock::RunRecord;
+
         Self {
             store: Address::Url("postgres://u:geheim@h/d".to_owned()),
-            has_errors: true,
-            journal: Some(Address::Url("mysql://u:geheim@h/d".to_owned())),
+            journal: Some(Legacy {
+                address: Some(Address::Url("mysql://u:geheim@h/d".to_owned())),
+                identity: None,
+                run: KeptRun::of(&RunRecord::new("a", "a", "h/1/ff", UNIX_EPOCH), None),
+                has_errors: true,
+                handed_over: UNIX_EPOCH,
+            }),
             store_option: String::new(),
             name: "a".to_owned(),
             owner: "h/1/ff".to_owned(),

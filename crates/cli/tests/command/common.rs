@@ -158,6 +158,19 @@ pub(crate) fn sql(sandbox: &Sandbox, statement: &'static str) {
     });
 }
 
+/// The only text column of the rows of a query on the sandbox's store.
+pub(crate) fn query(sandbox: &Sandbox, statement: &'static str) -> String {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = sandbox.store();
+        let mut connection = sqlx::SqliteConnection::connect(&store).await.unwrap();
+        let query = sqlx::query_scalar::<_, Option<String>>(statement);
+        let rows = query.fetch_all(&mut connection).await.unwrap();
+        let rows = rows.into_iter().map(Option::unwrap_or_default);
+        rows.collect::<Vec<_>>().join("\n")
+    })
+}
+
 /// The keys of an object, in the order of the alphabet: a feature of `serde_json` that a dependency of
 /// other tests enables decides about their own order.
 pub(crate) fn keys(object: &Value) -> Vec<&str> {

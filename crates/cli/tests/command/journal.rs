@@ -18,7 +18,7 @@ fn json(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{shown:?}"))
 }
 
-/// A run in progress is running, and one that was killed has died.
+/// A run in progress is running, and one that was killed has failed: the watchdog stopped its command.
 #[test]
 fn killed() {
     let sandbox = journal();
@@ -32,9 +32,12 @@ fn killed() {
     child.kill().unwrap();
     let said = end(child).stderr;
     assert!(said.contains("was killed"), "{said}");
-    assert_eq!(outcome(), "died");
+    assert_eq!(outcome(), "failed");
     let run = &json(&sandbox, &["history", "a"])["runs"][0];
-    assert_eq!(run["error"], "`shedlock run` was killed");
+    assert_eq!(
+        run["error"],
+        "`shedlock run` was killed, and its command was stopped"
+    );
 }
 
 /// All tables fit into the smallest width.
@@ -160,6 +163,6 @@ fn killed_without_an_error() {
     let run = &json(&sandbox, &["history", "killed"])["runs"][0];
     assert_eq!(
         (&run["outcome"], &run["error"]),
-        (&"died".into(), &Value::Null)
+        (&"failed".into(), &Value::Null)
     );
 }

@@ -30,5 +30,8 @@ fn killed() {
     child.kill().unwrap();
     end(child);
     let run = &history()["runs"][0];
-    assert_eq!(run["error"], "`shedlock run` was killed", "{run}");
+    assert_eq!(
+        run["error"], "`shedlock run` was killed, and its command was stopped",
+        "{run}"
+    );
 }

@@ -29,6 +29,7 @@ mod pause;
 mod ping_server;
 mod pings;
 mod prune;
+mod readers;
 mod release;
 mod run;
 mod run_messages;

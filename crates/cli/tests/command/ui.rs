@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::common::{Done, Sandbox, done, end, signal};
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
     port: u16,
     /// The first line of stderr.
@@ -19,7 +19,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
+    pub(crate) fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
         let arguments = [&["ui", "--listen", "127.0.0.1:0"][..], options].concat();
         Self::of(&mut sandbox.shedlock(&arguments))
     }
@@ -43,7 +43,7 @@ impl Server {
         reply
     }
 
-    fn get(&self, path: &str, headers: &str) -> String {
+    pub(crate) fn get(&self, path: &str, headers: &str) -> String {
         let port = self.port;
         self.send(&format!(
             "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{headers}\r\n"
@@ -59,7 +59,7 @@ impl Server {
         ))
     }
 
-    fn stop(self) -> Done {
+    pub(crate) fn stop(self) -> Done {
         signal(self.child.id(), Signal::TERM);
         end(self.child)
     }

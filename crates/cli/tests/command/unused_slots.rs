@@ -68,7 +68,7 @@ fn a_term_while_the_lock_is_asked_for_leaves_the_slot_open() {
     for options in BOTH {
         let sandbox = Sandbox::new();
         assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
-        let busy = Writer::begin(&sandbox);
+        let busy = Writer::begin(&sandbox.store());
         let told = run(&sandbox, options, "echo ran").spawn().unwrap();
         pause(Duration::from_millis(700));
         signal(told.id(), Signal::TERM);
@@ -190,7 +190,7 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
     let late = BOTH.map(|options| {
         let sandbox = Sandbox::new();
         assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
-        let busy = Writer::begin(&sandbox);
+        let busy = Writer::begin(&sandbox.store());
         let mut command = sandbox.run_with("a", "9s", options, "echo ran");
         let asking = command.spawn().unwrap();
         await_store_of(&asking);
@@ -236,7 +236,7 @@ fn a_slot_that_another_host_gave_up_is_no_success() {
 /// Runs the command, and applies this limit to its processes before the lock is granted.
 fn limited_before_it_has_the_lock(sandbox: &Sandbox, command: &mut Command, limit: &str) -> Done {
     assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
-    let busy = Writer::begin(sandbox);
+    let busy = Writer::begin(&sandbox.store());
     let asking = command.spawn().unwrap();
     await_store_of(&asking);
     let mut limited = Command::new("prlimit");
@@ -257,18 +257,17 @@ fn await_store_of(asking: &Child) {
 }
 
 /// A process that writes to the store of a sandbox.
-struct Writer(tokio::runtime::Runtime, sqlx::SqliteConnection);
+pub(crate) struct Writer(tokio::runtime::Runtime, sqlx::SqliteConnection);
 
 impl Writer {
-    fn begin(sandbox: &Sandbox) -> Self {
+    pub(crate) fn begin(store: &str) -> Self {
         use sqlx::Connection as _;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
         let connection = runtime.block_on(async {
-            let path = sandbox.store();
-            let mut connection = sqlx::SqliteConnection::connect(&path).await.unwrap();
+            let mut connection = sqlx::SqliteConnection::connect(store).await.unwrap();
             let begin = sqlx::query("BEGIN IMMEDIATE");
             begin.execute(&mut connection).await.unwrap();
             connection
@@ -276,7 +275,7 @@ impl Writer {
         Self(runtime, connection)
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let rollback = sqlx::query("ROLLBACK").execute(&mut self.1);
         self.0.block_on(rollback).unwrap();
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::current::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
+use crate::status::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
 use crate::{
     Clock, Error, ErrorKind, Executor, JobRecord, Journal, JournalWriter, LockProvider, LockRecord,
     MissedSlots, SystemClock, missed_slots, within,

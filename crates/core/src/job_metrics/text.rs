@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::exposition::{Exposition, Kind, Sample};
 use super::{Found, FoundJob};
-use crate::current::CurrentJob;
+use crate::status::CurrentJob;
 use crate::{Error, JobRecord, JournalWriter, LockState, RunState};
 
 /// Metrics of jobs in Prometheus's text format.

@@ -18,8 +18,8 @@ use std::fmt;
 
 pub use audit::{Actor, AuditRecord};
 pub use entry::{JobChange, JournalEntry};
-pub use job::{JobRecord, LastRun};
 pub(crate) use job::is_of_template;
+pub use job::{JobRecord, LastRun};
 pub use memory::MemoryJournal;
 pub use missed::{MissedSlots, missed_slots};
 pub use query::{AuditRequest, JobsRequest, RunsRequest};
@@ -27,7 +27,7 @@ pub use registration::JobRegistration;
 pub(crate) use registration::expected_period;
 pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
 pub use settings::{ErrorText, JournalSettings, Retention};
-pub use writer::JournalWriter;
+pub use writer::{JournalWriter, OpenRun};
 
 use crate::{BoxFuture, Error, Migration, MigrationStep};
 

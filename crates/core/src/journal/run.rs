@@ -19,9 +19,12 @@ impl RunId {
         let micros = Slot::at(started).map_or(0, Slot::as_micros);
         // FNV-1a. An owner is different for each acquisition, so it only has to be spread.
         let bytes = name.bytes().chain([0]).chain(owner.bytes());
-        let hash = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
-            (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
-        });
+        let hash = bytes.fold(
+            0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,
+            |hash, byte| {
+                (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+            },
+        );
         Self::of_parts(micros, &format!("{hash:032x}"))
     }
 
@@ -199,9 +202,8 @@ pub(super) fn state_of(
     lock: Option<&LockRecord>,
     now: SystemTime,
 ) -> RunState {
-    let is_holder = lock.is_some_and(|lock| {
-        lock.state == LockState::Held && lock.owner.as_deref() == Some(owner)
-    });
+    let is_holder = lock
+        .is_some_and(|lock| lock.state == LockState::Held && lock.owner.as_deref() == Some(owner));
     let end = started.checked_add(lock_at_most_for.unwrap_or_default());
     match outcome {
         Some(outcome) => RunState::Ended(outcome),

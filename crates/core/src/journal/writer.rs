@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
 /// use shedlock::{Executor, JournalWriter, LockConfig, MemoryJournal, MemoryProvider, RunsRequest};
 /// use shedlock::Journal as _;
 /// use std::sync::Arc;
-/// use std::time::Duration;
+/// use std::time::{Duration, SystemTime};
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let journal = Arc::new(MemoryJournal::new());
 /// let writer = JournalWriter::new(journal.clone());
@@ -82,6 +82,18 @@ struct State {
     /// There is no journal, and none is required.
     is_off: bool,
     dropped: u64,
+}
+
+/// A run in progress.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct OpenRun {
+    /// The run.
+    pub run: RunRecord,
+    /// The next slot and the deadline of its job, if it succeeds and they are known.
+    pub next: Option<(Slot, SystemTime)>,
+    /// The identity of the journal, if it was reached.
+    pub journal: Option<String>,
 }
 
 /// A run from its start to its unlock.
@@ -218,6 +230,20 @@ impl JournalWriter {
         Some((identity, ends.filter(has_ended).collect()))
     }
 
+    /// Returns the run of this owner as it was recorded when it started, the next slot and the deadline
+    /// of its job if it succeeds, and the identity of the journal if that was reached. For another
+    /// process that records its end if this one cannot.
+    #[doc(hidden)]
+    pub fn open_run(&self, owner: &str) -> Option<OpenRun> {
+        let state = self.0.state();
+        let run = state.runs.get(owner)?.run.clone();
+        Some(OpenRun {
+            next: state.next_after(&run),
+            run,
+            journal: state.identity.clone(),
+        })
+    }
+
     /// Returns how many entries were dropped because the queue was full or the journal refused
     /// them.
     pub fn dropped(&self) -> u64 {
@@ -302,6 +328,12 @@ impl State {
         self.queue.len() + self.in_flight.len()
     }
 
+    /// The next slot and the deadline of a run's job, if it succeeds.
+    fn next_after(&self, run: &RunRecord) -> Option<(Slot, SystemTime)> {
+        let after = run.slot.map_or(run.started, Slot::instant);
+        self.jobs.get(&run.job)?.next_after(after)
+    }
+
     /// Returns the entry that waits for this run.
     fn waiting(&mut self, id: &RunId) -> Option<&mut Pending> {
         let is_it = |pending: &&mut Pending| match pending {
@@ -341,9 +373,7 @@ impl Shared {
     fn push_run(self: &Arc<Self>, run: RunRecord) {
         let mut state = self.state();
         let succeeded = run.end.as_ref().map(|end| end.outcome) == Some(RunOutcome::Succeeded);
-        let job = state.jobs.get(&run.job).filter(|_| succeeded);
-        let after = run.slot.map_or(run.started, Slot::instant);
-        let next = job.and_then(|job| job.next_after(after));
+        let next = state.next_after(&run).filter(|_| succeeded);
         let id = run.id.clone();
         let entry = JournalEntry::Run { run, next };
         match state.waiting(&id) {

@@ -7,9 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::{CurrentJob, instant, is_ahead, state};
-use crate::{
-    AuditRecord, Finding, LockRecord, MissedSlots, RunRecord, RunState, Slot, redact,
-};
+use crate::{AuditRecord, Finding, LockRecord, MissedSlots, RunRecord, RunState, Slot, redact};
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
 pub const VERSION: u32 = 1;

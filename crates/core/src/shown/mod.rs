@@ -11,7 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
-pub use crate::current::{
+pub use crate::journal::OpenRun;
+pub use crate::status::{
     CurrentJob, JobState, all_jobs, current_jobs, next_slot, run_states, taken, taken_locks,
 };
 pub use crate::text::{visible, visible_lines};

@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
-use shedlock_core::shown::{CurrentJob, run_states, took};
+use shedlock_core::shown::{CurrentJob, run_states, taken_locks, took};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, LockName, LockRecord, LockState, MissedSlots,
     RunRecord, RunState, RunsRequest, SystemClock, missed_slots,
@@ -22,7 +22,7 @@ use crate::Access;
 use crate::act::Action;
 use crate::components::{Badge, Text, When, link};
 use crate::failure::{Failure, render};
-use crate::reading::{Taken, current};
+use crate::reading::current;
 use crate::slots::{self, SHOWN, SlotRow};
 use crate::store::Store;
 
@@ -168,7 +168,7 @@ async fn see(store: &Store, name: &LockName, now: SystemTime) -> Result<Seen, Er
     if let Some(job) = journal.job(name.as_str()).await? {
         seen.missed = missed_slots(journal, &job, now, slots::next).await?;
         // Of a template, the locks of all its names count.
-        let taken = Taken::of(provider).await?;
+        let taken = taken_locks(provider).await?;
         let current = current(store, journal, vec![job], &taken, now).await?;
         seen.job = current.into_iter().next();
     }

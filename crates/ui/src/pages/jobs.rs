@@ -7,9 +7,7 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use shedlock_core::shown::{CurrentJob, took};
-use shedlock_core::{
-    Clock as _, Error, JobRecord, LockState, RunRecord, Slot, SystemClock,
-};
+use shedlock_core::{Clock as _, Error, JobRecord, LockState, RunRecord, Slot, SystemClock};
 use shedlock_scheduler as scheduler;
 
 use super::{Frame, Listed, ROWS, Shared, given};

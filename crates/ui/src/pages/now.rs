@@ -6,14 +6,14 @@ use askama::Template;
 use axum::Extension;
 use axum::response::Response;
 use futures_util::future::join_all;
-use shedlock_core::shown::{CurrentJob, JobState, all_jobs};
+use shedlock_core::shown::{CurrentJob, JobState, all_jobs, taken_locks};
 use shedlock_core::{Clock as _, Error, LockRecord, LockState, SystemClock};
 
 use super::{Frame, Shared};
 use crate::Access;
 use crate::components::{Badge, LeaseBar, Text, link};
 use crate::failure::render;
-use crate::reading::{Taken, current};
+use crate::reading::current;
 use crate::standing::Standing;
 use crate::store::Store;
 
@@ -58,7 +58,7 @@ struct Note {
 /// What is known about a store.
 pub(crate) struct Seen {
     at: SystemTime,
-    taken: Taken,
+    taken: Vec<LockRecord>,
     /// None if there is no journal.
     jobs: Option<Vec<CurrentJob>>,
 }
@@ -115,7 +115,7 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
 /// Reads all jobs of a store, so requests share what it finds.
 async fn see(store: &Store) -> Result<Seen, Error> {
     let at = SystemClock.system_time();
-    let taken = Taken::of(&*store.provider).await?;
+    let taken = taken_locks(&*store.provider).await?;
     let jobs = match store.existing_journal().await? {
         Some(journal) => {
             let jobs = all_jobs(journal).await?;
@@ -178,7 +178,7 @@ impl Counts {
             let at = jobs.binary_search_by(|it| (*it.job.job).cmp(name));
             at.ok().map(|at| &jobs[at].job)
         };
-        for lock in &seen.taken.0 {
+        for lock in &seen.taken {
             let name = lock.name.as_str();
             match lock.state {
                 LockState::Held => {

@@ -344,7 +344,9 @@ impl MongoJournal {
 /// The key of an index.
 fn key(fields: &[&str]) -> Document {
     let fields = fields.iter().chain([&"_id"]);
-    fields.map(|field| ((*field).to_owned(), Bson::from(1))).collect()
+    fields
+        .map(|field| ((*field).to_owned(), Bson::from(1)))
+        .collect()
 }
 
 /// Matches the runs before this one in the order of their starts, or up to it.
@@ -366,9 +368,8 @@ pub(crate) fn steps(locks: &str) -> Vec<MigrationStep> {
         };
         fields.iter().map(of)
     });
-    let version = format!(
-        "insert the version {JOURNAL_VERSION} and a random identity into {locks}{JOURNAL}"
-    );
+    let version =
+        format!("insert the version {JOURNAL_VERSION} and a random identity into {locks}{JOURNAL}");
     let all = collections.into_iter().chain(indexes).chain([version]);
     all.map(MigrationStep::new).collect()
 }

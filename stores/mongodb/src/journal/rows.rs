@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord,
+    Slot,
 };
 use shedlock_store::{Result, conflict};
 

@@ -330,7 +330,9 @@ impl RedisJournal {
 
     async fn create(&self) -> Result<Migration> {
         // The version is written last, and a reader relies on everything that was created before it.
-        let _ = self.send(&["EVAL", IDENTIFY, "1", &self.keys[11]], true).await?;
+        let _ = self
+            .send(&["EVAL", IDENTIFY, "1", &self.keys[11]], true)
+            .await?;
         let version = JOURNAL_VERSION.to_string();
         let words = ["SET", &self.keys[0], &version, "NX"];
         let is_new = self.send(&words, true).await? != Value::Nil;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord,
+    Slot,
 };
 use shedlock_store::{Result, conflict};
 
@@ -349,7 +350,10 @@ mod tests {
         assert_eq!(job.lock_at_most_for, Some(Duration::from_secs(60)));
         let last = job.last_run.as_ref().unwrap();
         assert_eq!((&*last.name, &*last.owner), ("mail-1", "web-3/1/ab"));
-        assert_eq!((last.started, last.outcome), (instant(2), Some(RunOutcome::Failed)));
+        assert_eq!(
+            (last.started, last.outcome),
+            (instant(2), Some(RunOutcome::Failed))
+        );
         assert_eq!(last.lock_at_most_for, Some(Duration::from_micros(8)));
         assert_eq!((job.last_succeeded, job.last_failed), (at(3), at(4)));
         assert_eq!(job.last_duration, Some(Duration::from_micros(5)));

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Actor, AuditRecord, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot};
+use shedlock_core::{
+    Actor, AuditRecord, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+};
 use shedlock_store::{Result, internal};
 
 use super::Words;

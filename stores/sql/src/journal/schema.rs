@@ -209,7 +209,13 @@ pub(super) fn runs(dialect: &Dialect, options: &Options, request: &RunsRequest) 
         ),
     ];
     let order = "started_us DESC, id DESC";
-    page(dialect, options, ("run", RUN, order), RUN_FIELDS, &conditions)
+    page(
+        dialect,
+        options,
+        ("run", RUN, order),
+        RUN_FIELDS,
+        &conditions,
+    )
 }
 
 /// The statement for a page of audit records.

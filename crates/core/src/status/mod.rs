@@ -3,13 +3,13 @@
 
 mod paused;
 
-use std::collections::{BTreeSet};
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use crate::journal::expected_period;
 use crate::{
-    Error, JobRecord, JobsRequest, Journal, ListRequest, LockName, LockProvider,
-    LockRecord, LockState, RunOutcome, RunRecord, RunState,
+    Error, JobRecord, JobsRequest, Journal, ListRequest, LockName, LockProvider, LockRecord,
+    LockState, RunOutcome, RunRecord, RunState,
 };
 use paused::Pauses;
 
@@ -230,4 +230,3 @@ pub async fn current_jobs(
     }
     Ok(current)
 }
-
