@@ -75,8 +75,8 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
 pub(crate) fn keep(journal: &str, ends: &[KeptRun]) -> String {
     let lost = "the end of this run is not recorded";
     match Spool::of_user() {
-        _ if ends.is_empty() => lost.to_owned(),
-        _ if journal.is_empty() => format!("{lost}: the journal was never reached"),
+        // The journal was never reached, or there is none.
+        _ if ends.is_empty() || journal.is_empty() => lost.to_owned(),
         None => format!("{lost}: neither HOME nor XDG_STATE_HOME is set"),
         Some(spool) => match spool.keep(journal, ends) {
             Ok(()) => format!(

@@ -69,6 +69,15 @@ fn the_tests_of_the_rules_find_each_change() {
             "max by (job_name) (last_over_time(shedlock_job_paused[1d]))",
         ),
         (">= 2", ">= 1"),
+        (
+            "unless on (job_name) job_name:shedlock_job_last_success_timestamp_seconds:max\n",
+            "",
+        ),
+        (
+            "shedlock_job_end_unknown:max == 1",
+            "shedlock_job_end_unknown:max == 0",
+        ),
+        ("for: 24h", "for: 20h"),
         ("or absent_over_time(shedlock_store_up[1d])", ""),
         ("unless on (job) group by (job) (shedlock_store_up)", ""),
         ("[^/]*\"}", ".*\"}"),

@@ -421,9 +421,10 @@ pub(crate) fn token(text: &str) -> Option<usize> {
 /// The id of an entry of the journal: its time and a random number.
 pub(crate) fn id(text: &str) -> Option<usize> {
     const TIME: usize = 14;
+    const HASH: usize = 32;
     let hex = |text: &str| length_of(text, |char| char.is_ascii_hexdigit());
-    let random = text.get(TIME..)?.strip_prefix('-')?;
-    (hex(text) == TIME && hex(random) == RANDOM).then_some(TIME + 1 + RANDOM)
+    let hash = text.get(TIME..)?.strip_prefix('-')?;
+    (hex(text) == TIME && hex(hash) == HASH).then_some(TIME + 1 + HASH)
 }
 
 const RANDOM: usize = 16;

@@ -144,7 +144,7 @@ fn year() -> i64 {
 
 #[test]
 fn ids() {
-    let id = "0661261d87a3c0-747dd4c876179b54";
+    let id = "0661261d87a3c0-747dd4c876179b54747dd4c876179b54";
     check(
         "{id}",
         &[id],

@@ -60,11 +60,12 @@ pub(crate) struct JournalStoreArgs {
 /// Show the jobs of the store's journal: when each last succeeded, and when it is due
 ///
 /// Prints one line per job, sorted by name. A job is registered by the library's scheduler when it
-/// starts, otherwise by its first run; `shedlock run` registers the schedule with it. LAST is how its
-/// latest run ended, SUCCEEDED the time since its latest success, TOOK how long that run took, NEXT
-/// the slot that must succeed next, in UTC (in the past if it has not succeeded yet). A job is OVERDUE
-/// if it has a schedule, and no run has succeeded within the time that the schedule and
-/// --lock-at-most-for allow.
+/// starts, otherwise by its first run; `shedlock run` registers the schedule with it. STATE is the first of
+/// these that applies: `paused`, `overdue` (the job has a schedule, and no success was recorded within the
+/// time that the schedule and --lock-at-most-for allow), `running`, `without its lock`, `end unknown`,
+/// `failed`, `cancelled`, `ok` or `no run yet`. LAST RUN is how the run that started last ended, as `shedlock
+/// history` shows it, SUCCEEDED the time since the latest success, TOOK how long that run took, NEXT the slot
+/// that must succeed next, in UTC (in the past if it has not succeeded yet). SCHEDULE has its time zone.
 ///
 /// The journal is created with `shedlock migrate --journal`. PostgreSQL, MySQL, MariaDB, SQLite,
 /// Redis, Valkey and MongoDB can keep one.
@@ -97,9 +98,10 @@ pub(crate) struct JobsArgs {
 ///
 /// Prints when each run started (TIME, in UTC), how it ended (EVENT), how long it took, its scheduled
 /// time (SLOT), who held the lock (BY), and its error (DETAIL), which also says why `shedlock run`
-/// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`,
-/// `cancelled` (it was interrupted), `died` (its process ended without releasing the lock), `running`, or `end
-/// not recorded` (also while a task goes on whose lock was freed by force).
+/// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`
+/// or `cancelled` (it was interrupted). Without a recorded end it is `running` (it holds its lock), `without
+/// its lock` (the lock was freed by force or paused at once, and the task may still run) or `end unknown`
+/// (its lease is over: its process or host died, or could not reach the journal; it may have succeeded).
 ///
 /// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`
 /// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset`, `pruned` and
@@ -126,7 +128,7 @@ pub(crate) struct HistoryArgs {
     /// Show only what began at or after this time, like 2026-11-21T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) since: Option<Timestamp>,
-    /// Show only runs that failed, were lost, panicked or died
+    /// Show only runs that failed, were lost or panicked, or have no recorded end
     #[arg(long)]
     pub(crate) failed: bool,
     /// Fit the table into this many columns (at least 40), instead of the width of the terminal

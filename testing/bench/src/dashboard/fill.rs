@@ -21,20 +21,21 @@ const FLEET: &str = "WITH numbers AS ( \
 
 /// One job in a hundred has missed three slots, and one in a hundred has failed.
 const JOB: &str = "INSERT INTO shedlock_job (job, schedule, zone, lock_at_most_us, registered_us, last_started_us, \
-     last_succeeded_us, last_failed_us, last_error, last_outcome, last_duration_us, next_slot_us, deadline_us) \
+     last_name, last_owner, last_lock_at_most_us, last_outcome, last_succeeded_us, last_failed_us, last_error, \
+     last_duration_us, next_slot_us, deadline_us) \
      {fleet} SELECT job, n % 60 || CASE n % 2 WHEN 0 THEN ' * * * *' ELSE ' ' || n / 60 % 24 || ' * * *' END, \
      CASE WHEN n % 2 = 1 THEN 'UTC' \
      ELSE (ARRAY['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Tokyo'])[n / 2 % 4 + 1] END, \
-     600000000, last - 200 * period, done, done + 2000000, CASE WHEN fails THEN done + 3000000 END, \
-     CASE WHEN fails THEN 'the mail server did not reply' END, \
-     CASE WHEN fails THEN 'failed' ELSE 'succeeded' END, 2000000, done + period, done + period + 900000000 \
+     600000000, last - 200 * period, done, job, 'host-' || n % 10 || '/1/' || md5(job), 600000000, \
+     CASE WHEN fails THEN 'failed' ELSE 'succeeded' END, done + 2000000, CASE WHEN fails THEN done + 3000000 END, \
+     CASE WHEN fails THEN 'the mail server did not reply' END, 2000000, done + period, done + period + 900000000 \
      FROM (SELECT *, CASE WHEN is_late THEN last - 3 * period ELSE last END AS done FROM fleet) AS f";
 
 /// One run in two hundred has failed.
 const RUN: &str = "INSERT INTO shedlock_run (id, job, name, owner, slot_us, attempt, fencing_token, started_us, \
-     ran_for_us, outcome, error) {fleet} \
-     SELECT lpad(to_hex(started), 14, '0') || '-' || left(md5(job || '/' || k), 16), job, job, \
-     'host-' || n % 10 || '/1/' || md5(job || k), slot, 1, started, started, 1000000 + (n + k) % 60 * 100000, \
+     lock_at_most_us, ran_for_us, outcome, error) {fleet} \
+     SELECT md5(job || '/' || k), job, job, \
+     'host-' || n % 10 || '/1/' || md5(job || k), slot, 1, started, started, 600000000, 1000000 + (n + k) % 60 * 100000, \
      CASE WHEN is_failed THEN 'failed' ELSE 'succeeded' END, \
      CASE WHEN is_failed THEN 'the mail server did not reply' END FROM ( \
      SELECT *, slot + (n::bigint * 7919 + k * 104729) % 500000 AS started, (n + k) % 200 = 13 AS is_failed FROM ( \
