@@ -53,8 +53,10 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
     let Some(writer) = writer else { return };
     if writer.flush(FLUSH).await == 0 {
         if let Some(spool) = Spool::of_user() {
-            let deliver = spool.deliver(&**writer.journal());
-            let _ = tokio::time::timeout(FLUSH, deliver).await;
+            tokio::select! {
+                () = spool.deliver(&**writer.journal()) => {}
+                () = SystemClock.sleep_until(SystemClock.now() + FLUSH) => {}
+            }
         }
         return;
     }

@@ -87,7 +87,7 @@ const ROWS: &str = "SELECT group_concat(quote(outcome) || quote(ran_for_us) || q
                     UNION ALL SELECT group_concat(quote(last_outcome) || quote(last_failed_us) || \
                     quote(last_succeeded_us)) FROM shedlock_job";
 
-fn is(shown: (String, String), state: &str, last: &str) {
+fn is(shown: &(String, String), state: &str, last: &str) {
     assert_eq!((&*shown.0, &*shown.1), (state, last));
 }
 
@@ -117,22 +117,22 @@ fn a_run_whose_host_died_is_end_unknown_everywhere() {
     let sandbox = journal();
     let succeeded = done(&mut sandbox.run("a", "1m", "true"));
     assert_eq!(succeeded.code, 0, "{}", succeeded.stderr);
-    is(shown(&sandbox), "ok", "succeeded");
+    is(&shown(&sandbox), "ok", "succeeded");
     let child = started(&sandbox, "6s", &[]);
     let pids = sandbox.pids("pids");
-    is(shown(&sandbox), "running", "running");
+    is(&shown(&sandbox), "running", "running");
     let until = sandbox.locked_until("a");
     signal(watchdog_of(&pids), Signal::KILL);
     signal(child.id(), Signal::KILL);
     signal(pids[0], Signal::KILL);
     end(child);
     eventually("the end of the lease", || calendar() > until);
-    is(shown(&sandbox), "end unknown", "end unknown");
+    is(&shown(&sandbox), "end unknown", "end unknown");
     // The job goes on with its next run.
     std::fs::write(sandbox.path("go"), "").unwrap();
     let next = done(&mut sandbox.run("a", "1m", "true"));
     assert_eq!(next.code, 0, "{}", next.stderr);
-    is(shown(&sandbox), "ok", "succeeded");
+    is(&shown(&sandbox), "ok", "succeeded");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_run_that_was_killed_alone_has_failed_everywhere() {
     child.kill().unwrap();
     let ended = end(child);
     assert!(ended.stderr.contains("was killed"), "{}", ended.stderr);
-    is(shown(&sandbox), "failed", "failed");
+    is(&shown(&sandbox), "failed", "failed");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_run_that_was_cut_has_failed_everywhere() {
     let sandbox = journal();
     let ended = end(started(&sandbox, "2s", &[]));
     assert_eq!(ended.code, 75, "{}", ended.stderr);
-    is(shown(&sandbox), "failed", "failed");
+    is(&shown(&sandbox), "failed", "failed");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_run_that_was_told_to_end_is_cancelled_everywhere() {
     signal(child.id(), Signal::TERM);
     let ended = end(child);
     assert_eq!(ended.code, 143, "{}", ended.stderr);
-    is(shown(&sandbox), "cancelled", "cancelled");
+    is(&shown(&sandbox), "cancelled", "cancelled");
 }
 
 #[test]
@@ -169,11 +169,11 @@ fn a_run_whose_lock_was_freed_is_without_it_and_then_lost_everywhere() {
     let child = started(&sandbox, "10m", &[]);
     let forced = done(&mut sandbox.shedlock(&["unlock", "a", "--force"]));
     assert_eq!(forced.code, 0, "{}", forced.stderr);
-    is(shown(&sandbox), "without its lock", "without its lock");
+    is(&shown(&sandbox), "without its lock", "without its lock");
     std::fs::write(sandbox.path("go"), "").unwrap();
     let ended = end(child);
     assert_eq!(ended.code, 75, "{}", ended.stderr);
-    is(shown(&sandbox), "failed", "lost");
+    is(&shown(&sandbox), "failed", "lost");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_paused_job_is_paused_everywhere() {
     let ran = done(&mut sandbox.run("a", "1m", "exit 3"));
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(done(&mut sandbox.shedlock(&["pause", "a"])).code, 0);
-    is(shown(&sandbox), "paused", "failed");
+    is(&shown(&sandbox), "paused", "failed");
 }
 
 /// The journal cannot be written when the run ends, and can be read.

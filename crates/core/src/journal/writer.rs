@@ -114,7 +114,7 @@ struct Success {
 #[derive(Clone)]
 enum Pending {
     Registration(String),
-    Entry(JournalEntry),
+    Entry(Box<JournalEntry>),
 }
 
 /// How many entries are written at once.
@@ -220,7 +220,7 @@ impl JournalWriter {
         state.is_off = true;
         let entries = in_flight.into_iter().chain(queue);
         let ends = entries.filter_map(|pending| match pending {
-            Pending::Entry(entry) => Some(entry),
+            Pending::Entry(entry) => Some(*entry),
             Pending::Registration(_) => None,
         });
         let has_ended = |entry: &JournalEntry| match entry {
@@ -337,8 +337,11 @@ impl State {
     /// Returns the entry that waits for this run.
     fn waiting(&mut self, id: &RunId) -> Option<&mut Pending> {
         let is_it = |pending: &&mut Pending| match pending {
-            Pending::Entry(JournalEntry::Run { run, .. }) => run.id.identity() == id.identity(),
-            _ => false,
+            Pending::Entry(entry) => match &**entry {
+                JournalEntry::Run { run, .. } => run.id.identity() == id.identity(),
+                _ => false,
+            },
+            Pending::Registration(_) => false,
         };
         self.queue.iter_mut().rev().find(is_it)
     }
@@ -377,7 +380,7 @@ impl Shared {
         let id = run.id.clone();
         let entry = JournalEntry::Run { run, next };
         match state.waiting(&id) {
-            Some(waiting) => *waiting = Pending::Entry(entry),
+            Some(waiting) => *waiting = Pending::Entry(Box::new(entry)),
             None => return self.push_to(state, entry),
         }
         self.wake(state);
@@ -401,7 +404,7 @@ impl Shared {
             count_dropped(1);
             return;
         }
-        state.queue.push_back(Pending::Entry(entry));
+        state.queue.push_back(Pending::Entry(Box::new(entry)));
         self.wake(state);
     }
 
@@ -490,10 +493,10 @@ impl Shared {
         for pending in batch {
             match pending {
                 Pending::Entry(entry) => {
-                    if let JournalEntry::Run { run, .. } = entry {
+                    if let JournalEntry::Run { run, .. } = &**entry {
                         jobs.push(&*run.job);
                     }
-                    entries.push(entry.clone());
+                    entries.push((**entry).clone());
                 }
                 Pending::Registration(job) => {
                     let known = self.journal.job(job).await?;
