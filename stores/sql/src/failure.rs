@@ -105,6 +105,13 @@ impl Failure {
         Self::new(Class::Exhausted, taken)
     }
 
+    /// A connection of this pool would have been its last one, or a lock waits for one.
+    pub(crate) fn none_to_spare() -> Self {
+        let taken =
+            "the pool has no connection to spare: its last one is left for locks; raise its size";
+        Self::new(Class::Exhausted, taken)
+    }
+
     pub(crate) fn silent() -> Self {
         Self::new(Class::ReplyLost, "timed out")
     }

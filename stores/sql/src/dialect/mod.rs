@@ -92,9 +92,22 @@ pub(crate) struct JournalWords {
     /// records on MySQL, and concurrent inserts would deadlock.
     pub(crate) unless_there: &'static str,
     pub(crate) begin: &'static str,
+    /// How a transaction in a session of the user's limits its waits for locks of others, if there is a server whose
+    /// session would wait on: a statement before its first one, or after `begin`, and one after its last one.
+    pub(crate) limits: Option<Limits>,
     /// An expression that is true if this user may not create tables beside `{table}`. Empty if the dialect has no
     /// rights.
     pub(crate) may_not_create: &'static str,
+}
+
+/// Limits how long a session waits for the locks of others.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) set: &'static str,
+    /// Whether it is for the transaction, and is set after its begin. Otherwise it is for the session, before it.
+    pub(crate) ends_with_transaction: bool,
+    /// Restores the session's limits. Empty if they end with the transaction.
+    pub(crate) restore: &'static str,
 }
 
 /// The name of the checks about writes that a crash can lose.

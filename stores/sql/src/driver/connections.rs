@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use shedlock_core::{Clock, Moment, within};
 use shedlock_store::{FRESH, TEST};
 use tokio::runtime::Handle;
@@ -23,6 +25,9 @@ use crate::statement::{Reply, Statement, Values};
 /// is closed. So an abandoned statement can never block the next one.
 pub(crate) enum Connections<B: Driver> {
     Pool(Arc<PoolConnections<B>>),
+    /// The same pool for what must not keep a lock waiting: its last connection is left for locks, and one is given back
+    /// as soon as a lock waits.
+    Spare(Arc<PoolConnections<B>>),
     Own(Arc<OwnConnections<B>>),
 }
 
@@ -30,8 +35,13 @@ pub(crate) enum Connections<B: Driver> {
 pub(crate) struct PoolConnections<B: Driver> {
     pool: B::Pool,
     replies: Mutex<Replies>,
+    /// How many calls for locks wait for a connection.
+    waiting: AtomicUsize,
     clock: Arc<dyn Clock>,
 }
+
+/// A call for a lock that waits for a connection.
+struct Waiting<'a>(&'a AtomicUsize);
 
 /// When replies last came through a pool, and when one was lost.
 #[derive(Default)]
@@ -99,6 +109,7 @@ impl<B: Driver> Connections<B> {
         Self::Pool(Arc::new(PoolConnections {
             pool,
             replies: Mutex::default(),
+            waiting: AtomicUsize::new(0),
             clock: Arc::clone(&told.clock),
         }))
     }
@@ -116,11 +127,10 @@ impl<B: Driver> Connections<B> {
         }))
     }
 
-    /// The same source of sessions for a second purpose. A statement of one never waits for one of the other, unless
-    /// both share the user's pool.
+    /// The same source of sessions for what is less urgent than locks. Of a user's pool it takes what is to spare.
     pub(crate) fn second(&self) -> Self {
         match self {
-            Self::Pool(pool) => Self::Pool(Arc::clone(pool)),
+            Self::Pool(pool) | Self::Spare(pool) => Self::Spare(Arc::clone(pool)),
             Self::Own(own) => Self::Own(Arc::new(OwnConnections {
                 options: Arc::clone(&own.options),
                 parked: Mutex::new(Vec::new()),
@@ -136,7 +146,7 @@ impl<B: Driver> Connections<B> {
     /// Where our own connections lead, if the driver reports it.
     pub(crate) fn address(&self) -> Option<String> {
         match self {
-            Self::Pool(_) => None,
+            Self::Pool(_) | Self::Spare(_) => None,
             Self::Own(own) => B::address(&own.options),
         }
     }
@@ -144,14 +154,16 @@ impl<B: Driver> Connections<B> {
     /// How to do without prepared statements, for an error message.
     pub(crate) fn without_prepared(&self) -> &'static str {
         match self {
-            Self::Pool(_) => "build the provider over the pool with `.prepared(false)`",
+            Self::Pool(_) | Self::Spare(_) => {
+                "build the provider over the pool with `.prepared(false)`"
+            }
             Self::Own(_) => "set prepared=false in the store's URL",
         }
     }
 
     pub(crate) fn warning(&self) -> Option<String> {
         match self {
-            Self::Pool(of) => B::unverified_pool(&of.pool),
+            Self::Pool(of) | Self::Spare(of) => B::unverified_pool(&of.pool),
             Self::Own(own) => B::unverified(&own.options),
         }
     }
@@ -159,7 +171,7 @@ impl<B: Driver> Connections<B> {
     /// Notes that a connection broke, or fell silent: others that are idle may have broken with it.
     pub(crate) fn lost_a_reply(&self) {
         match self {
-            Self::Pool(pool) => pool.replies().lost = Some(pool.clock.now()),
+            Self::Pool(pool) | Self::Spare(pool) => pool.replies().lost = Some(pool.clock.now()),
             Self::Own(own) => *own.lost() = Some(own.clock.now()),
         }
     }
@@ -170,7 +182,11 @@ impl<B: Driver> Connections<B> {
         deadline: &Deadline<'_>,
     ) -> Result<InUse<B>, Failure> {
         match self {
-            Self::Pool(pool) => Box::pin(pool.acquire(wanted, deadline)).await,
+            Self::Pool(pool) => {
+                let _waiting = Waiting::of(&pool.waiting);
+                Box::pin(pool.acquire(wanted, deadline)).await
+            }
+            Self::Spare(pool) => Box::pin(pool.acquire_spare(wanted, deadline)).await,
             Self::Own(own) => match own.ready(wanted) {
                 Some(held) => Ok(held),
                 // This is rare, and its future is large.
@@ -180,7 +196,79 @@ impl<B: Driver> Connections<B> {
     }
 }
 
+impl<B: Driver> Connections<B> {
+    /// The output, unless a lock needs the connection that these have lent first, if they give it back then. The caller
+    /// pins the future, because each function that takes it by value would double its size.
+    pub(crate) async fn unless_wanted_back<T>(
+        &self,
+        future: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
+        match select(future, pin!(self.wanted_back())).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
+    }
+
+    async fn wanted_back(&self) {
+        match self {
+            Self::Spare(pool) => {
+                // A single sight is a call that gets a connection at once.
+                let mut seen = 0;
+                while seen < 2 {
+                    pool.pause().await;
+                    seen = if pool.is_waited_for() { seen + 1 } else { 0 };
+                }
+            }
+            Self::Pool(_) | Self::Own(_) => std::future::pending().await,
+        }
+    }
+
+    /// Whether these are sessions of the user's, whose settings are not ours.
+    pub(crate) fn are_lent(&self) -> bool {
+        !matches!(self, Self::Own(_))
+    }
+}
+
+impl<'a> Waiting<'a> {
+    fn of(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl<B: Driver> PoolConnections<B> {
+    /// The pause between two looks at the pool.
+    const LOOK: Duration = Duration::from_millis(20);
+
+    /// Gets a connection that is not the last one, and that no lock waits for.
+    async fn acquire_spare(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        deadline: &Deadline<'_>,
+    ) -> Result<InUse<B>, Failure> {
+        while self.is_waited_for() || B::spare(&self.pool).is_some_and(|spare| spare < 2) {
+            if deadline.is_too_late_to_connect() {
+                return Err(Failure::none_to_spare());
+            }
+            self.pause().await;
+        }
+        self.acquire(wanted, deadline).await
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    async fn pause(&self) {
+        self.clock.sleep_until(self.clock.now() + Self::LOOK).await;
+    }
+
     /// Gets a connection, within the call's time limit. The pool's own timeout may be longer.
     async fn acquire(
         self: &Arc<Self>,
@@ -413,7 +501,9 @@ fn close<B: Driver>(parked: Vec<(Moment, Opened<B>)>) {
 impl<B: Driver> fmt::Debug for Connections<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pool(of) => write!(f, "the user's pool of {}", B::pooled(&of.pool).0),
+            Self::Pool(of) | Self::Spare(of) => {
+                write!(f, "the user's pool of {}", B::pooled(&of.pool).0)
+            }
             Self::Own(own) => write!(f, "own connections, {} unused", own.lock().len()),
         }
     }

@@ -103,6 +103,12 @@ pub(crate) trait Driver: Database {
         None
     }
 
+    /// How many sessions the pool could lend now, without waiting for one to come back. `None` if that is not visible,
+    /// or if a session that waits keeps nothing from others.
+    fn spare(_pool: &Self::Pool) -> Option<u32> {
+        None
+    }
+
     /// Runs a statement to the end of its reply. If `prepares`, the server prepares it once per session.
     fn run<'a>(
         connection: &'a mut Self::Connection,

@@ -33,7 +33,7 @@ use crate::statement::{NONE, Reply, Row, Statement, Value, Values};
 
 /// The journal beside a lock table.
 ///
-/// It has a session of its own, unless the provider was built over a pool: a slow journal does not keep a lock waiting.
+/// It has a session of its own, or what a user's pool has to spare: a slow journal does not keep a lock waiting.
 pub(crate) struct SqlJournal<B: Driver> {
     store: Arc<SqlStore<B>>,
     connections: Connections<B>,
@@ -98,9 +98,7 @@ impl<B: Driver> SqlJournal<B> {
             more: words,
             ..Values::default()
         };
-        let first = call
-            .send_over(&self.connections, statement, &values, Wanted::Any)
-            .await;
+        let first = self.send_once(&call, statement, &values, Wanted::Any).await;
         let again = match &first {
             Err(failure) if failure.class.is_of_session() && failure.was_used => Wanted::New,
             Err(failure) if matches!(failure.class, Class::ReplyLost | Class::Contention) => {
@@ -108,10 +106,20 @@ impl<B: Driver> SqlJournal<B> {
             }
             _ => return first.and_then(Reply::readable),
         };
-        let second = call
-            .send_over(&self.connections, statement, &values, again)
-            .await;
+        let second = self.send_once(&call, statement, &values, again).await;
         second.and_then(Reply::readable)
+    }
+
+    async fn send_once(
+        &self,
+        call: &Call<'_, B>,
+        statement: &Statement,
+        values: &Values<'_>,
+        wanted: Wanted,
+    ) -> Result<Reply, Failure> {
+        let reply = call.send_over(&self.connections, statement, values, wanted);
+        let reply = self.connections.unless_wanted_back(pin!(reply)).await;
+        reply.unwrap_or_else(|| Err(Failure::silent()))
     }
 
     async fn rows(&self, statement: &Statement, words: &Words<'_>) -> Result<Vec<Row>> {
@@ -158,17 +166,31 @@ impl<B: Driver> SqlJournal<B> {
             .connections
             .acquire(Wanted::Any, &call.deadline)
             .await?;
+        let limits = &self.statements.limits;
+        let limits = limits.as_ref().filter(|_| self.connections.are_lent());
         let written = {
             let session = &mut held.session();
             let all = async {
+                if let Some(limits) = limits.filter(|it| !it.ends_with_transaction) {
+                    run::<B>(session, &limits.set, &Vec::new()).await?;
+                }
                 run::<B>(session, &self.statements.begin, &Vec::new()).await?;
+                if let Some(limits) = limits.filter(|it| it.ends_with_transaction) {
+                    run::<B>(session, &limits.set, &Vec::new()).await?;
+                }
                 for entry in entries {
                     self.entry(session, entry).await?;
                 }
                 run::<B>(session, &self.statements.commit, &Vec::new()).await?;
+                if let Some(limits) = limits.filter(|it| !it.ends_with_transaction) {
+                    run::<B>(session, &limits.restore, &Vec::new()).await?;
+                }
                 Ok(())
             };
-            call.deadline.answer(pin!(all)).await
+            let mut all = pin!(all);
+            let mut answer = pin!(call.deadline.answer(all.as_mut()));
+            let written = self.connections.unless_wanted_back(answer.as_mut());
+            written.await.flatten()
         };
         // A connection whose transaction is open is closed, which rolls it back.
         written.unwrap_or_else(|| Err(Failure::silent()))?;

@@ -23,6 +23,7 @@ pub(super) const LONGEST_LINE: usize = 1_024;
 pub(super) struct Statements {
     pub(super) begin: Statement,
     pub(super) commit: Statement,
+    pub(super) limits: Option<LimitStatements>,
     pub(super) clock: Statement,
     pub(super) version: Statement,
     pub(super) identity: Statement,
@@ -42,6 +43,13 @@ pub(super) struct Statements {
     pub(super) prune_old_audit: Statement,
     pub(super) forget_runs: Statement,
     pub(super) forget_job: Statement,
+}
+
+/// [`Limits`](crate::dialect::Limits) as statements.
+pub(super) struct LimitStatements {
+    pub(super) set: Statement,
+    pub(super) ends_with_transaction: bool,
+    pub(super) restore: Statement,
 }
 
 const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
@@ -98,6 +106,11 @@ impl Statements {
         Self {
             begin: plain(dialect.journal.begin),
             commit: plain("COMMIT"),
+            limits: dialect.journal.limits.map(|limits| LimitStatements {
+                set: plain(limits.set),
+                ends_with_transaction: limits.ends_with_transaction,
+                restore: plain(limits.restore),
+            }),
             clock: with("SELECT {clock}", &[Number]),
             version: with("SELECT version FROM {journal}", &[Number]),
             identity: with("SELECT identity FROM {journal}", &[Text]),

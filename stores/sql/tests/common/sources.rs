@@ -11,8 +11,13 @@ pub(crate) struct Deadpool(pub(crate) deadpool_postgres::Pool);
 
 impl Deadpool {
     pub(crate) fn new(url: &str) -> Result<Self, BoxError> {
+        Self::sized(url, 4)
+    }
+
+    pub(crate) fn sized(url: &str, size: usize) -> Result<Self, BoxError> {
         let manager = deadpool_postgres::Manager::new(url.parse()?, NoTls);
-        Ok(Self(deadpool_postgres::Pool::builder(manager).build()?))
+        let pool = deadpool_postgres::Pool::builder(manager).max_size(size);
+        Ok(Self(pool.build()?))
     }
 }
 

@@ -1,10 +1,15 @@
 //! The journal beside a lock table of PostgreSQL.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use sqlx::Executor as _;
+
+use crate::common::exhausted::sleep;
 use crate::common::{server, server_if_any, unique, with_option};
 use crate::room::Room;
-use crate::sources::over_deadpool;
+use crate::sources::{Deadpool, over_deadpool};
+use shedlock::{Executor, JournalWriter, LockConfig, Outcome};
 use shedlock_conformance::journal;
 use shedlock_core::{ErrorKind, JobsRequest, LockProvider};
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
@@ -102,4 +107,83 @@ async fn a_role_without_rights_keeps_its_locks_and_learns_what_to_grant() {
         room.run(&text).await;
     }
     assert_eq!(journal.jobs(&JobsRequest::new()).await.unwrap(), []);
+}
+
+/// Runs twenty jobs with a journal that another transaction has locked, each attempt with a second to get its connection,
+/// then frees the journal. Returns how many runs it did not record within 20 s.
+async fn with_a_locked_journal(
+    room: &Room,
+    provider: Arc<dyn LockProvider>,
+    application: &str,
+) -> usize {
+    let writer = JournalWriter::new(provider.journal().unwrap());
+    let executor = Executor::new(provider).journal(&writer);
+    let config = LockConfig::new("job").lock_at_most_for("10s");
+    let run = || executor.execute(&config, async {});
+    // So that the writer knows its journal before it is locked.
+    assert!(run().await.unwrap().is_executed());
+    let pool = room.pool(1, &[]).await;
+    let mut busy = pool.begin().await.unwrap();
+    let lock = format!("LOCK TABLE {}.shedlock_run", room.schema);
+    busy.execute(sqlx::AssertSqlSafe(lock)).await.unwrap();
+    for _ in 0..20 {
+        let outcome = run().await;
+        assert!(
+            outcome.as_ref().is_ok_and(Outcome::is_executed),
+            "{outcome:?}"
+        );
+        sleep(Duration::from_millis(100)).await;
+    }
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
+         application_name = '{application}'"
+    );
+    assert!(
+        room.number(&waiting).await <= 1,
+        "no backend is left behind"
+    );
+    busy.rollback().await.unwrap();
+    writer.flush(Duration::from_secs(20)).await
+}
+
+#[tokio::test]
+async fn a_locked_journal_over_a_pool_leaves_the_locks_their_connections() {
+    let over = async |size: u32| {
+        let (room, name) = (Room::migrated().await, unique("journal"));
+        let migrated = room.provider().await.journal().unwrap().migrate().await;
+        assert!(!migrated.unwrap().changes.is_empty());
+        let settings = [("application_name", &*name)];
+        let pool = room.pool(size, &settings).await;
+        let provider = PostgresProvider::builder(pool).schema(&room.schema);
+        let provider = provider.timeout(Duration::from_secs(4));
+        let left = with_a_locked_journal(&room, Arc::new(provider.build().unwrap()), &name).await;
+        (left, room)
+    };
+    assert_eq!(over(2).await.0, 0);
+    // It never gets the only connection, and says so.
+    let (left, room) = over(1).await;
+    assert_ne!(left, 0);
+    let pool = room.pool(1, &[]).await;
+    let provider = PostgresProvider::builder(pool).schema(&room.schema);
+    let provider = provider.timeout(Duration::from_secs(4)).build().unwrap();
+    let error = provider.journal().unwrap().version().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let said = format!("{error:#}");
+    assert!(said.contains("its last one is left for locks"), "{said}");
+}
+
+/// Whether a pool of these clients has another connection is not visible: the journal gives its own back when a lock waits.
+#[tokio::test]
+async fn a_locked_journal_over_a_pool_of_one_client_gives_it_back() {
+    let (room, name) = (Room::migrated().await, unique("journal"));
+    let migrated = room.provider().await.journal().unwrap().migrate().await;
+    assert!(!migrated.unwrap().changes.is_empty());
+    let url = with_option(&server("postgres"), "application_name", &name);
+    let pool = Deadpool::sized(&url, 1).unwrap();
+    let provider = TokioPostgresProvider::builder(pool).schema(&room.schema);
+    let provider = provider.timeout(Duration::from_secs(4)).build().unwrap();
+    assert_eq!(
+        with_a_locked_journal(&room, Arc::new(provider), &name).await,
+        0
+    );
 }

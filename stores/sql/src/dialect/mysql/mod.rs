@@ -49,7 +49,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_store::TlsNames;
 
 use self::statements::SERVER_MICROS;
-use super::{Check, Dialect, Follows, JournalWords};
+use super::{Check, Dialect, Follows, JournalWords, Limits};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -181,6 +181,14 @@ pub(crate) static MYSQL: Dialect = Dialect {
         has_index: |_| "1 = 1".to_owned(),
         unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
         begin: "BEGIN",
+        limits: Some(Limits {
+            set: "SET @shedlock_waits = @@lock_wait_timeout, \
+                 @shedlock_row_waits = @@innodb_lock_wait_timeout, \
+                 SESSION lock_wait_timeout = 1, SESSION innodb_lock_wait_timeout = 1",
+            ends_with_transaction: false,
+            restore: "SET SESSION lock_wait_timeout = @shedlock_waits, \
+                 SESSION innodb_lock_wait_timeout = @shedlock_row_waits",
+        }),
         may_not_create: "COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE' AND NOT EXISTS (\
              SELECT 1 FROM information_schema.USER_PRIVILEGES p \
              WHERE p.PRIVILEGE_TYPE = 'CREATE' AND p.GRANTEE = \

@@ -31,7 +31,7 @@ mod statements;
 use shedlock_store::{HUNDRED_YEARS, TlsNames};
 
 use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Check, Dialect, JournalWords};
+use super::{ADD_COLUMN, Check, Dialect, JournalWords, Limits};
 use crate::failure::{Class, Refusal};
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -108,6 +108,11 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         },
         unless_there: "ON CONFLICT DO NOTHING",
         begin: "BEGIN",
+        limits: Some(Limits {
+            set: "SET LOCAL lock_timeout = '1s'",
+            ends_with_transaction: true,
+            restore: "",
+        }),
         may_not_create: "NOT pg_catalog.has_schema_privilege(COALESCE(\
              (SELECT c.relnamespace FROM pg_catalog.pg_class c \
              WHERE c.oid = pg_catalog.to_regclass('{table}')), \

@@ -118,6 +118,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
         unless_there: "ON CONFLICT DO NOTHING",
         // Two transactions that read first and then write would deadlock.
         begin: "BEGIN IMMEDIATE",
+        limits: None,
         may_not_create: "",
     },
     add_column: ADD_COLUMN,
