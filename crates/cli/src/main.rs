@@ -78,6 +78,7 @@ fn start() -> ExitCode {
     let terminal = Terminal::new(cli.voice.quiet);
     let has_findings = matches!(cli.command, Command::Doctor(_));
     terminal.listen_to_logs(has_findings);
+    store::report_refusals(terminal);
     let option = cli.command.store_option();
     execute(&cli.command, terminal).unwrap_or_else(|failure| {
         let failure = failure.reworded(ANY_STORE, &option);

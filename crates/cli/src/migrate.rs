@@ -26,7 +26,7 @@ pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
 
 async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure> {
     let format = args.output.format;
-    let store = Store::open(&args.store, terminal).await?;
+    let store = Store::open_to_prepare(&args.store, terminal).await?;
     let kind = store.provider().store();
     let mut migration = store.provider().migrate().await?;
     if !args.journal {

@@ -180,12 +180,9 @@ async fn open(
     const LEAST: Duration = Duration::from_secs(1);
     let mut printed = String::new();
     loop {
-        let opened = if wait.is_zero() {
-            Store::open(claim.store, terminal).await
-        } else {
-            let left = wait_until.saturating_since(SystemClock.now());
-            Store::open_within(claim.store, terminal, left.max(LEAST)).await
-        };
+        let left = wait_until.saturating_since(SystemClock.now());
+        let limit = (!wait.is_zero()).then(|| left.max(LEAST));
+        let opened = Store::open_to_lock(claim.store, terminal, limit).await;
         let failure = match opened {
             Ok(store) => return Ok(store),
             Err(failure) => failure,

@@ -9,6 +9,9 @@ use crate::exit::Failure;
 use crate::settings::{StoreChoice, StoreSetting};
 
 /// Set in the environment of a command whose `shedlock run` does not pass its store on.
+/// What `--local` is in a variable.
+const LOCAL: &str = "local";
+
 pub(super) const WITHHELD: &str = "SHEDLOCK_STORE_WITHHELD";
 
 const STORE: &str = "SHEDLOCK_STORE";
@@ -71,13 +74,17 @@ impl Source {
             return Err(Failure::usage(
                 "no store is set: a lock in this pod's file does not exclude other pods; set the \
                  URL of a store that all pods share with --store or SHEDLOCK_STORE, or use --local \
-                 if there is only one pod",
+                 (SHEDLOCK_STORE=local) if there is only one pod",
             ));
         }
         Ok(Self::Local { is_meant: false })
     }
 
+    /// A URL, or the word for the file on this host.
     pub(crate) fn url(url: &str, from: &str) -> Self {
+        if url == LOCAL {
+            return Self::Local { is_meant: true };
+        }
         Self::Url {
             url: url.to_owned(),
             from: from.to_owned(),

@@ -1,7 +1,7 @@
 //! The store for hosts without one: a file of this user.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,11 @@ use std::sync::Arc;
 use shedlock::{LockProvider, open_sqlite};
 
 use crate::exit::{Failure, STORE};
+use crate::output;
 use crate::terminal::Terminal;
+
+/// The marker of refused commands.
+const REFUSED: &str = "refused-local";
 
 /// An SQLite file in the user's state directory.
 #[derive(Debug)]
@@ -68,13 +72,7 @@ impl LocalStore {
         if terminal.is_quiet() {
             return;
         }
-        // Hosts may share the home folder, so each of them has its own marker.
-        let host = rustix::system::uname();
-        let host: String = host.nodename().to_string_lossy().replace(
-            |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.',
-            "_",
-        );
-        let mark = self.file.with_file_name(format!("told-local.{host}"));
+        let mark = self.marker("told-local");
         let made = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -90,10 +88,55 @@ impl LocalStore {
         }
         terminal.notice(&format!(
             "no store is set: locks are kept in {} and apply to this user on this host only; to \
-             share them with other hosts, set --store or SHEDLOCK_STORE (shown once; --local hides \
-             this)",
+             share them with other hosts, set --store or SHEDLOCK_STORE; a crontab line needs one of \
+             them, or --local (shown once; --local hides this)",
             self.file.display()
         ));
+    }
+
+    /// Refuses to take a lock in this file, because no one would see that it is local. Leaves a note for
+    /// the next command on a terminal.
+    pub(super) fn refuse(&self) -> Failure {
+        let note = self.marker(REFUSED);
+        let folder = self.file.parent().unwrap_or(&self.file);
+        // Without a note the refusal is still an error with a code of its own.
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let _ = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(note);
+        Failure::usage(
+            "no store is set: a lock in a file on this host does not exclude other hosts; set the URL \
+             of a store that all hosts share with --store or SHEDLOCK_STORE, or use --local \
+             (SHEDLOCK_STORE=local) if only this host runs the job; on a terminal, the file is the \
+             default",
+        )
+    }
+
+    /// Prints the note of [`refuse`](Self::refuse), and removes it.
+    pub(super) fn report_refusals(&self, terminal: Terminal) {
+        let note = self.marker(REFUSED);
+        let Ok(left) = note.metadata().and_then(|found| found.modified()) else {
+            return;
+        };
+        terminal.error(&format!(
+            "since {} at least one `shedlock` on this host was refused, because no store was set and it \
+             was not on a terminal, as in a crontab: its job did not run; set the URL of a store with \
+             --store or SHEDLOCK_STORE there, or add --local",
+            output::second(left)
+        ));
+        let _ = fs::remove_file(note);
+    }
+
+    /// A file that this user has on each host: hosts may share the home folder.
+    fn marker(&self, name: &str) -> PathBuf {
+        let host = rustix::system::uname();
+        let host: String = host.nodename().to_string_lossy().replace(
+            |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '.',
+            "_",
+        );
+        self.file.with_file_name(format!("{name}.{host}"))
     }
 }
 

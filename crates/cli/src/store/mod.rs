@@ -79,24 +79,47 @@ enum Choice {
     },
 }
 
+/// What a command does with its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// It takes a lock. A missing SQLite file is created.
+    Lock,
+    /// It prepares the store. A missing SQLite file is created.
+    Prepare,
+    /// It reads, or acts on an existing lock. Nothing is created.
+    Read,
+}
+
+/// Prints the note about commands that were refused on this host because no store was set, once.
+pub(crate) fn report_refusals(terminal: Terminal) {
+    if terminal.is_read_by_a_person()
+        && let Ok(local) = LocalStore::locate(|name| std::env::var_os(name))
+    {
+        local.report_refusals(terminal);
+    }
+}
+
 /// The first advice if the default file does not exist.
 const UNSET: &str = "; no store is set, so this is the default: set the store that your jobs use \
                      (--store or SHEDLOCK_STORE), or";
 
 impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
-    /// one. A SQLite file that does not exist is created.
-    pub(crate) async fn open(args: &StoreArgs, terminal: Terminal) -> Result<Self, Failure> {
-        Self::open_with(args, terminal, true, None).await
-    }
-
-    /// The same within this time.
-    pub(crate) async fn open_within(
+    /// one, to prepare it. A SQLite file that does not exist is created.
+    pub(crate) async fn open_to_prepare(
         args: &StoreArgs,
         terminal: Terminal,
-        limit: Duration,
     ) -> Result<Self, Failure> {
-        Self::open_with(args, terminal, true, Some(limit)).await
+        Self::open_with(args, terminal, Purpose::Prepare, None).await
+    }
+
+    /// The same for a command that takes a lock, within this time.
+    pub(crate) async fn open_to_lock(
+        args: &StoreArgs,
+        terminal: Terminal,
+        limit: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        Self::open_with(args, terminal, Purpose::Lock, limit).await
     }
 
     /// The same for a command that reads, or acts on an existing lock: nothing is created.
@@ -104,7 +127,7 @@ impl Store {
         args: &StoreArgs,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
-        let opened = Self::open_with(args, terminal, false, None).await;
+        let opened = Self::open_with(args, terminal, Purpose::Read, None).await;
         opened.map_err(advise_creation)
     }
 
@@ -112,20 +135,20 @@ impl Store {
     /// beside its locks.
     #[cfg(feature = "ui")]
     pub(crate) async fn open_source(source: Source, terminal: Terminal) -> Result<Self, Failure> {
-        let opened = Self::connect(Choice::of(source)?, terminal, false, None).await;
+        let opened = Self::connect(Choice::of(source)?, terminal, Purpose::Read, None).await;
         opened.map_err(advise_creation)
     }
 
     async fn open_with(
         args: &StoreArgs,
         terminal: Terminal,
-        create: bool,
+        purpose: Purpose,
         within: Option<Duration>,
     ) -> Result<Self, Failure> {
         let choice = Choice::make(args, |name| std::env::var_os(name))?;
         let journal = OwnStore::of(args).await?;
         let place = choice.place();
-        let opening = Self::connect(choice, terminal, create, args.connect_timeout);
+        let opening = Self::connect(choice, terminal, purpose, args.connect_timeout);
         let opened = in_time(args.connect_timeout, within, &place, opening).await?;
         Ok(Self { journal, ..opened })
     }
@@ -133,9 +156,10 @@ impl Store {
     async fn connect(
         choice: Choice,
         terminal: Terminal,
-        create: bool,
+        purpose: Purpose,
         timeout: Option<Duration>,
     ) -> Result<Self, Failure> {
+        let create = purpose != Purpose::Read;
         Ok(match choice {
             Choice::Url { url, from } => {
                 let address = Address::Url(url.clone());
@@ -152,6 +176,9 @@ impl Store {
             }
             Choice::Local { is_meant } => {
                 let local = LocalStore::locate(|name| std::env::var_os(name))?;
+                if purpose == Purpose::Lock && !is_meant && !terminal.is_read_by_a_person() {
+                    return Err(local.refuse());
+                }
                 let provider = if create {
                     local.open_or_create().await?
                 } else {

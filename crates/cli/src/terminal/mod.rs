@@ -6,7 +6,7 @@ mod logs;
 mod panics;
 mod screen;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -65,6 +65,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) const fn new(is_quiet: bool) -> Self {
         Self { is_quiet }
+    }
+
+    /// Whether what goes to stderr is on a terminal.
+    pub(crate) fn is_read_by_a_person(self) -> bool {
+        io::stderr().is_terminal()
     }
 
     /// Whether notices are left out.

@@ -98,7 +98,7 @@ fn the_users_file_is_passed_on() {
     let unset = [("SHEDLOCK_CONFIG", config)];
     let another = [("SHEDLOCK_STORE", "sqlite:/no/such.db")];
     for (options, variables) in [
-        (&["-q"][..], &unset[..]),
+        (&["--local", "-q"][..], &unset[..]),
         (&["--local"], &another),
         (&["--local", "--pass-store"], &another),
     ] {
@@ -121,7 +121,7 @@ fn a_pipe_is_passed_on_as_its_url() {
                           --store-file /dev/stdin --pass-store -- \
                           sh -c 'echo $SHEDLOCK_STORE; exec \"$SHEDLOCK\" list'"
     );
-    let done = outer(&sandbox, &["-q"], &[], &script);
+    let done = outer(&sandbox, &["--local"], &[], &script);
     assert!(done.stdout.starts_with(&store), "{}", done.stdout);
     assert_eq!((done.code, &*done.stderr), (0, ""));
 }
