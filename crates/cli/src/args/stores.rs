@@ -45,7 +45,8 @@ pub(super) fn long_help() -> String {
          The default is SHEDLOCK_STORE, or the URL in the file that SHEDLOCK_STORE_FILE names; \
          otherwise `store` in the configuration file (--config); otherwise this user's SQLite file \
          on this host ($XDG_STATE_HOME/shedlock/locks.db, or ~/.local/state/shedlock/locks.db), which \
-         other hosts do not share. `run` and `migrate` create a SQLite file that does not exist, \
+         other hosts do not share. `run` and `hold` use that default on a terminal only: elsewhere, as in \
+         a crontab, they need a store, or `local` here (the same as --local). `run` and `migrate` create a SQLite file that does not exist, \
          with its directory; the other commands create nothing. The path in a sqlite: URL must be \
          absolute. \
          Put a URL with a password into SHEDLOCK_STORE or into a file (--store-file): any user on \

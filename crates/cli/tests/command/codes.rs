@@ -439,7 +439,10 @@ fn store() {
         (2, "export KUBERNETES_SERVICE_HOST=10.0.0.1;"),
         (2, "unset HOME;"),
         (2, "HOME="),
-        (69, "touch file; SHEDLOCK_STORE=local XDG_STATE_HOME=$PWD/file"),
+        (
+            69,
+            "touch file; SHEDLOCK_STORE=local XDG_STATE_HOME=$PWD/file",
+        ),
         (2, "SHEDLOCK_STORE="),
         (2, "SHEDLOCK_STORE=nonsense"),
         (2, "SHEDLOCK_STORE=oracle://u:geheim@h/d"),
@@ -448,7 +451,8 @@ fn store() {
             0,
             "SHEDLOCK_STORE=sqlite:$PWD/locks.db KUBERNETES_SERVICE_HOST=10.0.0.1",
         ),
-        (0, ""),
+        (2, ""),
+        (0, "SHEDLOCK_STORE=local"),
     ] {
         codes(&[(code, &local(line))]);
     }

@@ -154,7 +154,7 @@ fn a_run_that_was_cut_has_failed_everywhere() {
 }
 
 #[test]
-fn a_run_that_was_told_to_end_is_cancelled_everywhere() {
+fn a_run_that_a_signal_ends_is_cancelled_everywhere() {
     let sandbox = journal();
     let child = started(&sandbox, "10m", &[]);
     signal(child.id(), Signal::TERM);
