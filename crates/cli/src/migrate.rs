@@ -1,20 +1,19 @@
 //! `shedlock migrate`: preparing a store, or printing what that needs.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use shedlock::{Journal, Migration, MigrationStep, Schema};
+use shedlock::{Migration, MigrationStep, Schema};
 
 use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
 use crate::output;
-use crate::store::{self, JournalPlace, Store};
+use crate::store::{self, Store};
 use crate::terminal::Terminal;
 
 /// Prepares the store and prints the changes, or only prints them.
 pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let text = if args.print {
-        print(args).await?
+        print(args, terminal).await?
     } else if args.dry_run {
         dry_run(args, terminal).await?
     } else {
@@ -29,10 +28,13 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     let store = Store::open_to_prepare(&args.store, terminal).await?;
     let kind = store.provider().store();
     let mut migration = store.provider().migrate().await?;
-    if !args.journal {
+    let place = store.journal_place();
+    let Some(journal) = place.journal.clone().filter(|_| !args.no_journal) else {
+        if !args.no_journal {
+            terminal.notice(&without_journal(&place.kind, None));
+        }
         return Ok(output::migration(kind, &migration, format));
-    }
-    let (place, journal) = journal(&store)?;
+    };
     let of_journal = journal.migrate().await?;
     if store.has_own_journal() && format == Format::Table {
         let locks = output::migration(kind, &migration, format);
@@ -49,20 +51,20 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
 
 /// What the store of the URL needs, or only what its journal needs if that has a store of its own.
 /// Nothing is connected to.
-async fn print(args: &MigrateArgs) -> Result<String, Failure> {
-    let own = match args.journal {
-        true => store::journal_schema(&args.store).await?,
-        false => None,
+async fn print(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure> {
+    let own = match args.no_journal {
+        false => store::journal_schema(&args.store).await?,
+        true => None,
     };
     let (kind, schema) = match own {
         Some((kind, schema)) => (kind, Schema::default().journal(schema.journal)),
         None => store::schema(&args.store).await?,
     };
     let mut schema = schema;
-    if !args.journal {
+    if args.no_journal {
         schema.journal.clear();
     } else if schema.journal.is_empty() {
-        return Err(without_journal(kind, schema.note.as_deref()));
+        terminal.notice(&without_journal(kind, schema.note.as_deref()));
     }
     Ok(output::schema(kind, &schema, args.output.format))
 }
@@ -70,11 +72,11 @@ async fn print(args: &MigrateArgs) -> Result<String, Failure> {
 /// What the store lacks now, and that of the journal if it has one of its own.
 async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure> {
     let format = args.output.format;
-    let own = match args.journal {
-        true => store::own_journal(&args.store).await?,
-        false => None,
+    let own = match args.no_journal {
+        false => store::own_journal(&args.store).await?,
+        true => None,
     };
-    let is_beside = args.journal && own.is_none();
+    let is_beside = !args.no_journal && own.is_none();
     let (kind, mut steps) = if let Some(file) = store::missing_file(&args.store)? {
         let (kind, schema) = store::schema(&args.store).await?;
         let mut steps = vec![MigrationStep::new(format!("create file {file:?}"))];
@@ -86,8 +88,8 @@ async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     } else {
         let store = Store::open_existing(&args.store, terminal).await?;
         let mut steps = store.provider().plan_migration().await?;
-        if is_beside {
-            steps.extend(journal(&store)?.1.plan_migration().await?);
+        if let Some(journal) = store.journal().filter(|_| is_beside) {
+            steps.extend(journal.plan_migration().await?);
         }
         (store.provider().store().to_owned(), steps)
     };
@@ -116,20 +118,13 @@ fn of_both(locks: (String, bool), journal: (String, bool)) -> String {
     }
 }
 
-fn journal(store: &Store) -> Result<(JournalPlace, Arc<dyn Journal>), Failure> {
-    let place = store.journal_place();
-    match place.journal.clone() {
-        Some(journal) => Ok((place, journal)),
-        None => Err(without_journal(&place.kind, None)),
-    }
-}
-
-fn without_journal(kind: &str, note: Option<&str>) -> Failure {
+/// Why only the locks are prepared.
+fn without_journal(kind: &str, note: Option<&str>) -> String {
     // The note of another store is about its locks.
     let why = note.filter(|_| output::is_sql(kind));
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    Failure::usage(format!(
-        "{kind} cannot keep a journal{why}; leave --journal out, or set the URL of \
-         another store for it with --journal-store"
-    ))
+    format!(
+        "{kind} cannot keep a journal{why}; to record jobs and runs, set the URL of another store for it \
+         with --journal-store"
+    )
 }

@@ -432,7 +432,7 @@ async fn without_a_journal_nothing_waits_if_none_is_required() {
     );
     assert_eq!(writer.flush(FLUSH).await, 0);
     assert_eq!((writer.dropped(), runs(&*journal).await.len()), (0, 0));
-    // If one is required, its entries wait for `shedlock migrate --journal`.
+    // If one is required, its entries wait for `shedlock migrate`.
     let writer = JournalWriter::new(journal.clone());
     let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
     assert!(

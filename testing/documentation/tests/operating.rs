@@ -107,7 +107,7 @@ impl Site {
 
     /// What happened before the session.
     fn evening(&mut self) {
-        succeed(&mut self.on("web-1", &["shedlock", "migrate", "--journal"]));
+        succeed(&mut self.on("web-1", &["shedlock", "migrate"]));
         let run =
             |name| [&["shedlock", "run", "-q", "-n", name, "--lock-at-most-for"][..]].concat();
         let scheduled = |name| [&run(name)[..], &["9m"], &SCHEDULE, &["--"]].concat();

@@ -39,7 +39,7 @@ pub(crate) struct JournalStoreArgs {
     ///
     /// For locks in a store that cannot keep a journal, such as etcd or NATS, or for a journal in a
     /// database of its own. PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey and MongoDB can keep
-    /// one; `shedlock migrate --journal` with this option creates it. `run` connects to it in the
+    /// one; `shedlock migrate` with this option creates it. `run` connects to it in the
     /// background: a journal that cannot be reached does not keep a command from running.
     ///
     /// The default is SHEDLOCK_JOURNAL_STORE, or the URL in the file that SHEDLOCK_JOURNAL_STORE_FILE
@@ -67,7 +67,7 @@ pub(crate) struct JournalStoreArgs {
 /// history` shows it, SUCCEEDED the time since the latest success, TOOK how long that run took, NEXT the slot
 /// that must succeed next, in UTC (in the past if it has not succeeded yet). SCHEDULE has its time zone.
 ///
-/// The journal is created with `shedlock migrate --journal`. PostgreSQL, MySQL, MariaDB, SQLite,
+/// The journal is created with `shedlock migrate`. PostgreSQL, MySQL, MariaDB, SQLite,
 /// Redis, Valkey and MongoDB can keep one.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or --forget names no job in it")))]
@@ -108,7 +108,7 @@ pub(crate) struct JobsArgs {
 /// `forgotten` (`shedlock jobs --forget`). BY is then the user@host that did it, as that host claims.
 ///
 /// The journal keeps 1,000 runs of each job, for 30 days, and actions for a year. It is created with
-/// `shedlock migrate --journal`; what happened before is not in it. PostgreSQL, MySQL, MariaDB, SQLite,
+/// `shedlock migrate`; what happened before is not in it. PostgreSQL, MySQL, MariaDB, SQLite,
 /// Redis, Valkey and MongoDB can keep one.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or it has nothing about this job")))]

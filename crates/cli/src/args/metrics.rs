@@ -8,7 +8,7 @@ use super::{StoreArgs, exit_codes};
 
 /// Print metrics of the jobs for Prometheus: deadlines, last successes and failures, pauses
 ///
-/// Reads the journal of the store (`shedlock migrate --journal`) and its locks, and prints
+/// Reads the journal of the store (`shedlock migrate`) and its locks, and prints
 /// Prometheus's text format, for the textfile collector of node_exporter. One host is enough, because
 /// each reads the same store.
 ///

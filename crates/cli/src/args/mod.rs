@@ -313,16 +313,18 @@ pub(crate) struct ResetArgs {
 ///
 /// Prints the changes. Running it again changes nothing. The added columns are nullable, so ShedLock
 /// for Java keeps working with the table.
+///
+/// Also creates the journal, which records jobs, runs and operators' actions: PostgreSQL, MySQL, MariaDB,
+/// SQLite, Redis, Valkey and MongoDB can keep one. With --journal-store it is in a store of its own.
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_migrate())]
 pub(crate) struct MigrateArgs {
-    /// Also create the journal: a record of jobs, runs and operators' actions beside the locks
+    /// Leave out the journal: the record of jobs, runs and operators' actions beside the locks
     ///
-    /// PostgreSQL, MySQL, MariaDB, SQLite, Redis, Valkey and MongoDB can keep one.
-    /// `shedlock run` and the library then record their runs, and `shedlock jobs` and
-    /// `shedlock history` show them. Locks work without it.
+    /// Without it `shedlock jobs`, `shedlock history`, the alerts and most of the dashboard have nothing
+    /// to show. Locks work without it.
     #[arg(long)]
-    pub(crate) journal: bool,
+    pub(crate) no_journal: bool,
     /// Print the statements for an empty store, and do not connect to it
     ///
     /// They can be given to `psql`, `mysql` or `sqlite3`, or put into a migration of your own. The

@@ -10,7 +10,7 @@ use super::{StoreArgs, exit_codes, values};
 /// Serve a dashboard of the jobs and locks, for a browser
 ///
 /// Shows what runs, what is overdue or has failed, the runs of each job, and what operators did. It
-/// needs a journal (`shedlock migrate --journal`); without one it shows locks only.
+/// needs a journal (`shedlock migrate`); without one it shows locks only.
 ///
 /// With default settings it listens on this host alone, and everyone who can log in to this host may
 /// pause, resume, extend and unlock. On any other address it needs --auth-file, and TLS (--tls-cert

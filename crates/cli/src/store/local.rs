@@ -44,7 +44,13 @@ impl LocalStore {
                 ),
             ));
         }
-        Ok(Arc::new(open_sqlite(&self.file).await?))
+        let is_new = !self.file.exists();
+        let provider = Arc::new(open_sqlite(&self.file).await?);
+        if let Some(journal) = provider.journal().filter(|_| is_new) {
+            // Without it the first runs would be missing from the history; locks work all the same.
+            let _ = journal.migrate().await;
+        }
+        Ok(provider)
     }
 
     /// Opens the file. Creates nothing.

@@ -50,7 +50,7 @@ impl Site {
             port: 0,
             url: String::new(),
         };
-        site.shedlock(&["migrate", "--journal"]);
+        site.shedlock(&["migrate"]);
         let prefix = match mount {
             Mount::Prefix => &["--prefix", "/ops/locks"][..],
             _ => &[],

@@ -305,7 +305,7 @@ fn journal() {
         (1, "shedlock jobs"),
         (1, "shedlock history a"),
         (2, "shedlock jobs --store memory:"),
-        (0, "shedlock migrate --journal"),
+        (0, "shedlock migrate"),
         (0, "shedlock jobs"),
         (1, "shedlock history a"),
         (0, "shedlock jobs --filter 'nosuch*'"),
@@ -386,10 +386,7 @@ fn migrate() {
             2,
             "shedlock migrate --print --dry-run --store postgres://db.example/app",
         ),
-        (
-            2,
-            "shedlock migrate --print --journal --store consul://db.example",
-        ),
+        (0, "shedlock migrate --print --store consul://db.example"),
     ]);
 }
 
@@ -552,11 +549,8 @@ fn journal_store() {
             2,
             "SHEDLOCK_JOURNAL_STORE=a SHEDLOCK_JOURNAL_STORE_FILE=b shedlock jobs",
         ),
-        (2, "shedlock migrate --print --journal --store nats://h"),
-        (
-            0,
-            "shedlock migrate --journal --journal-store sqlite:$PWD/journal.db",
-        ),
+        (0, "shedlock migrate --print --store nats://h"),
+        (0, "shedlock migrate --journal-store sqlite:$PWD/journal.db"),
         (0, "shedlock jobs --journal-store sqlite:$PWD/journal.db"),
     ]);
 }

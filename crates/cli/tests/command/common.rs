@@ -34,7 +34,10 @@ impl Sandbox {
     /// The same, with an empty store.
     pub(crate) fn migrated() -> Self {
         let sandbox = Self::new();
-        assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+        assert_eq!(
+            done(&mut sandbox.shedlock(&["migrate", "--no-journal"])).code,
+            0
+        );
         sandbox
     }
 

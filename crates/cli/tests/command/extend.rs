@@ -117,7 +117,7 @@ fn a_lease_that_is_not_meant_is_not_extended() {
 #[test]
 fn an_extension_that_changed_nothing_is_not_in_the_history() {
     let sandbox = Sandbox::migrated();
-    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    let migrated = done(&mut sandbox.shedlock(&["migrate"]));
     assert_eq!(migrated.code, 0, "{migrated:?}");
     let run = sandbox.run("a", "60s", SCRIPT).spawn().unwrap();
     sandbox.await_lines("up", 1);

@@ -8,7 +8,7 @@ use super::common::{Sandbox, done, end, eventually, sql};
 /// A sandbox whose store has a journal.
 fn journal() -> Sandbox {
     let sandbox = Sandbox::migrated();
-    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    let migrated = done(&mut sandbox.shedlock(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     sandbox
 }

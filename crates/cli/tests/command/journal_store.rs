@@ -18,7 +18,7 @@ fn json(command: &mut Command) -> Value {
 fn killed() {
     let sandbox = Sandbox::migrated();
     let url = format!("sqlite:{}", sandbox.path("journal.db").display());
-    let mut migrate = sandbox.shedlock(&["migrate", "--journal", "--journal-store", &url]);
+    let mut migrate = sandbox.shedlock(&["migrate", "--journal-store", &url]);
     assert_eq!(done(&mut migrate).code, 0);
     let mut run = sandbox.run("a", "10m", "echo x > up; exec sleep 60");
     let mut child = run.env(VARIABLE, &url).spawn().unwrap();

@@ -22,7 +22,7 @@ fn get(port: u16, path: &str) -> String {
 #[test]
 fn served() {
     let sandbox = Sandbox::migrated();
-    done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    done(&mut sandbox.shedlock(&["migrate"]));
     // A port that is taken: the command runs without metrics.
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();

@@ -61,7 +61,7 @@ fn a_run_pings_when_it_starts_and_when_it_ends() {
 #[test]
 fn the_secrets_are_in_no_environment_message_or_journal() {
     let sandbox = Sandbox::migrated();
-    done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    done(&mut sandbox.shedlock(&["migrate"]));
     let server = PingServer::start();
     server.answer(Answer::Status(404, "not found"));
     let script = "env; tr '\\0' '\\n' < /proc/$PPID/cmdline";

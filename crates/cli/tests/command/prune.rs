@@ -63,10 +63,7 @@ fn the_slot_of_a_monthly_job_does_not_run_twice_because_its_record_was_removed()
 
 fn with_journal() -> Sandbox {
     let sandbox = Sandbox::new();
-    assert_eq!(
-        done(&mut sandbox.shedlock(&["migrate", "--journal"])).code,
-        0
-    );
+    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
     sandbox
 }
 

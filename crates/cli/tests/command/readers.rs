@@ -106,7 +106,7 @@ fn started(sandbox: &Sandbox, at_most: &str, options: &[&str]) -> Child {
 
 fn journal() -> Sandbox {
     let sandbox = Sandbox::new();
-    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    let migrated = done(&mut sandbox.shedlock(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     sandbox
 }
@@ -195,7 +195,7 @@ fn a_success_that_could_not_be_recorded_is_delivered_later() {
         command.env("SHEDLOCK_JOURNAL_STORE", &journal);
         command
     };
-    let migrated = done(&mut with_journal(&["migrate", "--journal"]));
+    let migrated = done(&mut with_journal(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let mut run = sandbox.run("a", "3s", UNTIL_GO);
     let child = run.env("SHEDLOCK_JOURNAL_STORE", &journal).spawn().unwrap();
@@ -232,7 +232,7 @@ fn a_success_that_could_not_be_recorded_is_delivered_later() {
     busy.end();
 
     // Not to the journal of another environment.
-    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    let migrated = done(&mut sandbox.shedlock(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     assert_eq!(done(&mut sandbox.shedlock(&["jobs"])).stdout, "no jobs\n");
     assert_eq!(files().count(), 1);

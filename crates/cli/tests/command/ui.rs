@@ -71,7 +71,7 @@ fn status(reply: &str) -> &str {
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
-    let migrated = done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    let migrated = done(&mut sandbox.shedlock(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     sandbox
 }

@@ -67,7 +67,10 @@ fn a_term_in_the_pause_after_a_failure_is_reported_as_such() {
 fn a_term_while_the_lock_is_asked_for_leaves_the_slot_open() {
     for options in BOTH {
         let sandbox = Sandbox::new();
-        assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+        assert_eq!(
+            done(&mut sandbox.shedlock(&["migrate", "--no-journal"])).code,
+            0
+        );
         let busy = Writer::begin(&sandbox.store());
         let told = run(&sandbox, options, "echo ran").spawn().unwrap();
         pause(Duration::from_millis(700));
@@ -189,7 +192,10 @@ fn a_watchdog_that_fails_before_it_starts_the_command_leaves_the_slot_open() {
 fn a_lock_that_comes_too_late_leaves_the_slot_open() {
     let late = BOTH.map(|options| {
         let sandbox = Sandbox::new();
-        assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+        assert_eq!(
+            done(&mut sandbox.shedlock(&["migrate", "--no-journal"])).code,
+            0
+        );
         let busy = Writer::begin(&sandbox.store());
         let mut command = sandbox.run_with("a", "9s", options, "echo ran");
         let asking = command.spawn().unwrap();
@@ -235,7 +241,10 @@ fn a_slot_that_another_host_gave_up_is_no_success() {
 
 /// Runs the command, and applies this limit to its processes before the lock is granted.
 fn limited_before_it_has_the_lock(sandbox: &Sandbox, command: &mut Command, limit: &str) -> Done {
-    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+    assert_eq!(
+        done(&mut sandbox.shedlock(&["migrate", "--no-journal"])).code,
+        0
+    );
     let busy = Writer::begin(&sandbox.store());
     let asking = command.spawn().unwrap();
     await_store_of(&asking);

@@ -30,7 +30,7 @@ fn use_locks(store: &str) -> Vec<Done> {
 }
 
 fn migrate(store: &str) {
-    let arguments = ["migrate", "--journal", "--store", store];
+    let arguments = ["migrate", "--store", store];
     let migrated = done(&mut Sandbox::new().bare(&arguments));
     assert_eq!(migrated.code, 0, "{migrated:?}");
 }
@@ -173,9 +173,9 @@ fn a_journal_in_a_file_that_cannot_be_written_is_reported() {
     };
     let absent = done(&mut shedlock(&["doctor"]));
     assert_eq!(absent.code, 0, "{absent:?}");
-    let said = "run `shedlock migrate --journal`";
+    let said = "run `shedlock migrate`";
     assert!(absent.stdout.contains(said), "{absent:?}");
-    assert_eq!(done(&mut shedlock(&["migrate", "--journal"])).code, 0);
+    assert_eq!(done(&mut shedlock(&["migrate"])).code, 0);
     let healthy = done(&mut shedlock(&["doctor", "--strict"]));
     assert_eq!(healthy.code, 0, "{healthy:?}");
 

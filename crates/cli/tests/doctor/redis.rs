@@ -131,7 +131,7 @@ fn no_lack_of_a_permission_is_missed() {
     let journal = "+hget +hset +hsetnx +hdel +zadd +zrem +zlexcount +zrangebylex +zrevrangebylex";
     become_user(&format!("{keys} {locks} {journal}"));
     doctor(&of_user).is_healthy();
-    let migrated = done(&mut Sandbox::new().bare(&["migrate", "--journal", "--store", &of_user]));
+    let migrated = done(&mut Sandbox::new().bare(&["migrate", "--store", &of_user]));
     assert_eq!(migrated.code, 0, "{migrated:?}");
     doctor(&of_user).is_healthy();
 

@@ -118,14 +118,14 @@ impl Database {
 async fn what_is_printed_makes_an_empty_database_complete() {
     for mut database in Database::each().await {
         for store in [database.url.clone(), database.renamed()] {
-            let planned = database.migrate(&store, &["--dry-run", "--journal"]);
-            let printed = database.migrate(&store, &["--print", "--journal"]);
+            let planned = database.migrate(&store, &["--dry-run"]);
+            let printed = database.migrate(&store, &["--print"]);
             // The rest of it is for a table of ShedLock.
             for line in planned.lines() {
                 assert!(printed.contains(line), "{line:?} is not in {printed}");
             }
             database.run(&printed).await;
-            database.is_complete(&store, &["--journal"]);
+            database.is_complete(&store, &[]);
             database.serves(&store);
             let history = ["history", "job", "--store", &store];
             let history = done(&mut database.sandbox.bare(&history));
@@ -145,10 +145,14 @@ async fn what_is_printed_completes_a_table_of_shedlock() {
             )
             .await;
         let store = database.url.clone();
-        let planned: Value =
-            serde_json::from_str(&database.migrate(&store, &["--dry-run", "-o", "json"])).unwrap();
-        let printed: Value =
-            serde_json::from_str(&database.migrate(&store, &["--print", "-o", "json"])).unwrap();
+        let planned: Value = serde_json::from_str(
+            &database.migrate(&store, &["--no-journal", "--dry-run", "-o", "json"]),
+        )
+        .unwrap();
+        let printed: Value = serde_json::from_str(
+            &database.migrate(&store, &["--no-journal", "--print", "-o", "json"]),
+        )
+        .unwrap();
         assert_eq!(planned["plan"], printed["upgrade"]);
         let steps = printed["upgrade"].as_array().unwrap();
         // SQLite adds one column at a time, and the servers add all six at once.
@@ -158,7 +162,7 @@ async fn what_is_printed_completes_a_table_of_shedlock() {
             let statement = step["statement"].as_str().unwrap();
             database.run(statement).await;
         }
-        database.is_complete(&store, &[]);
+        database.is_complete(&store, &["--no-journal"]);
         database.serves(&store);
     }
 }
@@ -167,7 +171,7 @@ async fn what_is_printed_completes_a_table_of_shedlock() {
 async fn a_dry_run_names_what_the_journal_lacks() {
     for mut database in Database::each().await {
         let store = database.url.clone();
-        let _ = database.migrate(&store, &["--journal"]);
+        let _ = database.migrate(&store, &[]);
         for statement in [
             "DROP TABLE shedlock_run",
             "ALTER TABLE shedlock_job DROP COLUMN zone",
@@ -175,7 +179,7 @@ async fn a_dry_run_names_what_the_journal_lacks() {
         ] {
             database.run(statement).await;
         }
-        let planned = database.migrate(&store, &["--dry-run", "--journal"]);
+        let planned = database.migrate(&store, &["--dry-run"]);
         for words in [
             "-- create table \"shedlock_run\"\n",
             "-- add column \"zone\" to table \"shedlock_job\"\n",
@@ -184,10 +188,10 @@ async fn a_dry_run_names_what_the_journal_lacks() {
             assert!(planned.contains(words), "{planned}");
         }
         assert!(!planned.contains("shedlock_audit"), "{planned}");
-        let again = database.migrate(&store, &["--dry-run", "--journal"]);
+        let again = database.migrate(&store, &["--dry-run"]);
         assert_eq!(planned, again);
-        let _ = database.migrate(&store, &["--journal"]);
-        database.is_complete(&store, &["--journal"]);
+        let _ = database.migrate(&store, &[]);
+        database.is_complete(&store, &[]);
     }
 }
 
@@ -201,7 +205,7 @@ async fn a_schema_that_does_not_exist_is_named_by_every_form_of_the_command() {
         }
         for option in ["schema=nosch", "table=nosch.x"] {
             let missing = format!("{}?{option}", database.url);
-            for options in [&[][..], &["--dry-run"], &["--journal"]] {
+            for options in [&["--no-journal"][..], &["--no-journal", "--dry-run"], &[]] {
                 let mut migrate = database.sandbox.bare(&["migrate", "--store", &missing]);
                 let refused = done(migrate.args(options));
                 assert_eq!((refused.code, &*refused.stdout), (69, ""), "{refused:?}");
@@ -209,7 +213,7 @@ async fn a_schema_that_does_not_exist_is_named_by_every_form_of_the_command() {
             }
             // The journal's own store.
             for dry_run in [&[][..], &["--dry-run"]] {
-                let mut migrate = database.sandbox.shedlock(&["migrate", "--journal"]);
+                let mut migrate = database.sandbox.shedlock(&["migrate"]);
                 let refused = done(migrate.args(dry_run).args(["--journal-store", &missing]));
                 assert_eq!(refused.code, 69, "{refused:?}");
                 assert!(refused.stderr.ends_with(remedy), "{refused:?}");
@@ -229,8 +233,8 @@ async fn a_user_without_rights_can_plan() {
     database.run(&format!("CREATE ROLE {user} LOGIN")).await;
     let mut store = url::Url::parse(&database.url).unwrap();
     store.set_username(&user).unwrap();
-    let planned = database.migrate(store.as_str(), &["--dry-run", "--journal"]);
-    let refused = ["migrate", "--journal", "--store", store.as_str()];
+    let planned = database.migrate(store.as_str(), &["--dry-run"]);
+    let refused = ["migrate", "--store", store.as_str()];
     let refused = done(&mut database.sandbox.bare(&refused));
     assert_eq!(refused.code, 69, "{}", refused.stdout);
     database.run(&planned).await;
@@ -240,6 +244,6 @@ async fn a_user_without_rights_can_plan() {
          shedlock_audit TO {user}"
     );
     database.run(&grants).await;
-    database.is_complete(store.as_str(), &["--journal"]);
+    database.is_complete(store.as_str(), &[]);
     database.serves(store.as_str());
 }

@@ -20,7 +20,7 @@ fn commands_behind_pgbouncer_need_no_option() {
     };
     let sandbox = Sandbox::new();
     let store = format!("{bouncer}?table={}", unique("bounced"));
-    let migrated = done(&mut sandbox.bare(&["migrate", "--journal", "--store", &store]));
+    let migrated = done(&mut sandbox.bare(&["migrate", "--store", &store]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let job = ["--name", "job", "--lock-at-most-for", "1m", "--", "true"];
     for _ in 0..2 {

@@ -15,7 +15,7 @@ pub(crate) fn a_journal_that_fails_does_not_fail_an_operator(place: &Place) -> R
         let mut command = sandbox.bare(arguments);
         done(command.env("SHEDLOCK_STORE", &locks.url).env("USER", "ann"))
     };
-    let migrated = command(&["migrate", "--journal"]);
+    let migrated = command(&["migrate"]);
     assert_eq!(migrated.code, 0, "{migrated:?}");
     let paused = command(&["pause", "a", "--reason", "moving"]);
     assert_eq!((paused.code, &*paused.stderr), (0, ""), "{paused:?}");
@@ -39,7 +39,7 @@ pub(crate) fn a_journal_that_fails_does_not_fail_an_operator(place: &Place) -> R
         run(format!("ALTER TABLE {audit} RENAME TO {audit}_away")).await;
         let paused = command(&["pause", "a"]);
         assert_eq!(paused.code, 0, "{paused:?}");
-        let said = "create it with `shedlock migrate --journal`\n";
+        let said = "create it with `shedlock migrate`\n";
         assert!(paused.stderr.contains(said), "{paused:?}");
         run(format!("ALTER TABLE {audit}_away RENAME TO {audit}")).await;
     });

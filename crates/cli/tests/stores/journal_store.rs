@@ -16,7 +16,7 @@ pub(crate) fn a_fleet_keeps_its_journal_in_another_store(place: &Place) -> Resul
             command.env("SHEDLOCK_STORE", &locks.url);
             done(command.env("SHEDLOCK_JOURNAL_STORE", &journal.url))
         };
-        let migrated = command(&["migrate", "--journal"]);
+        let migrated = command(&["migrate"]);
         assert_eq!(migrated.code, 0, "{migrated:?}");
         let run = ["run", "-n", "a", "--every", "1h", "--slot-tolerance", "1h"];
         let run = [&run[..], &["--lock-at-most-for", "1m", "--", "true"]].concat();

@@ -33,7 +33,7 @@ pub(crate) fn only_old_records_are_removed(place: &Place) -> Result<(), String> 
     };
     let here = |arguments: &[&str]| command(arguments, &locks.url, None);
     let run = |name| ["run", "-n", name, "--lock-at-most-for", "1m", "--", "true"];
-    succeeded(&here(&["migrate"]));
+    succeeded(&here(&["migrate", "--no-journal"]));
 
     // These stores can judge by the clock of the command; the others always do.
     let by_command = match place.kind() {

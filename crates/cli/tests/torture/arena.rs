@@ -71,7 +71,10 @@ pub(crate) fn fight(store: &Store) -> Result<(), String> {
         faults: Mutex::default(),
         complaints: Mutex::default(),
     };
-    let migrated = contest.shedlock(&["migrate"]).output().unwrap();
+    let migrated = contest
+        .shedlock(&["migrate", "--no-journal"])
+        .output()
+        .unwrap();
     if !migrated.status.success() {
         return Err(String::from_utf8_lossy(&migrated.stderr).into_owned());
     }

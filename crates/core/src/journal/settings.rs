@@ -64,7 +64,7 @@ impl Default for JournalSettings {
             errors: ErrorText::default(),
             queue: 1_024,
             is_optional: false,
-            absent: "there is no journal; create it with `shedlock migrate --journal`".to_owned(),
+            absent: "there is no journal; create it with `shedlock migrate`".to_owned(),
             clock: Arc::new(SystemClock),
         }
     }

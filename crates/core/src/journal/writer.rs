@@ -526,7 +526,13 @@ impl Shared {
         }
         let found = match self.journal.version().await {
             Err(error) if self.settings.is_optional => {
-                tracing::debug!(error = %format_args!("{error:#}"), "cannot look for a journal");
+                let kind = error.kind();
+                let error = format_args!("{error:#}");
+                match kind {
+                    // It may be there, and is meant to be used.
+                    ErrorKind::Configuration => tracing::warn!(%error, "runs are not recorded"),
+                    _ => tracing::debug!(%error, "cannot look for a journal"),
+                }
                 None
             }
             found => found?,

@@ -3,9 +3,10 @@
 use crate::{Finding, JOURNAL_VERSION, Journal, Level};
 
 /// What is wrong with the journal. Locks work without it, so the worst is a warning.
-pub async fn journal_finding(journal: &dyn Journal, is_required: bool) -> Finding {
+pub async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool) -> Finding {
     const CHECK: &str = "journal";
-    const CREATE: &str = "run `shedlock migrate --journal` with the same --journal-store";
+    const CREATE: &str = "run `shedlock migrate` with the same --journal-store";
+    const CREATE_HERE: &str = "run `shedlock migrate`";
     const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
                          what each user needs";
     let version = journal.version().await;
@@ -29,10 +30,8 @@ pub async fn journal_finding(journal: &dyn Journal, is_required: bool) -> Findin
             if !lacking.is_empty() {
                 message += &format!("; a journal needs {lacking}, which this user lacks");
             }
-            match is_required {
-                true => Finding::warning(CHECK, message, CREATE),
-                false => Finding::ok(CHECK, message),
-            }
+            let create = if is_elsewhere { CREATE } else { CREATE_HERE };
+            Finding::warning(CHECK, message, create)
         }
         Ok(Some(version)) if version > JOURNAL_VERSION => Finding::warning(
             CHECK,
@@ -48,7 +47,8 @@ pub async fn journal_finding(journal: &dyn Journal, is_required: bool) -> Findin
             if !missing.is_empty() {
                 let missing: Vec<_> = missing.iter().map(|step| &*step.change).collect();
                 let message = format!("the journal is incomplete: {}", missing.join(", "));
-                return Finding::warning(CHECK, message, CREATE);
+                let create = if is_elsewhere { CREATE } else { CREATE_HERE };
+                return Finding::warning(CHECK, message, create);
             }
             if !lacking.is_empty() {
                 return Finding::warning(
@@ -73,5 +73,5 @@ pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str, option: &str
              with --journal-store"
         );
     }
-    format!("no journal in {place}; to create one, run `shedlock migrate --journal{option}`")
+    format!("no journal in {place}; to create one, run `shedlock migrate{option}`")
 }

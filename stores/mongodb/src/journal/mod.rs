@@ -194,7 +194,7 @@ impl MongoJournal {
             return Ok(());
         }
         Err(configuration(format!(
-            "there is no journal beside collection {}: create it with `shedlock migrate --journal`",
+            "there is no journal beside collection {}: create it with `shedlock migrate`",
             self.store.place.collection.name()
         )))
     }

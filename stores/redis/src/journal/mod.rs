@@ -121,7 +121,7 @@ impl RedisJournal {
         let answer = script.run_on(&self.store.connections, &self.keys, arguments);
         match answer.await.map_err(|error| self.explained(error))? {
             Value::BulkString(word) if word == b"none" => Err(configuration(format!(
-                "there is no journal at \"{}\": create it with `shedlock migrate --journal`",
+                "there is no journal at \"{}\": create it with `shedlock migrate`",
                 self.start
             ))),
             answer => Ok(answer),

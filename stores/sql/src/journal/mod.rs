@@ -69,7 +69,7 @@ impl<B: Driver> SqlJournal<B> {
         let error = match failure.class {
             Class::Shape => failure.causing(configuration(format!(
                 "there is no journal beside table {table}, or not all of it: create it with \
-                 `shedlock migrate --journal`"
+                 `shedlock migrate`"
             ))),
             Class::Privilege => failure.causing(configuration(format!(
                 "the database user may not use the journal: grant it SELECT, INSERT, UPDATE and \
