@@ -52,7 +52,7 @@ fn a_disk_that_is_full_at_the_start_is_not_taken_for_a_wrong_file() {
 #[test]
 fn a_lock_is_given_back_on_a_disk_that_is_full() {
     let sandbox = Sandbox::new();
-    let script = "$SHEDLOCK migrate -q > /dev/null || exit 1\n\
+    let script = "$SHEDLOCK migrate --no-journal -q > /dev/null || exit 1\n\
         $SHEDLOCK run -n a --lock-at-most-for 10m --pass-store -- sh -c '\n\
         dd if=/dev/zero of=disk/fill bs=1k count=1000 2>/dev/null\n\
         $SHEDLOCK list -o json && exit 5' 2> said; code=$?\n\
@@ -68,7 +68,7 @@ fn a_lock_is_given_back_on_a_disk_that_is_full() {
 #[test]
 fn a_disk_that_is_full_at_the_end_does_not_keep_the_lock_once_there_is_space() {
     let sandbox = Sandbox::new();
-    let script = "$SHEDLOCK migrate -q > /dev/null || exit 1\n\
+    let script = "$SHEDLOCK migrate --no-journal -q > /dev/null || exit 1\n\
         printf '\\001\\001' | dd of=disk/locks.db bs=1 seek=18 conv=notrunc 2>/dev/null; rm disk/locks.db-*\n\
         $SHEDLOCK run -n a --lock-at-most-for 10m -- sh -c '\n\
         dd if=/dev/zero of=disk/fill bs=1k count=1000 2>/dev/null; exit 5' 2> said & run=$!\n\

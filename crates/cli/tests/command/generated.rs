@@ -86,7 +86,7 @@ const COMMANDS: [&[&str]; 18] = [
     &["slot", "reset"],
     &["prune"],
     &["doctor"],
-    &["migrate", "--no-journal"],
+    &["migrate"],
     &["config"],
     &["completions"],
     &["man"],

@@ -110,7 +110,7 @@ fn json_output() {
         &["unlock", "--force", "a"],
         &["slot", "reset", "a"],
         &["prune", "--idle-for", "90d"],
-        &["migrate", "--no-journal"],
+        &["migrate"],
     ];
     for command in commands {
         for (store, kind, code) in [

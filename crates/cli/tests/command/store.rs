@@ -47,7 +47,7 @@ fn hangs() {
         &["show", "a"],
         &["unlock", "a", "--force"],
         &["slot", "reset", "a"],
-        &["migrate", "--no-journal"],
+        &["migrate"],
     ] {
         let mut command = sandbox.bare(arguments);
         command.args(["--connect-timeout", "200ms", "--store", &store]);

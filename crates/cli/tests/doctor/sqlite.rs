@@ -30,7 +30,8 @@ const NONE: &str = "NULL, NULL, NULL, NULL";
 
 #[tokio::test]
 async fn a_healthy_file_has_no_faults() {
-    let sandbox = Sandbox::migrated();
+    let sandbox = Sandbox::new();
+    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
     doctor(&sandbox.store()).is_healthy();
     let ran = done(&mut sandbox.run("a", "1m", "true"));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -252,7 +253,7 @@ fn people_get_one_line_per_check_and_a_summary() {
         .position(|line| line.starts_with("warning  paused"));
     let remedy = lines[paused.unwrap() + 1].trim_start();
     assert!(remedy.starts_with("-> run `shedlock resume"), "{remedy}");
-    assert!(lines.last().unwrap().ends_with("1 warning, 0 errors"));
+    assert!(lines.last().unwrap().ends_with("2 warnings, 0 errors"));
     assert_eq!(done(&mut sandbox.shedlock(&["doctor", "--strict"])).code, 1);
     let wrong = sandbox.bare(&["doctor", "--store", "nosuch://h"]).output();
     assert_eq!(wrong.unwrap().status.code(), Some(2));
