@@ -1,6 +1,7 @@
 //! What operators do to locks, as the journal keeps it.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use shedlock::{Actor, Journal, LockName, SystemClock};
 use shedlock_core::shown::record_action;
@@ -31,6 +32,8 @@ pub(crate) struct Action<'a> {
     pub(crate) detail: String,
     /// Empty if none was given.
     pub(crate) reason: &'a str,
+    /// When the pause ends, if it is one.
+    pub(crate) until: Option<SystemTime>,
 }
 
 impl Trail {
@@ -60,7 +63,8 @@ impl Trail {
         };
         let actor = Actor::Claimed(user::at_host());
         let what = (action.what, action.name);
-        let write = record_action(&*journal, actor, what, &action.detail, action.reason);
+        let why = (action.reason, action.until);
+        let write = record_action(&*journal, actor, what, &action.detail, why);
         let why = match within(&SystemClock, FLUSH, write).await {
             Some(Ok(true)) => {
                 self.journal = Some(journal);

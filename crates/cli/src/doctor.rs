@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use shedlock::{Finding, Level};
-use shedlock_core::shown::{ClockRate, journal_finding};
+use shedlock::{Clock as _, Finding, Level, SystemClock};
+use shedlock_core::shown::{ClockRate, journal_finding, lost_state};
 
 use crate::args::{ANY_STORE, DoctorArgs};
 use crate::exit::{FAULTY, Failure, STORE};
@@ -20,7 +20,12 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
             let mut findings =
                 diagnosis.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
             if let Some(journal) = store.journal() {
-                findings.push(journal_finding(&*journal, store.has_own_journal()).await);
+                let is_elsewhere = store.has_own_journal();
+                findings.push(journal_finding(&*journal, is_elsewhere).await);
+                let now = SystemClock.system_time();
+                let lost = lost_state(&**store.provider(), &*journal, is_elsewhere, now).await;
+                // The journal that cannot be read is a finding already.
+                findings.extend(lost.ok());
             }
             (Some(store), findings)
         }

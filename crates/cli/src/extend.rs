@@ -47,6 +47,7 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
             name: &name,
             detail: extension_detail(before, until),
             reason: "",
+            until: None,
         };
         Trail::of(&store, &args.store, terminal)
             .record(action)

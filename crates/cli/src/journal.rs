@@ -177,6 +177,7 @@ async fn forget(
         name: &name,
         detail: "the job and its runs".to_owned(),
         reason: "",
+        until: None,
     };
     Trail::in_journal(journal, terminal).record(action).await;
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use shedlock::{Migration, MigrationStep, Schema};
+use shedlock::{Clock as _, Migration, MigrationStep, Schema, SystemClock};
+use shedlock_core::shown::lost_state;
 
 use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
@@ -35,7 +36,22 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
         }
         return Ok(output::migration(kind, &migration, format));
     };
+    let had_journal = journal
+        .version()
+        .await
+        .is_ok_and(|version| version.is_some());
     let of_journal = journal.migrate().await?;
+    if had_journal && !migration.changes.is_empty() {
+        // The table may be new because another one was dropped.
+        let now = SystemClock.system_time();
+        let is_elsewhere = store.has_own_journal();
+        let lost = lost_state(&**store.provider(), &*journal, is_elsewhere, now).await;
+        if let Ok(lost) = lost
+            && let Some(remedy) = lost.remedy
+        {
+            terminal.warning(&format!("{}; {remedy}", lost.message));
+        }
+    }
     if store.has_own_journal() && format == Format::Table {
         let locks = output::migration(kind, &migration, format);
         let journal = output::migration(&place.kind, &of_journal, format);

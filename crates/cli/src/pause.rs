@@ -52,6 +52,7 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
                     name: &name,
                     detail: details.join("; "),
                     reason: &args.reason,
+                    until: Some(until),
                 };
                 trail.record(action).await;
                 paused.push(PausedLock {
@@ -120,6 +121,7 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
                     name: &name,
                     detail: details.join("; "),
                     reason: "",
+                    until: None,
                 };
                 trail.record(action).await;
                 resumed.push(before);

@@ -236,6 +236,7 @@ impl Removal<'_> {
             name: &lock.name,
             detail: used.map_or_else(String::new, |used| format!("not used since {used}")),
             reason: "",
+            until: None,
         };
         self.trail.record(action).await;
     }

@@ -34,6 +34,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
                 name: &name,
                 detail: slot_detail(&before, last_slot),
                 reason: "",
+                until: None,
             };
             Trail::of(&store, &args.store, terminal)
                 .record(action)

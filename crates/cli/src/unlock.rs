@@ -29,6 +29,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
                 detail: taken_from(Some(&lock))
                     .unwrap_or_else(|| "it was kept after its last run".to_owned()),
                 reason: "",
+                until: None,
             };
             Trail::of(&store, &args.store, terminal)
                 .record(action)

@@ -186,7 +186,9 @@ async fn runs(journal: &dyn Journal) {
     let open = of_job.clone().open_only();
     assert_eq!(list(journal, &open).await, std::slice::from_ref(&first));
     let first = ended(&first, 3, RunOutcome::Failed, Some("no mail\nno route"));
-    let second = ended(&run("kit-a", 10), 2, RunOutcome::Succeeded, None);
+    let mut second = run("kit-a", 10);
+    second.slot = Slot::at(at(9)).ok();
+    let second = ended(&second, 2, RunOutcome::Succeeded, None);
     record(journal, &[entry(&first), entry(&second)]).await;
     assert_eq!(
         list(journal, &of_job).await,
@@ -212,6 +214,7 @@ async fn runs(journal: &dyn Journal) {
         ("kit-a", Some(RunOutcome::Succeeded))
     );
     assert_eq!(last.lock_at_most_for, Some(SECOND * 60));
+    assert_eq!(last.slot, second.slot);
     assert_eq!(job.last_failed, Some(at(4)));
     assert_eq!(job.last_error.as_deref(), Some("no mail"));
     assert_eq!(job.last_succeeded, Some(at(12)));
@@ -376,6 +379,7 @@ async fn audit(journal: &dyn Journal) {
             let mut record = AuditRecord::new(at(second), second, actor, "pause", "kit-a");
             record.detail = "until 2026-06-01T00:00:00Z".to_owned();
             record.reason = (second == 2).then(|| "a migration".to_owned());
+            record.until = (second == 2).then(|| at(9_000));
             record
         })
         .collect();

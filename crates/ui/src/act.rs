@@ -1,6 +1,6 @@
 //! What operators do to locks. Each action is a form of its own page, and is recorded in the journal.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Extension;
 use axum::extract::Form;
@@ -109,9 +109,12 @@ pub(crate) struct Fields {
 }
 
 /// What was done, for the audit.
+#[derive(Default)]
 struct Done {
     detail: String,
     reason: String,
+    /// When the pause ends, if it is one.
+    until: Option<SystemTime>,
 }
 
 pub(crate) async fn act(
@@ -168,7 +171,13 @@ async fn record(
         return Ok(());
     };
     let what = (action.word(), name);
-    let write = record_action(&**journal, actor.clone(), what, &done.detail, &done.reason);
+    let write = record_action(
+        &**journal,
+        actor.clone(),
+        what,
+        &done.detail,
+        (&done.reason, done.until),
+    );
     match within(&SystemClock, FLUSH, write).await {
         // A journal is optional.
         Some(Ok(_)) => Ok(()),
@@ -224,6 +233,7 @@ async fn pause(
             Ok(Done {
                 detail: details.join("; "),
                 reason: reason.to_owned(),
+                until: Some(until),
             })
         }
         Paused::Held(lock) => {
@@ -254,7 +264,7 @@ async fn resume(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
             let details: Vec<_> = [was, catches_up].into_iter().flatten().collect();
             Ok(Done {
                 detail: details.join("; "),
-                reason: String::new(),
+                ..Done::default()
             })
         }
         Resumed::NotPaused(lock) => Err(not_done("resumed", &why_not("paused", lock.as_ref()))),
@@ -275,7 +285,7 @@ async fn unlock(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
         ForcedUnlock::Freed(lock) => Ok(Done {
             detail: taken_from(Some(&lock))
                 .unwrap_or_else(|| "it was kept after its last run".to_owned()),
-            reason: String::new(),
+            ..Done::default()
         }),
         ForcedUnlock::OwnerDiffers(_) => Err(owner_differs("unlocked")),
         ForcedUnlock::Paused(_) => Err(not_done("unlocked", "it is paused; resume it instead")),
@@ -298,7 +308,7 @@ async fn extend(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
     match store.read(extension).await? {
         Extended::Done(until) => Ok(Done {
             detail: extension_detail(&before, until),
-            reason: String::new(),
+            ..Done::default()
         }),
         Extended::Unchanged(until) => Err(not_done(
             "extended",
@@ -337,10 +347,7 @@ async fn run_now(store: &Store, name: &LockName) -> Result<Done, Failure> {
         .run_now(name.as_str())
         .await
         .map_err(|error| not_done(WHAT, &error.to_string()))?;
-    Ok(Done {
-        detail: String::new(),
-        reason: String::new(),
-    })
+    Ok(Done::default())
 }
 
 async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
@@ -364,7 +371,7 @@ async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<D
             before, last_slot, ..
         } => Ok(Done {
             detail: slot_detail(&before, last_slot),
-            reason: String::new(),
+            ..Done::default()
         }),
         SlotReset::NotAhead(_) => Err(not_done(
             WHAT,

@@ -18,6 +18,7 @@ mod journal;
 mod journal_store;
 mod keep_alive;
 mod list;
+mod lost_state;
 mod messages;
 mod metrics;
 mod migrate;

@@ -25,6 +25,8 @@ pub struct AuditRecord {
     pub detail: String,
     /// The reason that was given.
     pub reason: Option<String>,
+    /// When the pause ends, for the action `pause`.
+    pub until: Option<SystemTime>,
 }
 
 /// Who did something, and who vouches for it.
@@ -55,6 +57,7 @@ impl AuditRecord {
             name,
             detail: String::new(),
             reason: None,
+            until: None,
         }
     }
 }

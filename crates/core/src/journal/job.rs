@@ -51,6 +51,8 @@ pub struct LastRun {
     pub started: SystemTime,
     /// How long the lease lasts unless it is extended.
     pub lock_at_most_for: Option<Duration>,
+    /// The slot, if the run belongs to one.
+    pub slot: Option<Slot>,
     /// How it ended, if that was recorded.
     pub outcome: Option<RunOutcome>,
 }
@@ -63,6 +65,7 @@ impl LastRun {
             owner: owner.into(),
             started,
             lock_at_most_for: None,
+            slot: None,
             outcome: None,
         }
     }
@@ -107,7 +110,7 @@ impl JobRecord {
         let known = self.last_run.as_ref().map(|last| last.started);
         if known.is_none_or(|known| run.started > known) {
             let mut last = LastRun::new(&*run.name, &*run.owner, run.started);
-            last.lock_at_most_for = run.lock_at_most_for;
+            (last.lock_at_most_for, last.slot) = (run.lock_at_most_for, run.slot);
             self.last_run = Some(last);
         }
         let Some(end) = &run.end else { return };

@@ -2,6 +2,7 @@
 //! text, JSON objects, and what operators do.
 
 mod clock_rate;
+mod evidence;
 mod journal;
 #[cfg(feature = "json")]
 pub mod json;
@@ -18,6 +19,7 @@ pub use crate::status::{
 pub use crate::text::{visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;
+pub use evidence::lost_state;
 pub use journal::{journal_finding, missing_journal};
 pub use operator::{
     Extended, extend_by_operator, extension_detail, is_far_ahead, record_action, slot_detail,

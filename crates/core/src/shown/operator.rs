@@ -119,7 +119,7 @@ pub fn is_far_ahead(to: SystemTime, clock: Option<SystemTime>) -> bool {
     to.duration_since(clock).is_ok_and(|ahead| ahead > FAR)
 }
 
-/// Records what an operator has done. Returns false if there is no journal.
+/// Records what an operator has done: the reason, and the end of a pause. Returns false if there is no journal.
 ///
 /// # Errors
 /// Those of the journal.
@@ -128,7 +128,7 @@ pub async fn record_action(
     actor: Actor,
     (action, name): (&str, &LockName),
     detail: &str,
-    reason: &str,
+    (reason, until): (&str, Option<SystemTime>),
 ) -> Result<bool, Error> {
     if journal.version().await?.is_none() {
         return Ok(false);
@@ -136,6 +136,7 @@ pub async fn record_action(
     let (now, random) = (SystemClock.system_time(), SystemClock.random());
     let mut record = AuditRecord::new(now, random, actor, action, name.as_str());
     record.detail = redact(detail).into_owned();
+    record.until = until;
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     record.reason = reason.map(|reason| redact(reason).into_owned());
     journal.record(&[JournalEntry::Audit(record)]).await?;

@@ -102,6 +102,7 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
         "lastName": if_last("lastName", literal(name).into()),
         "lastOwner": if_last("lastOwner", literal(owner).into()),
         "lastLockAtMostUs": if_last("lastLockAtMostUs", at_most.into()),
+        "lastSlotUs": if_last("lastSlotUs", run.slot.map(Slot::as_micros).into()),
         "lastOutcome": if_last("lastOutcome", Bson::Null),
     };
     if let Some(end) = &run.end {
@@ -216,6 +217,7 @@ pub(super) fn audit_update(record: &AuditRecord) -> Document {
         "name": fit(&record.name),
         "detail": cut(&record.detail, LONGEST_TEXT),
         "reason": text_of(record.reason.as_deref()),
+        "untilUs": record.until.map(at),
     };
     let query = doc! { "_id": record.id.as_str() };
     doc! { "q": query, "u": { "$setOnInsert": document }, "upsert": true }
@@ -265,6 +267,7 @@ pub(crate) fn job(document: &Document) -> Result<JobRecord> {
         let of = |name| some_text(document, name);
         let mut run = LastRun::new(of("lastName")?, of("lastOwner")?, started);
         run.lock_at_most_for = duration(document, "lastLockAtMostUs")?;
+        run.slot = slot(document, "lastSlotUs")?;
         run.outcome = outcome(document, "lastOutcome")?;
         job.last_run = Some(run);
     }
@@ -301,6 +304,7 @@ pub(crate) fn audit(document: &Document) -> Result<AuditRecord> {
     record.id = RunId::from_text(of("_id")?);
     record.detail = of("detail")?;
     record.reason = text(document, "reason")?;
+    record.until = instant(document, "untilUs")?;
     Ok(record)
 }
 

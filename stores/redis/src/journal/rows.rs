@@ -100,7 +100,7 @@ pub(super) fn job_arguments(change: &JobChange) -> [String; 6] {
 pub(super) fn run_arguments(
     run: &RunRecord,
     next_slot: Option<(Slot, SystemTime)>,
-) -> [String; 15] {
+) -> [String; 16] {
     let id = run.id.as_str();
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref());
@@ -120,6 +120,7 @@ pub(super) fn run_arguments(
         line(fit(&run.name)).into_owned(),
         line_of(Some(&run.owner)).into_owned(),
         word(run.lock_at_most_for.map(micros)),
+        word(run.slot.map(Slot::as_micros)),
         word(end.map(|end| end.outcome)),
         at(run.started),
         word(end.map(|end| at(run.started + end.ran_for))),
@@ -152,7 +153,7 @@ pub(crate) fn run_text(run: &RunRecord) -> String {
     )
 }
 
-/// The value of an audit record: `{at} {claimed|authenticated} {action}`, the user, the lock's name, the detail and the
+/// The value of an audit record: `{at} {claimed|authenticated} {action} {until}`, the user, the lock's name, the detail and the
 /// reason.
 pub(super) fn audit_text(record: &AuditRecord) -> String {
     let vouched = match record.actor.is_authenticated() {
@@ -161,9 +162,10 @@ pub(super) fn audit_text(record: &AuditRecord) -> String {
     };
     let action = record.action.split_whitespace().next().unwrap_or("-");
     format!(
-        "{} {vouched} {}\n{}\n{}\n{}\n{}",
+        "{} {vouched} {} {}\n{}\n{}\n{}\n{}",
         at(record.at),
         cut(action, LONGEST_TEXT),
+        word(record.until.map(at)),
         line_of(Some(record.actor.user())),
         line(fit(&record.name)),
         line_of(Some(&record.detail)),
@@ -246,14 +248,14 @@ pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
     job.last_duration = lines.duration()?;
     job.next_slot = lines.slot()?;
     job.deadline = lines.instant()?;
-    let lock_at_most_for = lines.duration()?;
+    let (lock_at_most_for, slot) = (lines.duration()?, lines.slot()?);
     job.schedule = lines.some_text()?;
     job.zone = lines.some_text()?;
     job.last_error = lines.some_text()?;
     let (name, owner) = (lines.text()?, lines.text()?);
     job.last_run = started.map(|started| {
         let mut run = LastRun::new(name, owner, started);
-        (run.lock_at_most_for, run.outcome) = (lock_at_most_for, outcome);
+        (run.lock_at_most_for, run.slot, run.outcome) = (lock_at_most_for, slot, outcome);
         run
     });
     Ok(job)
@@ -283,11 +285,13 @@ pub(crate) fn audit(id: &str, value: &[u8]) -> Result<AuditRecord> {
     let at = lines.instant()?.ok_or_else(foreign)?;
     let is_authenticated = lines.word()? == Some("authenticated");
     let action = lines.word()?.unwrap_or_default();
+    let until = lines.instant()?;
     let actor = Actor::from_stored(lines.text()?, is_authenticated);
     let mut record = AuditRecord::new(at, 0, actor, action, lines.text()?);
     record.id = RunId::from_text(id);
     record.detail = lines.text()?;
     record.reason = lines.some_text()?;
+    record.until = until;
     Ok(record)
 }
 
@@ -340,10 +344,12 @@ mod tests {
         let actor = Actor::Claimed("root".to_owned());
         let mut record = AuditRecord::new(started, 1, actor, "pause", "mail");
         record.detail = "until\nresumed".to_owned();
-        let text = "1700000000000123 claimed pause\nroot\nmail\nuntil\\nresumed\n";
+        record.until = Some(started);
+        let text = "1700000000000123 claimed pause 1700000000000123\nroot\nmail\nuntil\\nresumed\n";
         assert_eq!(audit_text(&record), text);
         assert_eq!(audit(record.id.as_str(), text.as_bytes()).unwrap(), record);
-        let text = "1 60000000 2 3 4 failed 5 6 7 8\n0 4 * * *\nUTC\nno route\nmail-1\nweb-3/1/ab";
+        let text =
+            "1 60000000 2 3 4 failed 5 6 7 8 9\n0 4 * * *\nUTC\nno route\nmail-1\nweb-3/1/ab";
         let job = job("mail", text.as_bytes()).unwrap();
         let at = |micros| Some(instant(micros));
         assert_eq!(job.registered, instant(1));
@@ -355,6 +361,7 @@ mod tests {
             (instant(2), Some(RunOutcome::Failed))
         );
         assert_eq!(last.lock_at_most_for, Some(Duration::from_micros(8)));
+        assert_eq!(last.slot, Slot::from_micros(9).ok());
         assert_eq!((job.last_succeeded, job.last_failed), (at(3), at(4)));
         assert_eq!(job.last_duration, Some(Duration::from_micros(5)));
         assert_eq!(job.next_slot, Slot::from_micros(6).ok());

@@ -113,6 +113,10 @@ pub(super) fn audit_words(record: &AuditRecord) -> Words<'_> {
         ("j_name", Value::Text(fit(&record.name))),
         ("j_detail", Value::Text(cut(&record.detail, LONGEST_LINE))),
         ("j_reason", Value::Text(cut(reason, LONGEST_LINE))),
+        (
+            "j_until",
+            Value::Integer(record.until.map_or(NONE, crate::call::micros)),
+        ),
     ]
 }
 
@@ -192,10 +196,10 @@ pub(super) fn job(row: Row) -> Result<JobRecord> {
     (job.schedule, job.zone, job.lock_at_most_for) = (schedule, zone, at_most);
     let started = cells.time();
     let (name, owner) = (cells.text(), cells.text());
-    let (at_most, outcome) = (cells.duration(), cells.outcome());
+    let (at_most, slot, outcome) = (cells.duration(), cells.slot(), cells.outcome());
     if let (Some(started), Some(name), Some(owner)) = (started, name, owner) {
         let mut run = LastRun::new(name, owner, started);
-        (run.lock_at_most_for, run.outcome) = (at_most, outcome);
+        (run.lock_at_most_for, run.slot, run.outcome) = (at_most, slot, outcome);
         job.last_run = Some(run);
     }
     job.last_succeeded = cells.time();
@@ -239,6 +243,7 @@ pub(super) fn audit(row: Row) -> Result<AuditRecord> {
     record.id = RunId::from_text(id);
     record.detail = cells.text().unwrap_or_default();
     record.reason = cells.text();
+    record.until = cells.time();
     Ok(record)
 }
 

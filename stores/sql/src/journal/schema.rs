@@ -53,12 +53,12 @@ pub(super) struct LimitStatements {
 }
 
 const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
-     last_owner, last_lock_at_most_us, last_outcome, last_succeeded_us, last_failed_us, last_error, \
-     last_duration_us, next_slot_us, deadline_us";
+     last_owner, last_lock_at_most_us, last_slot_us, last_outcome, last_succeeded_us, last_failed_us, \
+     last_error, last_duration_us, next_slot_us, deadline_us";
 
 const JOB_FIELDS: &[Field] = &[
-    Text, Text, Text, Number, Number, Number, Text, Text, Number, Text, Number, Number, Text,
-    Number, Number, Number,
+    Text, Text, Text, Number, Number, Number, Text, Text, Number, Number, Text, Number, Number,
+    Text, Number, Number, Number,
 ];
 
 const RUN: &str = "id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, \
@@ -68,9 +68,9 @@ const RUN_FIELDS: &[Field] = &[
     Text, Text, Text, Text, Number, Number, Number, Number, Number, Number, Text, Text,
 ];
 
-const AUDIT: &str = "id, at_us, actor, is_authenticated, action, name, detail, reason";
+const AUDIT: &str = "id, at_us, actor, is_authenticated, action, name, detail, reason, until_us";
 
-const AUDIT_FIELDS: &[Field] = &[Text, Number, Text, Number, Text, Text, Text, Text];
+const AUDIT_FIELDS: &[Field] = &[Text, Number, Text, Number, Text, Text, Text, Text, Number];
 
 /// No database objects to a table without rows, and all accept this one.
 const ONE: &str = "FROM (SELECT 1 AS one) AS n";
@@ -142,10 +142,11 @@ impl Statements {
                  schedule = NULLIF(:j_schedule, ''), zone = NULLIF(:j_zone, '') WHERE job = :j_job"
             )),
             job_started: plain(&format!(
-                "UPDATE {{job}} SET {}, {}, {}, {}, {} WHERE job = :j_job",
+                "UPDATE {{job}} SET {}, {}, {}, {}, {}, {} WHERE job = :j_job",
                 if_last("last_name", ":j_name"),
                 if_last("last_owner", ":j_owner"),
                 if_last("last_lock_at_most_us", "NULLIF(:j_at_most, -1)"),
+                if_last("last_slot_us", "NULLIF(:j_slot, -1)"),
                 if_last("last_outcome", "NULL"),
                 if_last("last_started_us", ":j_started"),
             )),
@@ -178,7 +179,7 @@ impl Statements {
             )),
             audit_insert: plain(&format!(
                 "INSERT INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
-                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, '')) {{unless_there}}"
+                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''), NULLIF(:j_until, -1)) {{unless_there}}"
             )),
             // A read of its own, because on MySQL it would lock what it reads as part of the DELETE.
             first_excess: with(
@@ -315,6 +316,7 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("last_name", may(&text)),
                 ("last_owner", may(&text)),
                 ("last_lock_at_most_us", may(number)),
+                ("last_slot_us", may(number)),
                 ("last_outcome", may(&word)),
                 ("last_succeeded_us", may(number)),
                 ("last_failed_us", may(number)),
@@ -357,6 +359,7 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("name", must(&text)),
                 ("detail", must(&line)),
                 ("reason", may(&line)),
+                ("until_us", may(number)),
             ],
             indexed: &["name"],
             order: "id",

@@ -13,7 +13,7 @@ local function read(name)
   local text = redis.call('HGET', KEYS[3], name)
   if not text then
     redis.call('ZADD', KEYS[2], 0, name)
-    text = stamp .. ' - - - - - - - - -\n\n\n\n\n'
+    text = stamp .. ' - - - - - - - - - -\n\n\n\n\n'
   end
   local words, texts = {}, {}
   local line, rest = string.match(text, '^([^\n]*)(.*)$')
@@ -56,11 +56,12 @@ function record.job(name, at_most, schedule, zone, slot, deadline)
 end
 
 -- of_job, of_name: the members of the sorted sets; of_name is '' if the lock is named like the job.
-function record.run(id, text, job, of_job, of_name, name, owner, at_most, outcome, started, ended, took, line, slot,
-                    deadline)
+function record.run(id, text, job, of_job, of_name, name, owner, at_most, of_slot, outcome, started, ended, took, line,
+                    slot, deadline)
   local words, texts = read(job)
   if less(words[3], started) then
-    words[3], words[10], words[6], texts[4], texts[5] = started, at_most, '-', name, owner
+    words[3], words[10], words[11], words[6] = started, at_most, of_slot, '-'
+    texts[4], texts[5] = name, owner
   end
   if outcome ~= '-' then
     local has_succeeded = outcome == 'succeeded'
@@ -109,7 +110,7 @@ function record.audit(id, text)
   end
 end
 
-local sizes = {job = 6, run = 15, audit = 2}
+local sizes = {job = 6, run = 16, audit = 2}
 local i = 1
 while i < #ARGV do
   local kind = ARGV[i]
