@@ -91,13 +91,15 @@ async fn its_documents_are_as_documented() {
     let micros = 1_780_000_000_000_123_i64;
     let at = UNIX_EPOCH + Duration::from_micros(micros.unsigned_abs());
     let mut run = RunRecord::new("mail", "mail-1", "web-3/1/ab", at);
-    let id = run.id.as_str().to_owned();
+    run.lock_at_most_for = Some(Duration::from_secs(60));
+    let id = run.id.identity().to_owned();
     let mut expected = doc! {
         "_id": &id,
         "job": "mail",
         "name": "mail-1",
         "owner": "web-3/1/ab",
         "startedUs": micros,
+        "lockAtMostUs": 60_000_000_i64,
     };
     let open = JournalEntry::run(run.clone(), None);
     journal.record(&[open]).await.unwrap();
@@ -123,6 +125,10 @@ async fn its_documents_are_as_documented() {
     let expected = doc! {
         "_id": "mail",
         "lastStartedUs": micros,
+        "lastName": "mail-1",
+        "lastOwner": "web-3/1/ab",
+        "lastLockAtMostUs": 60_000_000_i64,
+        "lastSlotUs": null,
         "lastFailedUs": micros + 5_000,
         "lastOutcome": "failed",
         "lastError": "$no route",
@@ -137,6 +143,7 @@ async fn its_documents_are_as_documented() {
         "name": "mail",
         "detail": "",
         "reason": null,
+        "untilUs": null,
     };
     assert_eq!(room.only("audit").await, expected);
     let version = room.only("journal").await;
