@@ -1,5 +1,9 @@
 //! The signals that this process may catch, and the one that must not stop it.
 
+use std::sync::OnceLock;
+
+use nix::sys::signal::Signal::SIGTTOU;
+use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::Signal;
 
 /// The signals that the user has set this process to ignore (`nohup`, a script's background job).
@@ -38,16 +42,34 @@ pub(crate) fn asks_to_end(signal: Signal) -> bool {
     )
 }
 
+/// The signals that were blocked when this process was started.
+static BLOCKED_BY_CALLER: OnceLock<SigSet> = OnceLock::new();
+
 /// Lets this thread write to its terminal, and hand it over, from the background. Otherwise the
 /// terminal would stop this process, and with it the one that keeps the deadline.
 ///
-/// Commands that are started do not inherit this: the standard library clears the mask.
+/// A process that is started inherits this, unless it is started [as by the caller](as_by_caller).
 pub(crate) fn never_stop_for_terminal() {
-    let mut signals = nix::sys::signal::SigSet::empty();
-    signals.add(nix::sys::signal::Signal::SIGTTOU);
-    if let Err(error) = signals.thread_block() {
-        tracing::debug!(%error, "could not block SIGTTOU");
+    let mut signals = SigSet::empty();
+    signals.add(SIGTTOU);
+    match signals.thread_swap_mask(SigmaskHow::SIG_BLOCK) {
+        Ok(before) => drop(BLOCKED_BY_CALLER.set(before)),
+        Err(error) => tracing::debug!(%error, "could not block SIGTTOU"),
     }
+}
+
+/// Starts a process with the signal mask that this process was started with.
+pub(crate) fn as_by_caller<T>(start: impl FnOnce() -> T) -> T {
+    let own = BLOCKED_BY_CALLER
+        .get()
+        .map(|mask| mask.thread_swap_mask(SigmaskHow::SIG_SETMASK));
+    let started = start();
+    if let Some(Ok(own)) = own
+        && let Err(error) = own.thread_set_mask()
+    {
+        tracing::debug!(%error, "could not restore the signal mask");
+    }
+    started
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::processes::{self, Process};
 use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, send_file};
 use super::{ARGUMENT, adopt_orphans, rescue};
 use crate::clock;
+use crate::signals::as_by_caller;
 
 /// A command and the watchdog that guards it. Dropped, the watchdog stops the command.
 #[derive(Debug)]
@@ -75,15 +76,17 @@ impl Guard {
         // them.
         adopt_orphans();
         let (ours, theirs) = StdStream::pair()?;
-        let watchdog = Command::new(own_program()?)
+        let mut watchdog = Command::new(own_program()?);
+        watchdog
             .arg0("lease-watchdog")
             .arg(ARGUMENT)
             .arg(std::process::id().to_string())
             .args(crate::args::of_log_format())
             .stdin(OwnedFd::from(theirs))
             // Out of reach of Ctrl-C, and of other signals to our group.
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        // The command inherits it.
+        let watchdog = as_by_caller(|| watchdog.spawn())?;
         send_file(&ours, io::stdin().as_fd())?;
         for output in outputs {
             send_file(&ours, output)?;

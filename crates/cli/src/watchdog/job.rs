@@ -12,6 +12,7 @@ use rustix::process::{
 
 use super::protocol::{NotStarted, Start, Status, Survivors};
 use super::{ORPHANS_ARE_ADOPTED, descendants_are_found, processes};
+use crate::signals::as_by_caller;
 
 /// A running command and all processes that belong to it.
 ///
@@ -158,8 +159,8 @@ fn spawn(command: &mut Command, start: &Start, files: &[OwnedFd; 3]) -> io::Resu
         .stdin(stdin.try_clone()?)
         .stdout(stdout.try_clone()?)
         .stderr(stderr.try_clone()?)
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    as_by_caller(|| command.spawn())
 }
 
 pub(super) fn ended_with(status: WaitStatus) -> Status {

@@ -7,6 +7,7 @@
 
 mod common;
 
+mod attributes;
 mod codes;
 mod deadline;
 mod disk;
