@@ -50,7 +50,6 @@ pub(crate) struct ListArgs {
         long,
         value_name = "INTERVAL",
         value_parser = values::duration_above_zero,
-        allow_hyphen_values = true,
         num_args = 0..=1,
         default_missing_value = "2s"
     )]

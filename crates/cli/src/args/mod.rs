@@ -501,4 +501,99 @@ mod tests {
         assert!(parse("shedlock unlock a").is_err());
         assert!(parse("shedlock unlock a --force").is_ok());
     }
+    /// A value for this option, if it needs one.
+    fn value_of(command: &clap::Command, option: &clap::Arg) -> Option<String> {
+        const VALUES: [&str; 10] = [
+            "1",
+            "80",
+            "10s",
+            "a",
+            "UTC",
+            "127.0.0.1:1",
+            "2026-11-21T03:00:00Z",
+            "https://example.com",
+            "https://a@example.com/1",
+            "warn",
+        ];
+        let least = option.get_num_args().map_or(1, |range| range.min_values());
+        if least == 0 || !option.get_action().takes_values() {
+            return None;
+        }
+        let possible = option.get_possible_values();
+        let possible = possible.iter().map(|it| it.get_name().to_owned());
+        let mut values = possible.chain(VALUES.map(str::to_owned));
+        let is_accepted = |value: &String| {
+            let long = format!("--{}={value}", option.get_long().unwrap());
+            let parsed = command.clone().try_get_matches_from(["x", &long]);
+            parsed.map_or_else(|error| !is_misread(&error), |_| true)
+        };
+        let value = values.find(is_accepted);
+        Some(value.unwrap_or_else(|| panic!("no value for {option}")))
+    }
+
+    /// Whether a word was not taken for what it is. What is missing, and what excludes each other, is found only
+    /// afterwards.
+    fn is_misread(error: &clap::Error) -> bool {
+        use clap::error::ErrorKind;
+        !matches!(
+            error.kind(),
+            ErrorKind::MissingRequiredArgument
+                | ErrorKind::ArgumentConflict
+                | ErrorKind::MissingSubcommand
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        )
+    }
+
+    fn refuse_swallowing_options(command: &clap::Command) {
+        let options: Vec<_> = command
+            .get_arguments()
+            .filter(|it| {
+                it.get_long().is_some()
+                    && !matches!(
+                        it.get_action(),
+                        ArgAction::Help
+                            | ArgAction::HelpLong
+                            | ArgAction::HelpShort
+                            | ArgAction::Version
+                    )
+            })
+            .map(|it| {
+                (
+                    it,
+                    [
+                        Some(format!("--{}", it.get_long().unwrap())),
+                        value_of(command, it),
+                    ],
+                )
+            })
+            .collect();
+        for (first, before) in &options {
+            for (second, after) in options
+                .iter()
+                .filter(|(it, _)| it.get_id() != first.get_id())
+            {
+                let words = before.iter().chain(after).flatten();
+                let words: Vec<_> = std::iter::once("x")
+                    .chain(words.map(String::as_str))
+                    .collect();
+                if let Err(error) = command.clone().try_get_matches_from(&words) {
+                    assert!(
+                        !is_misread(&error),
+                        "{} {first} {second}: {error}",
+                        command.get_name()
+                    );
+                }
+            }
+        }
+        command
+            .get_subcommands()
+            .for_each(refuse_swallowing_options);
+    }
+
+    #[test]
+    fn no_option_takes_the_option_that_follows_for_its_value() {
+        let mut command = Cli::command();
+        command.build();
+        refuse_swallowing_options(&command);
+    }
 }

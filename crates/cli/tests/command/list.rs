@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::common::{Sandbox, eventually, signal, sql};
+use super::common::{Sandbox, end, eventually, signal, sql};
 use rustix::process::Signal;
 
 /// Four locks: their name, when they are free, when they were acquired, and their token.
@@ -120,4 +120,31 @@ fn json() {
         assert_eq!(frame.unwrap()["locks"].as_array().unwrap().len(), 4);
     }
     assert_eq!(watch.wait().unwrap().code(), Some(0));
+}
+
+/// An interval that is left out is not taken from the option that follows.
+#[test]
+fn without_an_interval_before_another_option() {
+    let sandbox = filled();
+    let store = sandbox.store();
+    for options in [
+        &["--store", &store][..],
+        &["--state", "held"],
+        &["--held"],
+        &["-o", "table"],
+    ] {
+        let mut command = sandbox.shedlock(&["list", "--watch"]);
+        let mut watch = command.args(options).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(watch.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        watch.kill().unwrap();
+        let ended = end(watch);
+        assert!(
+            line.ends_with(", every 2s\n"),
+            "{options:?}: {line:?} {}",
+            ended.stderr
+        );
+    }
 }
