@@ -61,6 +61,9 @@ fn start() -> ExitCode {
     if run::keys_are_wanted(arguments.get(1).map(|argument| &**argument)) {
         return run::report_keys();
     }
+    if let Err(error) = signals::end_at_once_as_process_1() {
+        tracing::debug!(%error, "could not handle signals");
+    }
     choose_crypto();
     let mut cli = match args::parse(&arguments) {
         Ok(cli) => cli,

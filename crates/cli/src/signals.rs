@@ -1,10 +1,15 @@
 //! The signals that this process may catch, and the one that must not stop it.
 
-use std::sync::OnceLock;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use nix::sys::signal::Signal::SIGTTOU;
 use nix::sys::signal::{SigSet, SigmaskHow};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, getpid};
+use signal_hook::flag::register_conditional_shutdown;
+
+use crate::exit::SIGNALLED;
 
 /// The signals that the user has set this process to ignore (`nohup`, a script's background job).
 ///
@@ -36,11 +41,10 @@ impl Ignored {
 
 /// Whether this signal requests the end of a program.
 pub(crate) fn asks_to_end(signal: Signal) -> bool {
-    matches!(
-        signal,
-        Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT
-    )
+    ENDS.contains(&signal)
 }
+
+const ENDS: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
 
 /// The signals that were blocked when this process was started.
 static BLOCKED_BY_CALLER: OnceLock<SigSet> = OnceLock::new();
@@ -70,6 +74,35 @@ pub(crate) fn as_by_caller<T>(start: impl FnOnce() -> T) -> T {
         tracing::debug!(%error, "could not restore the signal mask");
     }
     started
+}
+
+/// Whether a signal that asks the first process of a container to end ends it at once.
+static ENDS_AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Makes signals that ask for the end of this process end it at once, until it [handles](handles_ends) them itself.
+///
+/// They do that anyway, except to the first process of a PID namespace, such as that of a container: the kernel drops
+/// signals for which it has no handler. This works whatever the process waits for.
+pub(crate) fn end_at_once_as_process_1() -> io::Result<()> {
+    if getpid() != Pid::INIT {
+        return Ok(());
+    }
+    let ignored = Ignored::by_this_process();
+    let ends = ENDS_AT_ONCE.get_or_init(|| Arc::new(AtomicBool::new(true)));
+    for signal in ENDS {
+        if !ignored.contains(signal) {
+            let code = i32::from(SIGNALLED) + signal.as_raw();
+            register_conditional_shutdown(signal.as_raw(), code, ends.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// From now on this process handles the signals that ask for its end.
+pub(crate) fn handles_ends() {
+    if let Some(ends) = ENDS_AT_ONCE.get() {
+        ends.store(false, Ordering::SeqCst);
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 use shedlock::Moment;
 
-use crate::signals::{Ignored, asks_to_end};
+use crate::signals::{Ignored, asks_to_end, handles_ends};
 
 /// Catches signals that are meant for the command. From then on none of them ends this process.
 #[derive(Debug)]
@@ -52,6 +52,7 @@ impl Signals {
             .filter(|signal| !ignored.contains(*signal))
             .map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)))
             .collect::<io::Result<_>>()?;
+        handles_ends();
         Ok(Self(streams))
     }
 

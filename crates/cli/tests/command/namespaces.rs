@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Sandbox, done, end, eventually, now, signal};
+use super::common::{Sandbox, done, end, eventually, now, pause, signal, sql};
 
 /// With the namespace's own `/proc`, and with that of its parent, in which the same numbers are other processes.
 const PROC: [&[&str]; 2] = [&["--mount-proc"], &[]];
@@ -116,6 +116,80 @@ fn process_1_does_not_swallow_signals() {
             assert_eq!(ended.code, code, "{options:?} {sent:?}: {}", ended.stderr);
             assert_eq!(sandbox.lock("a")["state"], "free", "{options:?} {sent:?}");
         }
+    }
+}
+
+/// The kernel does not apply a signal's default action to the first process of a namespace.
+#[test]
+fn process_1_ends_on_a_signal_whatever_it_waits_for() {
+    // Accepts and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let hangs = format!("--store 'redis://{address}/0?connect_timeout=1m&response_timeout=1m'");
+    let mut cases: Vec<_> = [
+        (Signal::TERM, 143),
+        (Signal::INT, 130),
+        (Signal::HUP, 129),
+        (Signal::QUIT, 131),
+    ]
+    .map(|(sent, code)| (sent, code, "list --watch 50ms".to_owned()))
+    .into();
+    cases.push((Signal::INT, 130, "pause held --wait 1m".to_owned()));
+    for command in [
+        "list",
+        "show a",
+        "unlock a --force",
+        "extend a --for 1m",
+        "pause a",
+        "resume a",
+        "slot reset a",
+        "prune --idle-for 1d",
+        "doctor",
+        "migrate",
+        "metrics",
+        "jobs",
+        "history a",
+        "run -n a --lock-at-most-for 1m",
+        "hold a --lock-at-most-for 1m",
+    ] {
+        let (command, rest) = match command.starts_with("run") {
+            true => (command, " -- true"),
+            false => (command, ""),
+        };
+        cases.push((Signal::TERM, 143, format!("{command} {hangs}{rest}")));
+    }
+    let sandbox = Sandbox::migrated();
+    sql(
+        &sandbox,
+        "INSERT INTO shedlock (name, lock_until, locked_at, locked_by)
+            VALUES ('held', 4102444800000, 1700000000000, 'a/1/ff')",
+    );
+    for (sent, code, command) in cases {
+        let script = format!("ulimit -c 0; exec $SHEDLOCK {command}");
+        let mut outside = in_namespace(&sandbox, PROC[0], &script)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let first = first_child_of(outside.id());
+        let program = format!("/proc/{first}/comm");
+        eventually("the program", || {
+            std::fs::read_to_string(&program).is_ok_and(|it| it == "shedlock\n")
+        });
+        pause(Duration::from_millis(300));
+        let waiting = outside.try_wait().unwrap();
+        assert_eq!(waiting, None, "{command}");
+        signal(first, sent);
+        let at = now();
+        while outside.try_wait().unwrap().is_none() {
+            if now() - at > Duration::from_secs(5) {
+                signal(first, Signal::KILL);
+                panic!("still running: {command} {sent:?}");
+            }
+            pause(Duration::from_millis(20));
+        }
+        let ended = end(outside);
+        assert_eq!(ended.code, code, "{command} {sent:?}: {}", ended.stderr);
     }
 }
 
