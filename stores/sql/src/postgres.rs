@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, maybe, require_crypto_choice};
+use shedlock_store::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Postgres};
+use url::Url;
 
 use crate::call::SqlStore;
 use crate::dialect::Dialect;
@@ -58,6 +59,7 @@ impl Remote for Postgres {
         let durable = address.options.flag("durable_unlock")?;
         set(&mut address.settings.durable_unlock, durable);
         let url = address.for_driver(DRIVER_OPTIONS)?;
+        check_variable(&url)?;
         let connect = PgConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
         if matches!(connect.get_ssl_mode(), PgSslMode::VerifyCa) {
@@ -73,6 +75,24 @@ impl Remote for Postgres {
 }
 
 impl crate::url::Postgres for Postgres {}
+
+/// Refuses a value of PGSSLMODE that sqlx would ignore: a typing error would turn verification off.
+fn check_variable(url: &Url) -> Result<()> {
+    let mut options = url.query_pairs();
+    let Ok(mode) = std::env::var("PGSSLMODE") else {
+        return Ok(());
+    };
+    if options.any(|(name, _)| matches!(&*name, "sslmode" | "ssl-mode"))
+        || mode.parse::<PgSslMode>().is_ok()
+    {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "unknown value {mode:?} for the environment variable PGSSLMODE: use {SSL_MODE_VALUES}"
+    )))
+}
+
+const SSL_MODE_VALUES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
 
 const SSL_MODES: &str =
     "sslmode in the URL: use disable, allow, prefer, require, verify-ca or verify-full";

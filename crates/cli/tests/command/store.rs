@@ -153,3 +153,32 @@ fn log_of_a_driver() {
         }
     }
 }
+
+/// `list` of this store, whose server cannot be reached, so that a URL that is read ends with 69.
+fn unreachable(sandbox: &Sandbox, url: &str, variables: &[(&str, &str)]) -> Done {
+    let mut list = sandbox.bare(&["list", "--store", url]);
+    done(list.envs(variables.iter().copied()))
+}
+
+/// Variables of libpq with an unknown value are refused, as libpq does.
+#[test]
+fn unknown_variable() {
+    let sandbox = Sandbox::new();
+    let url = "postgres://u@127.0.0.1:1/d";
+    for wrong in ["bogus", "verify_full", ""] {
+        let refused = unreachable(&sandbox, url, &[("PGSSLMODE", wrong)]);
+        let said = format!(
+            "shedlock: --store: postgres: unknown value {wrong:?} for the environment variable PGSSLMODE: use disable, allow, \
+             prefer, require, verify-ca or verify-full\n"
+        );
+        assert_eq!((refused.code, refused.stderr), (2, said));
+    }
+    for right in ["disable", "verify-full"] {
+        let read = unreachable(&sandbox, url, &[("PGSSLMODE", right)]);
+        assert_eq!(read.code, 69, "{}", read.stderr);
+    }
+    // The URL takes precedence.
+    let url = format!("{url}?sslmode=disable");
+    let read = unreachable(&sandbox, &url, &[("PGSSLMODE", "bogus")]);
+    assert_eq!(read.code, 69, "{}", read.stderr);
+}
