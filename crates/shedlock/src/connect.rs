@@ -18,7 +18,20 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
         let has_none = matches!(scheme.as_str(), "sqlite" | "memory" | JDBC);
         is_word && (rest.starts_with("//") || has_none)
     });
-    split.ok_or_else(|| without_slashes(url).unwrap_or_else(without_scheme))
+    split.ok_or_else(|| {
+        let known = in_quotes(url).or_else(|| without_slashes(url));
+        known.unwrap_or_else(without_scheme)
+    })
+}
+
+/// Returns the error for a URL in quotation marks, as Docker and some other readers of env files pass it on.
+fn in_quotes(url: &str) -> Option<Error> {
+    url.trim_start().starts_with(['"', '\'', '`']).then(|| {
+        invalid(
+            "the store's URL begins with a quotation mark: remove the quotes around it (in an env file, \
+             they may count as part of the value)",
+        )
+    })
 }
 
 fn without_scheme() -> Error {

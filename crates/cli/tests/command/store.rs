@@ -182,3 +182,20 @@ fn unknown_variable() {
     let read = unreachable(&sandbox, &url, &[("PGSSLMODE", "bogus")]);
     assert_eq!(read.code, 69, "{}", read.stderr);
 }
+
+/// Quotes that an env file has left around the URL.
+#[test]
+fn quotes() {
+    let sandbox = Sandbox::new();
+    for url in [
+        "\"postgres://u:geheim@h/d\"",
+        "'sqlite:/a.db'",
+        "\"redis://h",
+    ] {
+        let refused = done(sandbox.bare(&["list"]).env("SHEDLOCK_STORE", url));
+        let said = "shedlock: SHEDLOCK_STORE: the store's URL begins with a quotation mark: remove the quotes around it";
+        assert!(refused.stderr.starts_with(said), "{}", refused.stderr);
+        assert_eq!(refused.code, 2);
+        assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
+    }
+}
