@@ -131,6 +131,14 @@ pub(crate) struct RunArgs {
     /// the command, which may ignore it; a second Ctrl-C within this time kills it.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) stop_grace: Option<Duration>,
+    /// Leave processes that the command leaves running, such as a daemon that it has started
+    ///
+    /// By default they are stopped when the command has ended, before the lock is released, because
+    /// they may still do what the lock protects. With this option they go on without the lock, and
+    /// without a time limit. They are stopped all the same if the command itself is stopped because
+    /// its time is over or its lease is lost, or if shedlock is killed.
+    #[arg(long)]
+    pub(crate) leave_children: bool,
     /// Wait up to this long for a held lock instead of skipping at once
     ///
     /// Attempts are repeated, even while the store cannot be reached. No connection attempt takes

@@ -194,6 +194,7 @@ impl<'a> Job<'a> {
             name: name.clone(),
             arguments: arguments.to_vec(),
             environment: environment::of(lock, self.args, self.store.address()),
+            leave_children: self.args.leave_children,
             plan: plan.to_send(clock::now()),
             lock: self.heirloom(lock),
         }

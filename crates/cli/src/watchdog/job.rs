@@ -22,6 +22,7 @@ use crate::signals::as_by_caller;
 pub(crate) struct Job {
     leader: Pid,
     status: Option<Status>,
+    /// Nothing is left, or is to be left running.
     is_over: bool,
 }
 
@@ -62,6 +63,11 @@ impl Job {
             }),
             Err(error) => Err(NotStarted::Refused(error.raw_os_error().unwrap_or(0))),
         }
+    }
+
+    /// Leaves what is left of the job running.
+    pub(crate) fn leave(&mut self) {
+        self.is_over = true;
     }
 
     pub(crate) fn leader(&self) -> Pid {

@@ -49,6 +49,8 @@ pub(crate) struct Start {
     pub(crate) arguments: Vec<OsString>,
     /// Variables that are set for the command, or removed.
     pub(crate) environment: Vec<(String, Option<String>)>,
+    /// Whether processes that the command leaves running are left, not stopped.
+    pub(crate) leave_children: bool,
     /// The deadlines.
     pub(crate) plan: SentPlan,
     /// The lock that the command runs under.
@@ -245,6 +247,7 @@ mod tests {
             name: "echo".into(),
             arguments: arguments.clone(),
             environment: vec![("SHEDLOCK_SLOT".into(), None)],
+            leave_children: true,
             plan: Plan::new(
                 clock::now().deadline(Duration::from_secs(9)),
                 Duration::from_secs(3),

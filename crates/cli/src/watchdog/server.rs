@@ -84,6 +84,7 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
         line,
         changed,
         timer,
+        leaves_children: start.leave_children,
     };
     let ended = watch.until_gone()?;
     Ok(watch.line.is_cut.then(|| Orphaned {
@@ -162,6 +163,7 @@ struct Watch {
     line: Line,
     changed: UnixStream,
     timer: Timer,
+    leaves_children: bool,
 }
 
 impl Watch {
@@ -233,6 +235,13 @@ impl Watch {
         while let Some(change) = self.job.next_change() {
             match change {
                 Change::Over => return true,
+                // Unless it is being stopped, with all that it has started.
+                Change::LeaderEnded
+                    if self.leaves_children && self.supervision.stopped_for().is_none() =>
+                {
+                    self.job.leave();
+                    return true;
+                }
                 Change::LeaderEnded => self.supervision.stop(StopReason::LeftBehind, clock::now()),
                 Change::Stopped(signal) => {
                     let _ = self.line.send(&Report::Stopped { signal });

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use super::common::{Sandbox, done, end, eventually, is_alive, now};
+use super::common::{Sandbox, all_gone, done, end, eventually, is_alive, now, pause, signal};
+use rustix::process::Signal;
 use std::time::Duration;
 
 #[test]
@@ -180,4 +181,32 @@ fn a_writer_to_a_command_that_closes_its_input_gets_an_error() {
     std::fs::write(sandbox.path("seen"), "").unwrap();
     assert_eq!(end(child).code, 0);
     assert_eq!(seen, Ok(true), "the pipe stays open");
+}
+
+/// Processes that the command leaves running go on if that is wanted, and the lock is free.
+#[test]
+fn leaves_children() {
+    let sandbox = Sandbox::new();
+    // One in the group of the command, and one outside.
+    let script = "sleep 60 > /dev/null 2>&1 & echo $! > left\n\
+                  setsid sh -c 'echo $$ >> left; touch up; exec sleep 60' > /dev/null 2>&1 &\n\
+                  while [ ! -e up ]; do sleep 0.05; done";
+    let option = ["--leave-children"];
+    let ended = done(&mut sandbox.run_with("a", "60s", &option, &format!("{script}; exit 3")));
+    assert_eq!((ended.code, ended.stderr.as_str()), (3, ""));
+    let left = sandbox.pids("left");
+    assert_eq!(left.len(), 2);
+    assert_eq!(sandbox.lock("a")["state"], "free");
+    // As long as the watchdog needs to end.
+    pause(Duration::from_millis(500));
+    for pid in left {
+        assert!(is_alive(pid));
+        signal(pid, Signal::KILL);
+    }
+
+    // The end of the lease stops all.
+    std::fs::remove_file(sandbox.path("up")).unwrap();
+    let ended = done(&mut sandbox.run_with("a", "2s", &option, &format!("{script}; sleep 60")));
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    assert!(all_gone(&sandbox.pids("left")), "{}", ended.stderr);
 }
