@@ -139,10 +139,11 @@ pub(crate) struct RunArgs {
     /// its time is over or its lease is lost, or if shedlock is killed.
     #[arg(long)]
     pub(crate) leave_children: bool,
-    /// Wait up to this long for a held lock instead of skipping at once
+    /// Wait up to this long for a held lock, or for a store that cannot be reached, instead of giving up
+    /// at once
     ///
-    /// Attempts are repeated, even while the store cannot be reached. No connection attempt takes
-    /// longer than the time left; the wait may end 1 s late. A slot that another host has taken is
+    /// Attempts are repeated. In a crontab or a timer, 1m survives a restart of the store. No connection
+    /// attempt takes longer than the time left; the wait may end 1 s late. A slot that another host has taken is
     /// skipped at once, since it will never be free again; with --must-not-be-lost, only once it is
     /// done or given up.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
