@@ -105,6 +105,7 @@ struct Inner {
     source: Option<Box<dyn StdError + Send + Sync>>,
     /// What is printed for the source and its own sources.
     reason: Option<String>,
+    rejects_writes: bool,
 }
 
 impl Error {
@@ -121,6 +122,7 @@ impl Error {
             address: None,
             source: None,
             reason: None,
+            rejects_writes: false,
         }))
     }
 
@@ -179,6 +181,20 @@ impl Error {
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.0.reason = Some(reason.into());
         self
+    }
+
+    /// The store replies and rejects all writes, as a standby does. A retry makes sense only after a failover.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn rejecting_writes(mut self) -> Self {
+        self.0.rejects_writes = true;
+        self
+    }
+
+    /// Whether the store replies and rejects all writes.
+    #[doc(hidden)]
+    pub fn rejects_writes(&self) -> bool {
+        self.0.rejects_writes
     }
 
     /// Returns this error for a URL, without any text of the URL that may be part of a password.

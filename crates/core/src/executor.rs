@@ -410,7 +410,8 @@ impl Executor {
     }
 
     /// Pauses a lock for an operator; see [`LockProvider::pause`]. If a task holds the lock, tries
-    /// until it has ended, for up to `wait`. A store that fails is tried again too.
+    /// until it has ended, for up to `wait`. A store that fails is tried again too, unless it rejects
+    /// all writes.
     /// [`LockProvider::resume`] ends the pause.
     ///
     /// If the future is dropped, the lock may be paused.

@@ -41,11 +41,7 @@ const MISCONFIGURED: &[(&str, &str)] = &[
 
 /// Temporary error replies. A script is rejected at its first write, so nothing was written.
 const PASSING: &[(&str, &str)] = &[
-    (
-        "READONLY",
-        "the server is a replica and takes no writes; nothing was written; check for a new \
-         primary, then retry",
-    ),
+    ("READONLY", READ_ONLY),
     (
         "MISCONF",
         "the server cannot save writes to disk and takes none; nothing was written; check its \
@@ -84,6 +80,9 @@ const PASSING: &[(&str, &str)] = &[
     ),
 ];
 
+const READ_ONLY: &str = "the server is a replica and takes no writes; nothing was written; check for a new \
+    primary, then retry";
+
 const MOVING: &str =
     "the cluster is moving keys, or failing over; nothing was written; retry later";
 
@@ -116,6 +115,9 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
             in_doubt("the cluster kept refusing", lost)
         }
         Some(_) if failure.is_of_cluster && moves => unavailable(MOVING),
+        Some((kind, message)) if message == READ_ONLY => {
+            Error::new(kind, message).rejecting_writes()
+        }
         Some((kind, message)) => Error::new(kind, message),
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
         None => unlisted(error, failure.scheme),

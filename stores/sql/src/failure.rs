@@ -148,7 +148,10 @@ impl Failure {
         if let Class::Constraint(Some(name)) = &self.class {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
         }
-        let error = Error::new(kind, message);
+        let mut error = Error::new(kind, message);
+        if self.class == Class::ReadOnly {
+            error = error.rejecting_writes();
+        }
         match self.source.downcast_ref::<Unreadable>() {
             Some(unreadable) => {
                 let reason = unreadable.described(&options.columns);

@@ -55,8 +55,8 @@ pub(crate) struct PauseArgs {
     pub(crate) now: bool,
     /// Wait up to this long for running tasks to end [default: 1m]
     ///
-    /// A store that cannot be reached is tried again for as long. With 0s, a running task is
-    /// reported at once.
+    /// A store that cannot be reached is tried again for as long; one that is read-only is reported at
+    /// once. With 0s, a running task is reported at once.
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) wait: Option<Duration>,
     #[command(flatten)]

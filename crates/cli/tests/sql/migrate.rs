@@ -1,11 +1,13 @@
 //! What `migrate --print` prints, in the hands of an administrator.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use shedlock_conformance::support::unique;
 use shedlock_rig::given::server_if_any;
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, PgConnection, SqliteConnection};
 
-use super::common::{Sandbox, done};
+use super::common::{Sandbox, done, now};
 
 /// A plain connection of its client library.
 enum Client {
@@ -246,4 +248,25 @@ async fn a_user_without_rights_can_plan() {
     database.run(&grants).await;
     database.is_complete(store.as_str(), &[]);
     database.serves(store.as_str());
+}
+
+/// A standby does not become writable while someone waits for the reply.
+#[tokio::test]
+async fn a_pause_on_a_read_only_server_does_not_wait() {
+    let Some(server) = server_if_any("postgres") else {
+        return;
+    };
+    let mut database = Database::on(&server).await;
+    let store = database.url.clone();
+    database.migrate(&store, &[]);
+    let name = store.rsplit('/').next().unwrap().to_owned();
+    let read_only = format!("ALTER DATABASE {name} SET default_transaction_read_only = on");
+    database.run(&read_only).await;
+    let began = now();
+    let pause = ["pause", "job", "--wait", "20s", "--store", &store];
+    let refused = done(&mut database.sandbox.bare(&pause));
+    assert!(now() - began < Duration::from_secs(10), "{refused:?}");
+    assert_eq!(refused.code, 69, "{refused:?}");
+    let said = "the server rejects writes (it is a standby or read-only): cannot execute";
+    assert!(refused.stderr.contains(said), "{refused:?}");
 }

@@ -23,7 +23,8 @@ pub(crate) async fn pause(
         let may_change = match &answer {
             Ok(Paused::Done { .. }) => false,
             Ok(Paused::Held(_)) => true,
-            Err(error) => error.is_retryable(),
+            // A person waits for the reply: one that only a failover would change is returned at once.
+            Err(error) => error.is_retryable() && !error.rejects_writes(),
         };
         let now = clock.now();
         if !may_change || now >= until {
