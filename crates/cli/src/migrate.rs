@@ -28,13 +28,18 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     let format = args.output.format;
     let store = Store::open_to_prepare(&args.store, terminal).await?;
     let kind = store.provider().store();
-    let mut migration = store.provider().migrate().await?;
+    let migrated = store.provider().migrate().await;
     let place = store.journal_place();
     let Some(journal) = place.journal.clone().filter(|_| !args.no_journal) else {
+        let migration = migrated?;
         if !args.no_journal {
             terminal.notice(&without_journal(&place.kind, None));
         }
         return Ok(output::migration(kind, &migration, format));
+    };
+    let mut migration = match migrated {
+        Ok(migration) => migration,
+        Err(error) => return Err(with_journal(Failure::from(error), &store).await),
     };
     let had_journal = journal
         .version()
@@ -63,6 +68,25 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     }
     migration.changes.extend(of_journal.changes);
     Ok(output::migration(kind, &migration, format))
+}
+
+/// Adds the journal's statements to those that an administrator is to run for the locks.
+async fn with_journal(failure: Failure, store: &Store) -> Failure {
+    const ADVICE: &str = "have such a user run: ";
+    if store.has_own_journal() || !failure.message().contains(ADVICE) {
+        return failure;
+    }
+    let Some(journal) = store.journal() else {
+        return failure;
+    };
+    let Ok(steps) = journal.plan_migration().await else {
+        return failure;
+    };
+    let statements = steps.iter().filter_map(|step| step.statement.as_deref());
+    let statements = statements.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+    let of_locks = [failure.message().to_owned()];
+    let all: Vec<_> = of_locks.into_iter().chain(statements).collect();
+    Failure::new(failure.number(), all.join("; "))
 }
 
 /// What the store of the URL needs, or only what its journal needs if that has a store of its own.

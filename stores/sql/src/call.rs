@@ -14,7 +14,7 @@ use crate::driver::{Connections, Deadline, Driver, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
-use crate::schema::in_one_line;
+use crate::schema::{Definition, in_one_line, in_one_message};
 use crate::shape::{Column, Shape};
 use crate::statement::{Reply, Statement, Values};
 use crate::verdict::instant;
@@ -285,11 +285,12 @@ impl<B: Driver> Call<'_, B> {
         }
         self.check_schema().await?;
         let creation = B::DIALECT.creation(&self.options);
-        self.define(&creation.statement).await
+        self.define(&creation.statement, &[]).await
     }
 
-    /// Returns false if another process made the same change first.
-    pub(crate) async fn define(&self, statement: &Statement) -> Result<bool> {
+    /// Returns false if another process made the same change first. `next` is what is to follow, for the error of a user
+    /// who may not do this.
+    pub(crate) async fn define(&self, statement: &Statement, next: &[Definition]) -> Result<bool> {
         tracing::debug!(sql = in_one_line(statement.text()), "migration");
         let values = Values::default();
         let answer = self.send(statement, &values, Wanted::Proven).await;
@@ -302,7 +303,7 @@ impl<B: Driver> Call<'_, B> {
                 "the database user may not create or alter table {}; migrate as a user who may, or \
                  have such a user run: {}",
                 self.options.table,
-                in_one_line(statement.text())
+                in_one_message(statement, next)
             )))),
             _ => Err(self.explained(failure, true)),
         }

@@ -316,8 +316,9 @@ impl<B: Driver> Store for SqlStore<B> {
         let mut changes = self.take_created();
         // The second time because another process with an older release may have created the table meanwhile.
         for _ in 0..2 {
-            for definition in call.lacks().await? {
-                if call.define(&definition.statement).await? {
+            let lacks = call.lacks().await?;
+            for (at, definition) in lacks.iter().enumerate() {
+                if call.define(&definition.statement, &lacks[at + 1..]).await? {
                     changes.extend(definition.done());
                 }
             }

@@ -239,6 +239,20 @@ async fn a_user_without_rights_can_plan() {
     let refused = ["migrate", "--store", store.as_str()];
     let refused = done(&mut database.sandbox.bare(&refused));
     assert_eq!(refused.code, 69, "{}", refused.stdout);
+    // The error has all statements, so that the administrator is asked once.
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = in_one_line(&refused.stderr)
+        .replace("( ", "(")
+        .replace(" )", ")");
+    let statements = planned.lines().filter(|line| !line.starts_with("--"));
+    let statements = statements.collect::<Vec<_>>().join("\n");
+    for statement in statements.split_terminator(';') {
+        let statement = in_one_line(statement).replace("( ", "(").replace(" )", ")");
+        assert!(
+            shown.contains(&statement),
+            "{statement:?} is not in {shown}"
+        );
+    }
     database.run(&planned).await;
     let grants = format!(
         "GRANT SELECT, INSERT, UPDATE ON shedlock TO {user}; \
@@ -248,6 +262,51 @@ async fn a_user_without_rights_can_plan() {
     database.run(&grants).await;
     database.is_complete(store.as_str(), &[]);
     database.serves(store.as_str());
+}
+
+/// A table of an older release lacks several columns.
+#[tokio::test]
+async fn a_user_who_may_not_alter_a_table_is_told_all_statements() {
+    for server in ["postgres", "mariadb", "mysql"] {
+        let Some(server) = server_if_any(server) else {
+            continue;
+        };
+        let mut database = Database::on(&server).await;
+        let _ = database.migrate(&database.url, &["--journal"]);
+        for statement in [
+            "ALTER TABLE shedlock_job DROP COLUMN zone",
+            "ALTER TABLE shedlock_run DROP COLUMN error",
+            "DROP TABLE shedlock_audit",
+        ] {
+            database.run(statement).await;
+        }
+        let (user, name) = (
+            unique("clerk"),
+            database.url.rsplit('/').next().unwrap().to_owned(),
+        );
+        let create = match server.starts_with("postgres") {
+            true => format!(
+                "CREATE ROLE {user} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {user}"
+            ),
+            false => format!("CREATE USER '{user}'@'%'; GRANT SELECT ON {name}.* TO '{user}'@'%'"),
+        };
+        database.run(&create).await;
+        let mut store = url::Url::parse(&database.url).unwrap();
+        store.set_username(&user).unwrap();
+        store.set_password(None).unwrap();
+        let refused = ["migrate", "--journal", "--store", store.as_str()];
+        let refused = done(&mut database.sandbox.bare(&refused));
+        assert_eq!(refused.code, 69, "{refused:?}");
+        let (_, advice) = refused.stderr.split_once("have such a user run: ").unwrap();
+        for words in ["zone", "error", "shedlock_audit"] {
+            assert!(advice.contains(words), "{words}: {}", refused.stderr);
+        }
+        for statement in advice.split("; ") {
+            database.run(statement).await;
+        }
+        let planned = database.migrate(&database.url, &["--dry-run", "--journal"]);
+        assert!(planned.ends_with(": nothing to change\n"), "{planned}");
+    }
 }
 
 /// A standby does not become writable while someone waits for the reply.

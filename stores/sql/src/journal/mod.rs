@@ -341,9 +341,16 @@ impl<B: Driver> SqlJournal<B> {
 
     async fn create(&self) -> Result<Migration> {
         let mut changes = Vec::new();
-        for definition in self.lacks().await? {
+        let lacks = self.lacks().await?;
+        for (at, definition) in lacks.iter().enumerate() {
             if !definition.is_record() {
-                if self.store.call().define(&definition.statement).await? {
+                let next = &lacks[at + 1..];
+                if self
+                    .store
+                    .call()
+                    .define(&definition.statement, next)
+                    .await?
+                {
                     changes.extend(definition.done());
                 }
                 continue;
