@@ -73,6 +73,10 @@ pub const STORES: &[StoreEntry] = &[
         schemes: &[
             "redis",
             "rediss",
+            "valkey",
+            "valkeys",
+            "unix",
+            "redis+unix",
             "redis-sentinel",
             "rediss-sentinel",
             "redis-cluster",
@@ -229,7 +233,7 @@ macro_rules! of_provider {
 /// |---|---|---|
 /// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres`, or `tokio-postgres` without sqlx, over pools of deadpool, bb8 and others; with both, sqlx connects |
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
-/// | `redis://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…` (TLS) | Redis, Valkey | `redis` |
+/// | `redis://…`, `valkey://…`, `unix://…`, `redis+unix://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss://…`, `valkeys://…`, `rediss-sentinel://…`, `rediss-cluster://…` (TLS) | Redis, Valkey | `redis` |
 /// | `nats://…`, `tls://…` (TLS) | NATS JetStream | `nats` |
 /// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
 /// | `etcd://…`, `etcds://…` (TLS) | etcd | `etcd`; needs `protoc`, the protobuf compiler, when it is built |

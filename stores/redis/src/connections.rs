@@ -85,6 +85,9 @@ pub(crate) struct Scheme {
     pub(crate) is_encrypted: bool,
 }
 
+/// The scheme of a Unix socket.
+pub(crate) const SOCKET: &str = "unix";
+
 /// How often a failed command was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {

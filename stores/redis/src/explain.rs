@@ -5,7 +5,7 @@ use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{in_doubt, in_words, unanswered, unavailable, unresolved, untrusted};
 
-use crate::connections::{Failure, Scheme, Sent};
+use crate::connections::{Failure, SOCKET, Scheme, Sent};
 
 /// Error replies caused by configuration, each with what to do. The text is the start of the reply, or occurs inside it
 /// if a script failed.
@@ -176,6 +176,9 @@ fn unconnected(error: &RedisError, scheme: Option<Scheme>) -> Error {
     let text = error.to_string().to_lowercase();
     let is_about = |texts: &[&str]| texts.iter().any(|it| text.contains(it));
     let check = match scheme {
+        Some(scheme) if scheme.plain == SOCKET => {
+            ", and that the path in the URL is that of its socket".to_owned()
+        }
         Some(scheme) if scheme.is_encrypted && is_about(&["timed out"]) => format!(
             ", that the host and the port in the URL are those of Redis, and that this port uses \
              TLS (if not, write {}:// instead of {}://)",

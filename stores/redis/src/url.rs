@@ -1,5 +1,6 @@
 //! A provider from a URL.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use redis::cluster::ClusterClient;
@@ -13,12 +14,12 @@ use redis::{
 use shedlock_core::warn_unverified;
 use shedlock_store::{
     FromUrl, Host, Result, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, configuration,
-    invalid, maybe,
+    invalid, maybe, refuse_cut_password,
 };
 
 use crate::RedisProvider;
 use crate::confirm::WAIT;
-use crate::connections::{Connections, Scheme, Source, TIMEOUT};
+use crate::connections::{Connections, SOCKET, Scheme, Source, TIMEOUT};
 use crate::store::{Builder, RedisStore};
 
 /// The default ports of servers and of sentinels.
@@ -27,6 +28,9 @@ const SENTINEL_PORT: u16 = 26_379;
 
 /// The client's own suffix of a URL that turns off the verification of certificates.
 const INSECURE: &str = "#insecure";
+
+/// Schemes of the clients of Valkey, and what they mean.
+const ALIASES: [(&str, &str); 2] = [("valkey", "redis"), ("valkeys", "rediss")];
 
 const PROTOCOLS: [(&str, ProtocolVersion); 2] = [
     ("resp2", ProtocolVersion::RESP2),
@@ -38,8 +42,16 @@ impl FromUrl for RedisStore {
 
     type Store = Self;
 
+    fn address(_: &Self, url: &str) -> Option<String> {
+        of_socket(url).ok()??;
+        let place = url.split('?').next().unwrap_or_default();
+        let path = place.splitn(3, '/').nth(2)?;
+        Some(path[path.find('/')?..].to_owned())
+    }
+
     async fn from_url(url: &str) -> Result<RedisProvider> {
         check_crypto_choice(url, "rediss")?;
+        check_crypto_choice(url, "valkeys")?;
         read(url)
     }
 }
@@ -54,6 +66,8 @@ enum Kind {
 struct Address {
     kind: Kind,
     hosts: Vec<Host>,
+    /// In place of the host.
+    socket: Option<PathBuf>,
     tls: Option<TlsMode>,
     connect: Duration,
     response: Duration,
@@ -68,13 +82,49 @@ struct Address {
 /// How servers are verified, and with which certificates.
 type Tls = (TlsMode, TlsCertificates);
 
+/// The schemes of a Unix socket: of the client, and of other clients.
+const SOCKETS: [&str; 2] = [SOCKET, "redis+unix"];
+
+/// A URL of a Unix socket, like `unix://user:password@/run/redis.sock?db=1`, as that of a server with this path.
+fn of_socket(text: &str) -> Result<Option<String>> {
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    if !SOCKETS.iter().any(|it| scheme.eq_ignore_ascii_case(it)) {
+        return Ok(None);
+    }
+    refuse_cut_password(text)?;
+    let place = rest.split('?').next().unwrap_or_default();
+    let (login, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    let is_absolute = login.is_empty() || login.ends_with('@');
+    match is_absolute && !path.trim_matches('/').is_empty() {
+        true => Ok(Some(format!(
+            "redis://{login}localhost{}",
+            &rest[login.len()..]
+        ))),
+        false => Err(invalid(
+            "cannot read the store's URL: it has no absolute path of a socket; write it like \
+             unix:///run/redis/redis.sock?db=0",
+        )),
+    }
+}
+
 pub(crate) fn read(text: &str) -> Result<RedisProvider> {
+    match of_socket(text)? {
+        Some(url) => read_from(&url, true),
+        None => read_from(text, false),
+    }
+}
+
+fn read_from(text: &str, is_socket: bool) -> Result<RedisProvider> {
     let (place, mode) = match text.strip_suffix(INSECURE) {
         Some(place) => (place, TlsMode::Insecure),
         None => (text, TlsMode::Secure),
     };
     let mut url = StoreUrl::parse(place, "redis://user:password@host:6379/0?option=value")?;
-    let address = Address::take(&mut url, mode)?;
+    if let Some((_, scheme)) = ALIASES.iter().find(|(alias, _)| url.scheme == *alias) {
+        url.scheme = (*scheme).to_owned();
+    }
+    let socket = is_socket.then(|| PathBuf::from("/").join(std::mem::take(&mut url.path)));
+    let address = Address::take(&mut url, mode, socket)?;
     let mut options = url.options;
     let encrypted = url.scheme.replacen("redis", "rediss", 1);
     let tls = TlsOptions::take(&mut options, address.tls.is_none().then_some(&encrypted))?;
@@ -100,7 +150,7 @@ pub(crate) fn read(text: &str) -> Result<RedisProvider> {
 }
 
 impl Address {
-    fn take(url: &mut StoreUrl, mode: TlsMode) -> Result<Self> {
+    fn take(url: &mut StoreUrl, mode: TlsMode, socket: Option<PathBuf>) -> Result<Self> {
         let scheme = &url.scheme;
         let tls = scheme.starts_with("rediss").then_some(mode);
         let kind = match &*scheme.replacen("rediss", "redis", 1) {
@@ -142,6 +192,10 @@ impl Address {
             }),
         };
         let options = &mut url.options;
+        let database = match (&socket, database) {
+            (Some(_), Ok(_)) => Ok(options.number::<u32>("db")?.unwrap_or(0)),
+            (_, database) => database,
+        };
         let protocol = options.choice("protocol", &PROTOCOLS)?;
         let login = RedisConnectionInfo::default()
             .set_db(database.map_err(invalid)?.into())
@@ -159,6 +213,7 @@ impl Address {
         Ok(Self {
             kind,
             hosts: url.hosts.clone(),
+            socket,
             tls,
             login,
             primary: primary.to_owned(),
@@ -170,7 +225,7 @@ impl Address {
     }
 
     fn connections(&self, tls: &TlsOptions) -> Result<Connections> {
-        if self.tls != Some(TlsMode::Secure) {
+        if self.tls != Some(TlsMode::Secure) && self.socket.is_none() {
             let hosts = self.hosts.iter().map(|host| &*host.name);
             warn_unverified("redis", hosts, "use rediss:// without #insecure");
         }
@@ -204,6 +259,7 @@ impl Address {
 
     fn scheme(&self) -> Scheme {
         let (plain, encrypted) = match self.kind {
+            Kind::One if self.socket.is_some() => (SOCKET, "rediss"),
             Kind::One => ("redis", "rediss"),
             Kind::Sentinels => ("redis-sentinel", "rediss-sentinel"),
             Kind::Cluster => ("redis-cluster", "rediss-cluster"),
@@ -274,6 +330,9 @@ impl Address {
     }
 
     fn address(&self, host: &Host, usual_port: u16) -> ConnectionAddr {
+        if let Some(socket) = &self.socket {
+            return ConnectionAddr::Unix(socket.clone());
+        }
         let (host, port) = (host.name.clone(), host.port.unwrap_or(usual_port));
         match self.tls {
             None => ConnectionAddr::Tcp(host, port),
@@ -301,6 +360,11 @@ mod tests {
             "redis://user:p%40ss@host/0?environment=prod&lock_at_most_for=10m",
             "rediss://host:6380?connect_timeout=1s&response_timeout=500ms&owner_prefix=blue",
             "rediss://host#insecure",
+            "valkey://user:p%40ss@host:6380/1",
+            "Valkeys://host#insecure",
+            "unix:///run/redis.sock",
+            "Unix://user:p%40ss@/run/a%20b.sock?db=3&environment=prod",
+            "redis+unix://:pw@/run/redis.sock",
             "redis-sentinel://:pw@s1:26379,s2:26379/mymaster/0?environment=prod",
             "redis-sentinel://ann:p%40ss@s1,[::1]:7000,s3:7001/my%20master/3?environment=a",
             "redis-sentinel://s1/mymaster?sentinel_username=watch&sentinel_password=geheim",
@@ -321,6 +385,11 @@ mod tests {
         for (url, says) in [
             ("http://u:secret@h", "not a Redis scheme"),
             ("redis:secret", "cannot read"),
+            ("unix://secret.sock", "no absolute path"),
+            ("unix://u:secret@", "no absolute path"),
+            ("unix:///run/secret@x", "%40"),
+            ("unix:///run/a.sock?db=nine", "must be a number"),
+            ("redis://h?db=1", "unknown option \"db\""),
             ("redis://u:secret@a,b/0", "several hosts"),
             ("redis-sentinel://u:secret@a,b", "does not name the primary"),
             (

@@ -25,6 +25,7 @@ mod failure;
 pub mod fuzz;
 mod identifier;
 mod journal;
+mod libpq;
 mod options;
 mod plan;
 mod schema;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
+use shedlock_store::{Result, StoreProvider, UrlOptions, invalid, maybe, require_crypto_choice};
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 use sqlx::{ConnectOptions as _, MySql};
@@ -36,8 +36,8 @@ use crate::zone;
 /// `connect` opens its own connections, each when it is first needed.
 ///
 /// `mysql://user:password@host:3306/database?table=…` (or `mariadb://`): in addition to the driver's options
-/// (`ssl-mode`, `ssl-ca`, `charset`, `socket`, …) the URL accepts `table`, `schema`, `name_column`,
-/// `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`,
+/// (`ssl-mode`, also spelled `ssl_mode`, `sslmode` or `ssl=true`; `ssl-ca`, `charset`, `socket`, …) the URL accepts
+/// `table`, `schema`, `name_column`, `lock_until_column`, `locked_at_column`, `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`,
 /// `lock_at_least_for`, `owner_prefix`, `max_connections` (4), `connect_timeout` (10s), `timeout` (10s), `prepared`
 /// (true), `shared_session_zone` and `server_skew` (0s). The methods of [`Builder`] describe them.
 pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
@@ -48,9 +48,11 @@ impl Remote for MySql {
         let zone = address.options.text("shared_session_zone")?;
         let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));
         address.settings.shared_session_zone = zone.transpose()?;
+        let mode = ssl_mode(&mut address.options)?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = MySqlConnectOptions::from_url(&url);
         let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        let connect = maybe(connect, mode, MySqlConnectOptions::ssl_mode);
         if matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
             require_crypto_choice()?;
@@ -88,6 +90,53 @@ impl Builder<MySql> {
         /// Setting `+00:00` confirms UTC and disables the warning.
         shared_session_zone(zone: impl Into<String>) = Some(zone.into());
     }
+}
+
+/// The names of `ssl-mode` in URLs: of the server's own clients, of other drivers, and short ones.
+const SSL_MODE: [&str; 5] = ["ssl-mode", "sslmode", "ssl_mode", "sslMode", "ssl"];
+
+/// What other drivers call it, with values that do not say how the certificate is verified.
+const NOT_SSL_MODE: [&str; 5] = [
+    "tls",
+    "useSSL",
+    "requireSSL",
+    "verifyServerCertificate",
+    "ssl-verify-server-cert",
+];
+
+/// Takes the mode of TLS, in the words of MySQL, of libpq, or as a flag.
+fn ssl_mode(options: &mut UrlOptions) -> Result<Option<MySqlSslMode>> {
+    for name in NOT_SSL_MODE {
+        if options.clone().text(name)?.is_some() {
+            return Err(invalid(format!(
+                "option {name:?} in the URL is not an option of this driver: use ssl-mode=REQUIRED, or \
+                 ssl-mode=VERIFY_IDENTITY with ssl-ca"
+            )));
+        }
+    }
+    let mut chosen = None;
+    for name in SSL_MODE {
+        // A copy, so that messages list one name only.
+        let Some(value) = options.clone().text(name)? else {
+            continue;
+        };
+        options.text(name)?;
+        if let Some((other, _)) = chosen {
+            return Err(invalid(format!(
+                "options {other:?} and {name:?} in the URL are the same: remove one"
+            )));
+        }
+        let mode = match &*value.to_ascii_lowercase().replace('-', "_") {
+            "disabled" | "disable" | "false" | "0" => MySqlSslMode::Disabled,
+            "preferred" | "prefer" => MySqlSslMode::Preferred,
+            "required" | "require" | "true" | "1" => MySqlSslMode::Required,
+            "verify_ca" => MySqlSslMode::VerifyCa,
+            "verify_identity" | "verify_full" => MySqlSslMode::VerifyIdentity,
+            _ => return Err(invalid(format!("unknown value {value:?} for {SSL_MODES}"))),
+        };
+        chosen = Some((name, mode));
+    }
+    Ok(chosen.map(|(_, mode)| mode))
 }
 
 const SSL_MODES: &str = "ssl-mode in the URL: use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or \

@@ -13,6 +13,7 @@ use crate::dialect::Dialect;
 use crate::dialect::postgres::{self, POSTGRES};
 use crate::driver::{Driver, sqlx as by_sqlx};
 use crate::failure::Class;
+use crate::libpq;
 use crate::url::{Address, Remote, refused_by_driver, set};
 
 /// Stores locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
@@ -52,16 +53,31 @@ use crate::url::{Address, Remote, refused_by_driver, set};
 /// `locked_at_column`, `locked_by_column`, `time` (`store` or `client`), `lock_at_most_for`, `lock_at_least_for`,
 /// `owner_prefix`, `max_connections` (4), `connect_timeout` (10s), `timeout` (10s), `prepared` (detected),
 /// `durable_unlock` (false) and `server_skew` (0s). The methods of [`Builder`](crate::Builder) describe them.
+///
+/// Options of libpq that the driver does not have are accepted if they change nothing here: `keepalives…`,
+/// `tcp_user_timeout`, `gssencmode=prefer`, `channel_binding=prefer`, `target_session_attrs=read-write` and the like.
+/// Those that it cannot satisfy are refused, and so are several hosts. `connect_timeout=10` is in seconds, as in libpq.
+/// `sslrootcert=system` verifies the server against the authorities that are built into the driver.
 pub type PostgresProvider = StoreProvider<SqlStore<Postgres>>;
 
 impl Remote for Postgres {
     fn read(address: &mut Address) -> Result<PgConnectOptions> {
         let durable = address.options.flag("durable_unlock")?;
         set(&mut address.settings.durable_unlock, durable);
+        let program = libpq::take(&mut address.options, DRIVER_OPTIONS)?;
+        let is_verified = libpq::system_authorities(&mut address.options)?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         check_variable(&url)?;
         let connect = PgConnectOptions::from_url(&url);
-        let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        let mut connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        if is_verified {
+            connect = connect.ssl_mode(PgSslMode::VerifyFull);
+        }
+        if connect.get_application_name().is_none() {
+            connect = maybe(connect, program, |connect, name| {
+                connect.application_name(&name)
+            });
+        }
         if matches!(connect.get_ssl_mode(), PgSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
             require_crypto_choice()?;

@@ -9,6 +9,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::call::SqlStore;
 use crate::driver::tokio_postgres::{Connect, TokioPostgres};
+use crate::libpq;
 use crate::url::{Address, Remote, refused_by_driver, set};
 
 /// Stores locks in a table of PostgreSQL through tokio-postgres. Statements, guarantees and tables are those of the
@@ -23,7 +24,7 @@ use crate::url::{Address, Remote, refused_by_driver, set};
 /// options are those of [`tokio_postgres::Config`] except `connect_timeout`, which this crate defines.
 /// `sslmode=disable` and `prefer` (the default) work as in libpq. `require`, `verify-ca` and `verify-full` all verify
 /// the server's certificate, including its host name, against `sslrootcert` or the system's authorities. `sslcert` and
-/// `sslkey` are the client's own.
+/// `sslkey` are the client's own. Other options of libpq are accepted if they change nothing here.
 pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
@@ -38,8 +39,13 @@ impl Remote for TokioPostgres {
             ("verify-ca", SslMode::Require),
             ("verify-full", SslMode::Require),
         ];
-        let mode = options.choice("sslmode", &modes)?;
+        // Without a file, these are the authorities that the driver trusts.
+        let is_verified = libpq::system_authorities(options)?;
         let file = |name, path: Option<String>| path.map(|path| read_file(name, &path)).transpose();
+        let mode = match options.choice("sslmode", &modes)? {
+            None if is_verified => Some(SslMode::Require),
+            mode => mode,
+        };
         let ca = file("sslrootcert", options.text("sslrootcert")?)?;
         let certificate = file("sslcert", options.text("sslcert")?)?;
         let key = file("sslkey", options.text("sslkey")?)?;
@@ -52,6 +58,7 @@ impl Remote for TokioPostgres {
                 ));
             }
         };
+        let program = libpq::take(&mut address.options, DRIVER_OPTIONS)?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         // The driver would treat any other text as a list of settings.
         if !["postgres", "postgresql"].contains(&url.scheme()) {
@@ -64,6 +71,9 @@ impl Remote for TokioPostgres {
         config
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));
+        if let Some(program) = program.filter(|_| config.get_application_name().is_none()) {
+            config.application_name(program);
+        }
         let files = TlsFiles { ca, identity };
         let must_encrypt = config.get_ssl_mode() == SslMode::Require;
         let tls = MakeRustlsConnect::new(files.client_config(must_encrypt)?);

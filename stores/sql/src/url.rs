@@ -13,6 +13,7 @@ use url::Url;
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver};
 use crate::failure::BoxError;
+use crate::libpq;
 use crate::options::Settings;
 
 /// A database that runs as a server, with a driver that reads URLs.
@@ -63,6 +64,25 @@ pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
 }
 
+/// Refuses several hosts in the place of one. The error of the URL's parser is about a port.
+fn refuse_several_hosts(place: &str) -> Result<()> {
+    let (_, rest) = place.split_once("://").unwrap_or_default();
+    let authority = rest.split('/').next().unwrap_or_default();
+    let hosts = authority.rsplit('@').next().unwrap_or_default();
+    one_host(hosts)
+}
+
+/// Refuses a list of hosts.
+fn one_host(hosts: &str) -> Result<()> {
+    match hosts.contains(',') {
+        true => Err(invalid(
+            "the store's URL lists several hosts, and this driver connects to one host only: write the \
+             host of a proxy, or a DNS name, that always leads to the primary",
+        )),
+        false => Ok(()),
+    }
+}
+
 fn has_host(url: &str) -> bool {
     let (place, mut options) = UrlOptions::split(url);
     let (_, rest) = place.split_once("://").unwrap_or_default();
@@ -98,6 +118,7 @@ impl Address {
     /// `InvalidInput`. The error never contains the URL, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (place, mut options) = UrlOptions::split(text);
+        refuse_several_hosts(place)?;
         let url = Url::parse(place).map_err(|error| {
             invalid(format!(
                 "cannot read the store's URL: {error}; write it like \
@@ -123,7 +144,10 @@ impl Address {
                 "option \"max_connections\" in the URL must be a number from 1 to 1000",
             ));
         }
-        let connect_timeout = options.duration("connect_timeout")?;
+        let connect_timeout = match url.scheme() {
+            "postgres" | "postgresql" => libpq::connect_timeout(&mut options)?,
+            _ => options.duration("connect_timeout")?,
+        };
         Ok(Self {
             url,
             settings,
@@ -145,6 +169,9 @@ impl Address {
         let mut typed = UrlOptions::parse(&rest.join("&"));
         typed.number::<usize>("statement-cache-capacity")?;
         typed.number::<u16>("port")?;
+        if let Some(hosts) = typed.text("host")? {
+            one_host(&hosts)?;
+        }
         let address = typed.text("hostaddr")?;
         if let Some(address) = address.filter(|it| it.parse::<IpAddr>().is_err()) {
             return Err(invalid(format!(
@@ -302,7 +329,10 @@ mod tests {
         assert!(message("postgres://u:secret@h/db?table=a&table=b").contains("twice"));
         assert!(message("postgres://u:secret@h/db?time=java").contains("store or client"));
         assert!(message("postgres://u:secret@h/db?max_connections=0").contains("1 to 1000"));
-        assert!(message("postgres://u:secret@h/db?connect_timeout=5").contains("connect_timeout"));
+        assert!(
+            message("postgres://u:secret@h/db?connect_timeout=soon").contains("connect_timeout")
+        );
         assert!(message("postgres://u:secret@h:port/db").contains("cannot read"));
+        assert!(message("postgres://u:secret@h:1,i:2/db").contains("one host only"));
     }
 }

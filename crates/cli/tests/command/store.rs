@@ -199,3 +199,121 @@ fn quotes() {
         assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
     }
 }
+
+/// URLs as other programs read them: what is harmless is accepted.
+#[test]
+fn urls_of_other_programs() {
+    let sandbox = Sandbox::new();
+    for url in [
+        "postgres://u@127.0.0.1:1/d?sslmode=require&channel_binding=prefer&gssencmode=disable",
+        "postgres://u@127.0.0.1:1/d?channel_binding=disable&gssencmode=prefer&target_session_attrs=any",
+        "postgres://u@127.0.0.1:1/d?keepalives=1&keepalives_idle=30&keepalives_interval=10&keepalives_count=3",
+        "postgres://u@127.0.0.1:1/d?tcp_user_timeout=30000&client_encoding=UTF8&fallback_application_name=app",
+        "postgresql://u@127.0.0.1:1/d?target_session_attrs=read-write&connect_timeout=10",
+        "postgres://u@127.0.0.1:1/d?sslrootcert=system&sslmode=verify-full&sslnegotiation=postgres",
+        "postgres://u@127.0.0.1:1/d?sslrootcert=system",
+        "mysql://u@127.0.0.1:1/d?ssl=true",
+        "mysql://u@127.0.0.1:1/d?ssl_mode=verify_identity",
+        "mysql://u@127.0.0.1:1/d?sslmode=require",
+        "mysql://u@127.0.0.1:1/d?sslMode=VERIFY_CA",
+        "mysql://u@127.0.0.1:1/d?ssl-mode=DISABLED",
+        "valkey://u:p@127.0.0.1:1/2",
+        "valkeys://127.0.0.1:1",
+    ] {
+        let read = unreachable(&sandbox, url, &[]);
+        assert_eq!(read.code, 69, "{url}: {}", read.stderr);
+        assert!(
+            read.stderr.contains("Connection refused"),
+            "{url}: {}",
+            read.stderr
+        );
+    }
+    let unverified = unreachable(
+        &sandbox,
+        "mysql://u@203.0.113.1:1/d?sslmode=require&connect_timeout=50ms",
+        &[],
+    );
+    assert!(
+        unverified.stderr.contains("ssl-mode=REQUIRED"),
+        "{}",
+        unverified.stderr
+    );
+}
+
+/// What a driver cannot do is refused with a way out.
+#[test]
+fn urls_that_ask_for_more() {
+    let sandbox = Sandbox::new();
+    let one_host = "the store's URL lists several hosts, and this driver connects to one host only: write the host of a \
+                    proxy, or a DNS name, that always leads to the primary";
+    for (url, said) in [
+        (
+            "postgres://u:geheim@h/d?sslmode=require&channel_binding=require",
+            "option \"channel_binding=require\" in the URL is not supported by this driver: remove it, or use disable or \
+             prefer",
+        ),
+        (
+            "postgres://u:geheim@h/d?gssencmode=require",
+            "option \"gssencmode=require\" in the URL is not supported by this driver: remove it, or use disable or prefer",
+        ),
+        (
+            "postgres://u:geheim@h/d?target_session_attrs=standby",
+            "option \"target_session_attrs=standby\" in the URL is not supported by this driver: remove it, or use any, \
+             read-write or primary",
+        ),
+        (
+            "postgres://u:geheim@h/d?passfile=/etc/pgpass",
+            "option \"passfile\" in the URL is not supported by this driver: remove it",
+        ),
+        (
+            "postgres://u:geheim@h/d?service=app",
+            "option \"service\" in the URL is not supported by this driver: remove it",
+        ),
+        (
+            "postgres://u:geheim@h/d?keepalives_idle=soon",
+            "option \"keepalives_idle\" in the URL must be a number, not \"soon\"",
+        ),
+        (
+            "postgres://u:geheim@h/d?connect_timeout=0",
+            "option \"connect_timeout\" in the URL must be longer than zero",
+        ),
+        (
+            "postgres://u:geheim@h/d?sslrootcert=system&sslmode=require",
+            "option \"sslrootcert=system\" in the URL cannot be combined with sslmode=require: use sslmode=verify-full",
+        ),
+        (
+            "postgres://u:geheim@a:5432,b:5432/d?target_session_attrs=read-write",
+            one_host,
+        ),
+        ("postgres://u:geheim@a,b/d", one_host),
+        ("postgres://u:geheim@h/d?host=a,b", one_host),
+        ("mysql://u:geheim@a:3306,b:3306/d", one_host),
+        (
+            "mysql://u:geheim@h/d?useSSL=true",
+            "option \"useSSL\" in the URL is not an option of this driver: use ssl-mode=REQUIRED, or \
+             ssl-mode=VERIFY_IDENTITY with ssl-ca",
+        ),
+        (
+            "mysql://u:geheim@h/d?ssl-mode=bogus",
+            "unknown value \"bogus\" for ssl-mode in the URL: use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or \
+             VERIFY_IDENTITY",
+        ),
+        (
+            "mysql://u:geheim@h/d?ssl=true&ssl-mode=VERIFY_CA",
+            "options \"ssl-mode\" and \"ssl\" in the URL are the same: remove one",
+        ),
+        (
+            "unix://run/redis.sock",
+            "cannot read the store's URL: it has no absolute path of a socket; write it like \
+             unix:///run/redis/redis.sock?db=0",
+        ),
+    ] {
+        let refused = unreachable(&sandbox, url, &[]);
+        let store = match url.split(':').next() {
+            Some("unix") => "redis: ".to_owned(),
+            store => format!("{}: ", store.unwrap_or_default()),
+        };
+        let said = format!("shedlock: --store: {store}{said}\n");
+        assert_eq!((refused.code, refused.stderr), (2, said), "{url}");
+    }
+}

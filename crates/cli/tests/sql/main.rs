@@ -8,5 +8,6 @@
 #[path = "../command/common.rs"]
 mod common;
 
+mod away;
 mod migrate;
 mod pooler;

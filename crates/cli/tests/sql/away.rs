@@ -1,0 +1,106 @@
+//! A server that is away for a moment, or is reached in another way.
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::thread;
+use std::time::Duration;
+
+use shedlock_conformance::support::unique;
+use shedlock_rig::given::server_if_any;
+
+use super::common::{Sandbox, done, end, pause};
+
+/// The host and the port of the URL of a server.
+fn place_of(url: &str) -> String {
+    let url = url::Url::parse(url).unwrap();
+    format!("{}:{}", url.host_str().unwrap(), url.port().unwrap())
+}
+
+/// Passes on what arrives on this connection, until one side ends it.
+macro_rules! pass {
+    ($connection:expr, $server:expr) => {{
+        let (mut here, mut there) = ($connection, TcpStream::connect($server).unwrap());
+        let (mut from, mut to) = (here.try_clone().unwrap(), there.try_clone().unwrap());
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Write);
+        });
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut there, &mut here);
+            let _ = here.shutdown(Shutdown::Both);
+        });
+    }};
+}
+
+/// What the recipes for crontab and systemd rely on.
+#[test]
+fn a_server_that_restarts_does_not_cost_the_slot_if_run_waits() {
+    let Some(server) = server_if_any("postgres") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let place = place_of(&server);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = port.local_addr().unwrap();
+    drop(port);
+    let table = unique("away");
+    let direct = format!("{server}?table={table}");
+    let store = direct.replace(&place, &here.to_string());
+    assert_eq!(
+        done(&mut sandbox.bare(&["migrate", "--store", &direct])).code,
+        0
+    );
+    let slot = ["--every", "30000d", "--store", &store];
+    let at_once = done(&mut sandbox.run_with("a", "60s", &slot, "echo ran"));
+    assert_eq!((at_once.code, &*at_once.stdout), (69, ""), "{at_once:?}");
+    let patient = [&slot[..], &["--lock-wait", "1m"]].concat();
+    let waiting = sandbox
+        .run_with("a", "60s", &patient, "echo ran")
+        .spawn()
+        .unwrap();
+    pause(Duration::from_secs(2));
+    let restarted = TcpListener::bind(here).unwrap();
+    thread::spawn(move || {
+        for connection in restarted.incoming() {
+            pass!(connection.unwrap(), &place);
+        }
+    });
+    let ended = end(waiting);
+    assert_eq!((ended.code, &*ended.stdout), (0, "ran\n"), "{ended:?}");
+}
+
+#[test]
+fn redis_is_reached_by_its_unix_socket() {
+    let Some(server) = server_if_any("redis") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let place = place_of(&server);
+    let socket = sandbox.path("a redis.sock");
+    let shown = socket.display().to_string();
+    let environment = unique("socket");
+    for scheme in ["unix", "redis+unix"] {
+        let path = shown.replace(' ', "%20");
+        let store = format!("{scheme}://{path}?db=0&environment={environment}");
+        let list = || done(&mut sandbox.bare(&["list", "--store", &store]));
+        let refused = list();
+        let said = format!(
+            "shedlock: redis at {path}: cannot connect: No such file or directory (os error 2); nothing was written; check \
+             that the server is up, and that the path in the URL is that of its socket, then retry\n"
+        );
+        assert_eq!((refused.code, refused.stderr), (69, said));
+        let listener = UnixListener::bind(&socket).unwrap();
+        let place = place.clone();
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                pass!(connection.unwrap(), &place);
+            }
+        });
+        let options = ["--store", &store];
+        let ran = done(&mut sandbox.run_with("a", "60s", &options, "echo ran"));
+        assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, "ran\n", ""));
+        let listed = list();
+        assert!(listed.stdout.contains("free"), "{listed:?}");
+        std::fs::remove_file(&socket).unwrap();
+    }
+}
