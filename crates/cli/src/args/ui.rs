@@ -49,6 +49,9 @@ pub(crate) struct UiArgs {
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Confirm that a proxy in front of this address encrypts the connections
+    ///
+    /// The proxy may open any number of connections, and keep
+    /// them idle for 75 s; without this option, an address may have 100, each idle for 15 s.
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) behind_proxy: bool,
     /// The certificate chain for TLS, as PEM

@@ -1,9 +1,10 @@
 //! `shedlock ui`: the dashboard.
 
 mod auth;
+mod connections;
 mod tls;
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::request::Parts;
 use axum_server::Handle;
+use axum_server::tls_rustls::RustlsAcceptor;
 use shedlock::Actor;
 use shedlock_ui::{Access, Builder, Dashboard};
 
@@ -21,6 +23,7 @@ use crate::store::{Source, Store};
 use crate::terminal::Terminal;
 use crate::user;
 use auth::{User, Users};
+use connections::{Limiter, limit_headers};
 
 /// How long requests that are being served may take after the end was requested.
 const GRACE: Duration = Duration::from_secs(10);
@@ -65,16 +68,17 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     terminal.notice(&format!(
         "the dashboard is at {scheme}://{address}{prefix}/"
     ));
-    let service = router.into_make_service();
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum_server::from_tcp(listener).map_err(cannot_listen)?;
+    let server = limit_headers(server.handle(handle), args.behind_proxy);
+    let limiter = Limiter::new(args.behind_proxy);
     let served = match tls {
+        // A connection counts from the start of its handshake, which has a limit of its own.
         Some(tls) => {
-            let server = axum_server::from_tcp_rustls(listener, tls).map_err(cannot_listen)?;
-            server.handle(handle).serve(service).await
+            let acceptor = RustlsAcceptor::new(tls).acceptor(limiter);
+            server.acceptor(acceptor).serve(service).await
         }
-        None => {
-            let server = axum_server::from_tcp(listener).map_err(cannot_listen)?;
-            server.handle(handle).serve(service).await
-        }
+        None => server.acceptor(limiter).serve(service).await,
     };
     end.abort();
     served.map_err(|error| {
@@ -157,9 +161,7 @@ fn add(builder: Builder, name: &str, store: &Store) -> Builder {
 }
 
 /// Ends the server at the first signal.
-fn end_at_signal(
-    handle: Handle<std::net::SocketAddr>,
-) -> Result<tokio::task::JoinHandle<()>, Failure> {
+fn end_at_signal(handle: Handle<SocketAddr>) -> Result<tokio::task::JoinHandle<()>, Failure> {
     let signals = Signals::listen_to_ends();
     let mut signals = signals
         .map_err(|error| Failure::new(INTERNAL, format!("cannot listen for signals: {error}")))?;

@@ -2,20 +2,23 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, done, end, signal};
+use super::common::{Done, Sandbox, done, end, eventually, signal};
 
 pub(crate) struct Server {
     child: Child,
     port: u16,
-    /// The first line of stderr.
+    /// The line of stderr with the address.
     line: String,
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Server {
@@ -28,11 +31,28 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        stderr.read_line(&mut line).unwrap();
+        while !line.contains("the dashboard is at ") {
+            line.clear();
+            let read = stderr.read_line(&mut line).unwrap();
+            assert!(read > 0, "not started");
+        }
         let port = line.rsplit(':').next().unwrap();
         let port = port.split('/').next().unwrap().parse();
         let port = port.unwrap_or_else(|_| panic!("not started: {line}"));
-        Self { child, port, line }
+        Self {
+            child,
+            port,
+            line,
+            stderr,
+        }
+    }
+
+    /// A connection from this address of this host.
+    fn connect_from(&self, from: Ipv4Addr) -> TcpStream {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddrV4::new(from, 0)).unwrap();
+        connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        TcpStream::from(socket)
     }
 
     fn send(&self, request: &str) -> String {
@@ -59,9 +79,12 @@ impl Server {
         ))
     }
 
-    pub(crate) fn stop(self) -> Done {
+    /// Its end, with what it printed since its start.
+    pub(crate) fn stop(mut self) -> Done {
         signal(self.child.id(), Signal::TERM);
-        end(self.child)
+        let mut ended = end(self.child);
+        self.stderr.read_to_string(&mut ended.stderr).unwrap();
+        ended
     }
 }
 
@@ -344,29 +367,41 @@ fn what_is_wrong_is_named_before_anything_is_served() {
     }
 }
 
-#[test]
-fn tls_is_served_with_the_certificate_that_was_given() {
-    let sandbox = sandbox();
+/// A server with a certificate of its own, and what trusts it.
+fn with_tls(sandbox: &Sandbox) -> (Server, rustls::RootCertStore) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(sandbox.path("cert"), made.cert.pem()).unwrap();
     fs::write(sandbox.path("key"), made.signing_key.serialize_pem()).unwrap();
-    let server = Server::start(&sandbox, &["--tls-cert", "cert", "--tls-key", "key"]);
-    assert!(
-        server.line.contains("https://127.0.0.1:"),
-        "{}",
-        server.line
-    );
-
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
+    let options = ["--tls-cert", "cert", "--tls-key", "key"];
+    (Server::start(sandbox, &options), roots)
+}
+
+/// A connection whose handshake comes with its first bytes.
+fn tls(
+    server: &Server,
+    roots: rustls::RootCertStore,
+) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(ring);
     let config = config.with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let name = "localhost".try_into().unwrap();
     let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
-    let mut stream = rustls::StreamOwned::new(client, stream);
+    rustls::StreamOwned::new(client, server.connect_from(Ipv4Addr::LOCALHOST))
+}
+
+#[test]
+fn tls_is_served_with_the_certificate_that_was_given() {
+    let sandbox = sandbox();
+    let (server, roots) = with_tls(&sandbox);
+    assert!(
+        server.line.contains("https://127.0.0.1:"),
+        "{}",
+        server.line
+    );
+    let mut stream = tls(&server, roots);
     let request = "GET /now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
     let mut reply = String::new();
@@ -375,6 +410,73 @@ fn tls_is_served_with_the_certificate_that_was_given() {
         reply.starts_with("HTTP/1.1 200 ") && reply.contains("<h1>Now</h1>"),
         "{reply}"
     );
+    server.stop();
+}
+
+/// A client that never sends a whole request does not keep its connection.
+#[test]
+fn slow_clients_lose_their_connections() {
+    let sandbox = sandbox();
+    let server = Server::start(&sandbox, &[]);
+    let silent = server.connect_from(Ipv4Addr::LOCALHOST);
+    let mut slow = server.connect_from(Ipv4Addr::LOCALHOST);
+    slow.write_all(b"GET /now HTTP/1.1\r\nHost: localhost\r\n")
+        .unwrap();
+    let mut idle = server.connect_from(Ipv4Addr::LOCALHOST);
+    idle.write_all(b"GET /style HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let (encrypted, roots) = with_tls(&sandbox);
+    let unshaken = encrypted.connect_from(Ipv4Addr::LOCALHOST);
+    let mut shaken = tls(&encrypted, roots);
+    shaken.write_all(b"GET /now HTTP/1.1\r\n").unwrap();
+    for mut stream in [silent, slow, idle, unshaken, shaken.sock] {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    server.stop();
+    encrypted.stop();
+}
+
+/// Others get in while one client opens connections and sends nothing.
+#[test]
+fn one_address_cannot_take_all_connections() {
+    const MOST: usize = 100;
+    let sandbox = sandbox();
+    let greedy = Ipv4Addr::new(127, 0, 0, 2);
+    let open = |server: &Server| {
+        let opened: Vec<_> = (0..MOST + 20)
+            .map(|_| server.connect_from(greedy))
+            .collect();
+        let is_open = |mut stream: &TcpStream| {
+            stream
+                .set_read_timeout(Some(Duration::from_millis(20)))
+                .unwrap();
+            let nothing = stream.read(&mut [0]);
+            nothing.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        // What is refused is refused at once.
+        shedlock_rig::wait::pause(Duration::from_millis(500));
+        let left = opened.iter().filter(|it| is_open(it)).count();
+        assert_eq!(status(&server.get("/now", "")), "200");
+        left
+    };
+    let server = Server::start(&sandbox, &[]);
+    assert_eq!(open(&server), MOST);
+    // They are closed, and count no longer.
+    eventually("a free connection", || {
+        let mut stream = server.connect_from(greedy);
+        let request = "GET /now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let mut reply = String::new();
+        let sent = stream.write_all(request.as_bytes());
+        let read = sent.and_then(|()| stream.read_to_string(&mut reply));
+        read.is_ok() && status(&reply) == "200"
+    });
+    server.stop();
+    // All clients of a proxy have its address.
+    let server = Server::start(&sandbox, &["--behind-proxy"]);
+    assert_eq!(open(&server), MOST + 20);
     server.stop();
 }
 
