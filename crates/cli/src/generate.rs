@@ -10,6 +10,7 @@ use clap_mangen::Man;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::exit::{Failure, INTERNAL};
+use crate::private;
 use crate::terminal::Terminal;
 
 /// Prints a shell's completions.
@@ -35,7 +36,7 @@ pub(crate) fn man(args: &ManArgs, terminal: Terminal) -> Result<ExitCode, Failur
             let page = page(&command).map_err(|error| {
                 Failure::new(INTERNAL, format!("cannot write the manual page: {error}"))
             })?;
-            terminal.print(&page)?;
+            terminal.print(&String::from_utf8_lossy(&page))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -51,15 +52,15 @@ fn described() -> Command {
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let name = command.get_display_name().unwrap_or(command.get_name());
-    fs::write(folder.join(format!("{name}.1")), page(command)?)?;
+    private::replace(&folder.join(format!("{name}.1")), &page(command)?)?;
     for command in command.get_subcommands() {
         write_pages(command, folder)?;
     }
     Ok(())
 }
 
-fn page(command: &Command) -> io::Result<String> {
+fn page(command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     Man::new(command.clone()).render(&mut page)?;
-    Ok(String::from_utf8_lossy(&page).into_owned())
+    Ok(page)
 }

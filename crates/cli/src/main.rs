@@ -24,6 +24,7 @@ mod metrics;
 mod migrate;
 mod output;
 mod pause;
+mod private;
 mod prune;
 mod run;
 mod settings;

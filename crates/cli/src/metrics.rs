@@ -1,9 +1,6 @@
 //! The state of all jobs, for Prometheus: `shedlock metrics`, and `run --metrics-listen`.
 
-use std::fs;
 use std::future::IntoFuture as _;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use shedlock::http::Endpoints;
@@ -14,6 +11,7 @@ use tokio::task::AbortHandle;
 use crate::args::{MetricsArgs, RunArgs};
 use crate::exit::{Failure, INTERNAL, STORE};
 use crate::journal;
+use crate::private;
 use crate::store::Store;
 use crate::terminal::Terminal;
 
@@ -41,7 +39,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
     };
     match &args.textfile {
         None => terminal.print(text.as_str())?,
-        Some(file) => replace(file, text.as_str()).map_err(|error| {
+        Some(file) => private::replace(file, text.as_str().as_bytes()).map_err(|error| {
             let file = file.display();
             Failure::new(
                 INTERNAL,
@@ -95,17 +93,4 @@ impl Drop for Serving {
             serving.abort();
         }
     }
-}
-
-/// Replaces a file in one step. The collector reads only names that end with `.prom`.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let mut new = file.to_owned().into_os_string();
-    new.push(format!(".{}", std::process::id()));
-    let new = PathBuf::from(new);
-    let replaced = fs::write(&new, text).and_then(|()| fs::rename(&new, file));
-    if replaced.is_err() {
-        // It may not exist.
-        let _ = fs::remove_file(&new);
-    }
-    replaced
 }

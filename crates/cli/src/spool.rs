@@ -12,9 +12,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use shedlock::{
-    Clock as _, Journal, JournalEntry, Owner, RunEnd, RunOutcome, RunRecord, Slot, SystemClock,
+    Clock as _, Journal, JournalEntry, RunEnd, RunOutcome, RunRecord, Slot, SystemClock,
 };
 
+use crate::private;
 use crate::store::state_folder;
 
 /// A run, as a file or another process keeps it.
@@ -83,8 +84,7 @@ impl Spool {
             )));
         }
         let text = serde_json::to_vec(runs).map_err(io::Error::other)?;
-        let random = Owner::generate();
-        let random = random.as_str().rsplit('/').next().unwrap_or_default();
+        let random = private::random();
         let file = self.0.join(format!("{journal}.{random}{ENDING}"));
         let unfinished = file.with_extension("new");
         let mut new = OpenOptions::new()

@@ -30,6 +30,7 @@ mod pause;
 #[path = "../../../pings/tests/support/mod.rs"]
 mod ping_server;
 mod pings;
+mod private;
 mod prune;
 mod readers;
 mod release;
