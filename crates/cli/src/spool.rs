@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -163,17 +163,11 @@ impl Spool {
         files
     }
 
-    /// Refuses a folder that others may write to: they would write this user's journals.
+    /// Refuses a folder that others may write to, or put in its place: they would write this user's journals.
     fn check(&self) -> io::Result<()> {
-        let found = fs::symlink_metadata(&self.0)?;
-        let is_ours = found.uid() == rustix::process::geteuid().as_raw();
-        if found.is_dir() && is_ours && found.mode() & 0o022 == 0 {
-            return Ok(());
-        }
-        Err(io::Error::other(format!(
-            "{} is no directory that only this user may write",
-            self.0.display()
-        )))
+        let state = self.0.parent().unwrap_or(&self.0);
+        private::check(state)?;
+        private::check(&self.0)
     }
 }
 

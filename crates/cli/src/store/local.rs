@@ -11,6 +11,7 @@ use shedlock::{LockProvider, open_sqlite};
 
 use crate::exit::{Failure, STORE};
 use crate::output;
+use crate::private;
 use crate::terminal::Terminal;
 
 /// The marker of refused commands.
@@ -44,6 +45,7 @@ impl LocalStore {
                 ),
             ));
         }
+        self.check()?;
         let is_new = !self.file.exists();
         let provider = Arc::new(open_sqlite(&self.file).await?);
         if let Some(journal) = provider.journal().filter(|_| is_new) {
@@ -53,12 +55,23 @@ impl LocalStore {
         Ok(provider)
     }
 
+    /// Refuses a file that other users could have written, or put in its place.
+    fn check(&self) -> Result<(), Failure> {
+        let folder = self.file.parent().unwrap_or(&self.file);
+        for path in [folder, &self.file] {
+            private::check(path)
+                .map_err(|why| Failure::usage(format!("cannot use the local store: {why}")))?;
+        }
+        Ok(())
+    }
+
     /// Opens the file. Creates nothing.
     pub(super) async fn open(&self) -> Result<Arc<dyn LockProvider>, Failure> {
         let Some(url) = super::sqlite::url_of(&self.file) else {
             // A URL holds only paths in UTF-8.
             return self.open_or_create().await;
         };
+        self.check()?;
         Ok(shedlock::connect(&format!("{url}?create=false")).await?)
     }
 

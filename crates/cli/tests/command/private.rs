@@ -1,10 +1,15 @@
 //! What other users of a host can read or change.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use super::common::{Sandbox, done};
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
 
 /// The file that the command writes while a name of it can be foreseen leads to another file.
 #[test]
@@ -45,4 +50,58 @@ fn a_link_in_the_place_of_a_manual_page_is_replaced() {
             .read("man/shedlock-run.1")
             .contains(".TH shedlock-run")
     );
+}
+
+#[test]
+fn a_local_store_that_other_users_can_change_is_refused() {
+    let sandbox = Sandbox::new();
+    let run = |code: i32| {
+        let arguments = ["run", "--local", "-n", "a", "--lock-at-most-for", "1m"];
+        let ran = done(sandbox.bare(&arguments).args(["--", "true"]));
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        let listed = done(&mut sandbox.bare(&["list", "--local"]));
+        assert_eq!(listed.code, code, "{}", listed.stderr);
+        assert!(
+            listed.stderr == ran.stderr || code == 0,
+            "{}",
+            listed.stderr
+        );
+        ran.stderr
+    };
+    run(0);
+    let folder = sandbox.path(".local/state/shedlock");
+    let file = folder.join("locks.db");
+    for made in [&folder, &sandbox.path(".local")] {
+        assert_eq!(fs::metadata(made).unwrap().mode() & 0o777, 0o700);
+    }
+    for (path, mode, least) in [
+        (&folder, 0o777, 0o755),
+        (&folder, 0o770, 0o750),
+        (&file, 0o666, 0o644),
+    ] {
+        set_mode(path, mode);
+        let place = path.display();
+        assert_eq!(
+            run(2),
+            format!(
+                "shedlock: cannot use the local store: other users may write to {place} (mode {mode:04o}), so \
+                 they could change locks and runs in it; if you trust its content, run `chmod go-w {place}`\n"
+            )
+        );
+        set_mode(path, least);
+        run(0);
+    }
+    // Only root can give a file away.
+    if chown(&folder, Some(4711), None).is_ok() {
+        let refused = run(2);
+        let said = format!("{} belongs to another user (uid 4711)", folder.display());
+        assert!(refused.contains(&said), "{refused}");
+        chown(&folder, Some(0), None).unwrap();
+        let real = sandbox.path("real");
+        fs::rename(&folder, &real).unwrap();
+        symlink(&real, &folder).unwrap();
+        run(0);
+        std::os::unix::fs::lchown(&folder, Some(4711), None).unwrap();
+        assert!(run(2).contains(&said));
+    }
 }
