@@ -54,6 +54,7 @@ fn main() -> ExitCode {
 
 fn start() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    hide_memory();
     // Before anything else: a watchdog must be ready as soon as possible.
     if watchdog::is_wanted(arguments.get(1).map(|argument| &**argument)) {
         terminal::set_style(args::log_format(&arguments), 0);
@@ -88,6 +89,17 @@ fn start() -> ExitCode {
         let failure = failure.reworded(ANY_STORE, &option);
         terminal.failure(&failure, cli.command.has_json_results())
     })
+}
+
+/// Hides this process's variables and memory, which may contain the password of a store, from other processes of the same
+/// user, such as the command that it runs, and from core dumps. A program that this process starts is not affected.
+fn hide_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Otherwise they can be read, as those of any process.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }
 
 /// Chooses between the two libraries of such a build, for clients that do not accept a

@@ -105,3 +105,42 @@ fn a_local_store_that_other_users_can_change_is_refused() {
         assert!(run(2).contains(&said));
     }
 }
+
+/// Only as root, which can run commands as another user. Root may read the memory of any process.
+#[test]
+fn the_command_cannot_read_the_store_from_the_processes_around_it() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    set_mode(&sandbox.path(""), 0o777);
+    fs::copy(env!("CARGO_BIN_EXE_shedlock"), sandbox.path("shedlock")).unwrap();
+    // Of itself, of its parent, which is the watchdog, and of `run`.
+    let script = "run=$(cut -d' ' -f4 /proc/$PPID/stat); for pid in $$ $PPID $run; do \
+                  tr '\\0' '\\n' < /proc/$pid/environ > of 2>/dev/null && echo readable || echo hidden; \
+                  done; grep -c SHEDLOCK_STORE= /proc/$$/environ";
+    let mut user = Command::new("setpriv");
+    user.args([
+        "--reuid=4711",
+        "--regid=4711",
+        "--clear-groups",
+        "./shedlock",
+    ]);
+    user.args([
+        "run",
+        "-n",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    user.current_dir(sandbox.path("")).env_clear();
+    user.env("PATH", std::env::var_os("PATH").unwrap());
+    user.env("HOME", sandbox.path(""));
+    let ran = done(user.env("SHEDLOCK_STORE", sandbox.store()));
+    let words: Vec<_> = ran.stdout.lines().collect();
+    assert_eq!(words[..3], ["readable", "hidden", "hidden"], "{ran:?}");
+}

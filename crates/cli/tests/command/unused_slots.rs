@@ -1,6 +1,6 @@
 //! A slot is not used up if the command never ran, nor given up because of shutdowns.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -199,7 +199,7 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
         let busy = Writer::begin(&sandbox.store());
         let mut command = sandbox.run_with("a", "9s", options, "echo ran");
         let asking = command.spawn().unwrap();
-        await_store_of(&asking);
+        await_store_of(&sandbox, &asking);
         (options, sandbox, busy, asking)
     });
     // It has sent its request.
@@ -247,7 +247,7 @@ fn limited_before_it_has_the_lock(sandbox: &Sandbox, command: &mut Command, limi
     );
     let busy = Writer::begin(&sandbox.store());
     let asking = command.spawn().unwrap();
-    await_store_of(&asking);
+    await_store_of(sandbox, &asking);
     let mut limited = Command::new("prlimit");
     limited.args(["--pid", &asking.id().to_string(), limit]);
     assert!(limited.status().unwrap().success());
@@ -256,12 +256,20 @@ fn limited_before_it_has_the_lock(sandbox: &Sandbox, command: &mut Command, limi
 }
 
 /// Waits until this process has a connection to its store, and has read from it.
-fn await_store_of(asking: &Child) {
-    let files = format!("/proc/{}/fd", asking.id());
+fn await_store_of(sandbox: &Sandbox, asking: &Child) {
+    // SQLite keeps a lock on `locks.db-shm` for each connection. The list of open files is only for root.
+    let pid = asking.id().to_string();
+    let shared = sandbox.path("locks.db-shm");
     eventually("a connection to the store", || {
-        let files = std::fs::read_dir(&files).unwrap();
-        let mut files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
-        files.any(|file| file.to_string_lossy().ends_with("locks.db-shm"))
+        let Ok(shared) = std::fs::metadata(&shared) else {
+            return false;
+        };
+        let file = format!(":{}", shared.ino());
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|lock| {
+            let words: Vec<_> = lock.split_whitespace().collect();
+            words.contains(&&*pid) && words.iter().any(|word| word.ends_with(&file))
+        })
     });
 }
 
