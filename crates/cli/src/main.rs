@@ -84,6 +84,9 @@ fn start() -> ExitCode {
     let has_findings = matches!(cli.command, Command::Doctor(_));
     terminal.listen_to_logs(has_findings);
     store::report_refusals(terminal);
+    if let Some(args) = cli.command.store_mut() {
+        store::warn_of_exposed_stores(args, terminal);
+    }
     let option = cli.command.store_option();
     execute(&cli.command, terminal).unwrap_or_else(|failure| {
         let failure = failure.reworded(ANY_STORE, &option);

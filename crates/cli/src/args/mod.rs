@@ -36,7 +36,7 @@ pub(crate) use list::{ListArgs, SortKey, StateFilter};
 pub(crate) use metrics::MetricsArgs;
 pub(crate) use parse::{
     AT_LEAST, AT_MOST, PING_OUTPUT, PING_URL, SENTRY_DSN, Wrong, has_json_results, log_format,
-    matches_of, of_log_format, origin, parse,
+    matches_of, of_log_format, origin, parse, settings_file,
 };
 pub(crate) use pause::{NamesArgs, PauseArgs, ResumeArgs};
 pub(crate) use pings::PingArgs;
@@ -88,7 +88,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    fn store_mut(&mut self) -> Option<&mut StoreArgs> {
+    pub(crate) fn store_mut(&mut self) -> Option<&mut StoreArgs> {
         Some(match self {
             Self::Run(args) => &mut args.store,
             Self::Hold(args) => &mut args.store,

@@ -1,6 +1,7 @@
 //! Parsing: options first, then variables, then the configuration file.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
@@ -46,6 +47,11 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, Wrong> {
         }
         None => Ok(cli),
     }
+}
+
+/// The configuration file of this process, if it has one.
+pub(crate) fn settings_file() -> Option<&'static Path> {
+    Some(SETTINGS.get()?.path())
 }
 
 pub(super) fn parse_with(arguments: &[OsString], settings: Option<Settings>) -> Result<Cli, Wrong> {

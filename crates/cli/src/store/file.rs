@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path, from: &str) -> Result<String, Failure> {
     Ok(url.to_owned())
 }
 
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(LONGEST + 1)

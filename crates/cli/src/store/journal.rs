@@ -43,22 +43,29 @@ pub(super) struct OwnStore {
     connected: OnceCell<Arc<dyn Journal>>,
 }
 
+/// Where the store of the journal is named, if it is. Nothing has been read or checked yet.
+pub(super) fn source(
+    args: &StoreArgs,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<Option<Source>, Failure> {
+    let variables = ["SHEDLOCK_JOURNAL_STORE", "SHEDLOCK_JOURNAL_STORE_FILE"];
+    let args = &args.journal;
+    if let Some(url) = &args.journal_store {
+        return Ok(Some(Source::url(url, "--journal-store")));
+    }
+    if let Some(path) = &args.journal_store_file {
+        return Ok(Some(Source::file(path, "--journal-store-file")));
+    }
+    let source = Source::of_variables(variables, variable)?;
+    Ok(source.or_else(|| args.setting.as_ref().map(Source::of_setting)))
+}
+
 /// The URL that was chosen for the journal, and the option, variable or file that it came from.
 pub(super) fn choose(
     args: &StoreArgs,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<(String, String)>, Failure> {
-    let variables = ["SHEDLOCK_JOURNAL_STORE", "SHEDLOCK_JOURNAL_STORE_FILE"];
-    let args = &args.journal;
-    let source = if let Some(url) = &args.journal_store {
-        Source::url(url, "--journal-store")
-    } else if let Some(path) = &args.journal_store_file {
-        Source::file(path, "--journal-store-file")
-    } else if let Some(source) = Source::of_variables(variables, variable)? {
-        source
-    } else if let Some(setting) = &args.setting {
-        Source::of_setting(setting)
-    } else {
+    let Some(source) = source(args, variable)? else {
         return Ok(None);
     };
     let chosen = match source {

@@ -1,5 +1,6 @@
 //! Which store, and a connection to it.
 
+mod exposed;
 mod file;
 mod handover;
 mod journal;
@@ -21,6 +22,9 @@ use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema, open_sqlite};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::terminal::Terminal;
+pub(crate) use exposed::warn_of_exposed_stores;
+#[cfg(feature = "ui")]
+pub(crate) use exposed::{warn_of_exposed_file, warn_of_exposed_source};
 pub(crate) use handover::{Source, environment};
 pub(crate) use journal::JournalPlace;
 use journal::OwnStore;

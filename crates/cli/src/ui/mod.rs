@@ -19,7 +19,7 @@ use shedlock_ui::{Access, Builder, Dashboard};
 use crate::args::UiArgs;
 use crate::exit::{Failure, INTERNAL};
 use crate::run::Signals;
-use crate::store::{Source, Store};
+use crate::store::{Source, Store, warn_of_exposed_file, warn_of_exposed_source};
 use crate::terminal::Terminal;
 use crate::user;
 use auth::{User, Users};
@@ -38,6 +38,13 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
         return Ok(ExitCode::SUCCESS);
     }
     refuse_open_address(args)?;
+    if let Some(file) = &args.auth_file {
+        let what = "the hashes of passwords";
+        warn_of_exposed_file("--auth-file", file, what, |_| true, terminal);
+    }
+    if let Some(file) = &args.tls_key {
+        warn_of_exposed_file("--tls-key", file, "the private key", |_| true, terminal);
+    }
     let users = args.auth_file.as_deref().map(Users::read).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(tls::config(cert, key)?),
@@ -123,11 +130,13 @@ async fn dashboard(
     let mut builder = add(Dashboard::builder(), name, &store);
     for (name, url) in &args.also_store {
         let source = Source::url(url, &format!("--also-store {name}"));
+        warn_of_exposed_source(&source, terminal);
         let store = Store::open_source(source, terminal).await?;
         builder = add(builder, name, &store);
     }
     for (name, file) in &args.also_store_file {
         let source = Source::file(Path::new(file), &format!("--also-store-file {name}"));
+        warn_of_exposed_source(&source, terminal);
         let store = Store::open_source(source, terminal).await?;
         builder = add(builder, name, &store);
     }

@@ -144,3 +144,58 @@ fn the_command_cannot_read_the_store_from_the_processes_around_it() {
     let words: Vec<_> = ran.stdout.lines().collect();
     assert_eq!(words[..3], ["readable", "hidden", "hidden"], "{ran:?}");
 }
+
+#[test]
+fn secrets_that_other_users_can_read_are_warned_of() {
+    let sandbox = Sandbox::new();
+    let url = "postgres://app:geheim@127.0.0.1:1/d";
+    for name in ["url", "config.toml", "plain"] {
+        fs::write(sandbox.path(name), url).unwrap();
+        set_mode(&sandbox.path(name), 0o644);
+    }
+    fs::write(sandbox.path("config.toml"), format!("store = '{url}'\n")).unwrap();
+    fs::write(sandbox.path("plain"), "postgres://app@127.0.0.1:1/d").unwrap();
+    let warnings = |arguments: &[&str]| {
+        let listed = done(&mut sandbox.bare(arguments));
+        assert_eq!(listed.code, 69, "{}", listed.stderr);
+        assert!(!listed.stderr.contains("geheim"), "{}", listed.stderr);
+        let lines = listed.stderr.lines();
+        let lines = lines.filter(|line| line.contains("other users of this host can read"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let file = |from: &str, name: &str, mode: &str| {
+        format!(
+            "shedlock: {from}: other users of this host can read the password of a store in {name} (mode \
+             {mode}); run `chmod 600 {name}`"
+        )
+    };
+    let run = |option: &'static str, value: &'static str| {
+        let at_most = ["--lock-at-most-for", "1m", "--", "true"];
+        [&["run", "-n", "a", option, value][..], &at_most].concat()
+    };
+    let of_file = run("--store-file", "url");
+    assert_eq!(warnings(&of_file), [file("--store-file", "url", "0644")]);
+    assert_eq!(warnings(&[&["-q"], &of_file[..]].concat()), [""; 0]);
+    set_mode(&sandbox.path("url"), 0o640);
+    assert_eq!(
+        warnings(&["list", "--store-file", "url"]),
+        [file("--store-file", "url", "0640")]
+    );
+    set_mode(&sandbox.path("url"), 0o600);
+    assert_eq!(warnings(&of_file), [""; 0]);
+    assert_eq!(warnings(&run("--store-file", "plain")), [""; 0]);
+    assert_eq!(
+        warnings(&["--config", "config.toml", "list"]),
+        [file("configuration", "config.toml", "0644")]
+    );
+    assert_eq!(
+        warnings(&run("--store", url)),
+        [
+            "shedlock: --store: other users of this host can read the password on the command line (ps); set \
+             SHEDLOCK_STORE, or write the URL into a file and use --store-file"
+        ]
+    );
+    let mut listed = sandbox.bare(&["list"]);
+    let listed = done(listed.env("SHEDLOCK_STORE", url));
+    assert!(!listed.stderr.contains("other users"), "{}", listed.stderr);
+}

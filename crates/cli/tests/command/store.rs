@@ -38,7 +38,7 @@ fn hangs() {
     // Accepts and never answers.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let store = format!("postgres://u:geheim@{address}/d?table=t");
+    let store = format!("postgres://u@{address}/d?table=t");
     // In the words of the store's client, which has the same limit.
     let said =
         format!("postgres at {address}/d: cannot connect: timed out waiting for a connection; ");
