@@ -39,7 +39,8 @@ pub(crate) struct UiArgs {
     ///
     /// A line has the form of `htpasswd -nB USER`: the name, a colon and a bcrypt hash of the password.
     /// `shedlock ui --hash-password USER` prints one. If `:read` follows, the user may only read. The
-    /// file is read when the command starts. Actions are recorded with the user's name.
+    /// file is read when the command starts. Actions are recorded with the user's name. After five
+    /// refused sign-ins within a minute, an address is refused for a minute.
     #[arg(long, value_name = "FILE")]
     pub(crate) auth_file: Option<PathBuf>,
     /// Read a password from stdin, print a line for --auth-file, and end
@@ -50,7 +51,8 @@ pub(crate) struct UiArgs {
     pub(crate) read_only: bool,
     /// Confirm that a proxy in front of this address encrypts the connections
     ///
-    /// The proxy may open any number of connections, and keep
+    /// The proxy must add the address of the client to X-Forwarded-For: refused sign-ins are logged, and
+    /// slowed down, by the last address in it. The proxy may open any number of connections, and keep
     /// them idle for 75 s; without this option, an address may have 100, each idle for 15 s.
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) behind_proxy: bool,

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -16,9 +18,12 @@ use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use shedlock::{Clock as _, SystemClock};
 use tokio::sync::Semaphore;
 
+use super::brake::{self, Brake};
 use crate::exit::{Failure, INTERNAL};
+use crate::output;
 
 /// bcrypt's cost of a new hash: about a tenth of a second.
 const COST: u32 = 11;
@@ -43,6 +48,15 @@ pub(super) struct Users {
     key: hmac::Key,
     /// One hash at a time, so that guesses do not use all processors.
     turn: Semaphore,
+    brake: Brake,
+    is_behind_proxy: bool,
+}
+
+/// Why a request has no user.
+enum Refused {
+    Unknown,
+    /// The address had too many refused sign-ins. It may try again after this time.
+    TooMany(Duration),
 }
 
 struct Entry {
@@ -97,7 +111,7 @@ fn read_password() -> Result<String, Failure> {
 }
 
 impl Users {
-    pub(super) fn read(file: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(file: &Path, is_behind_proxy: bool) -> Result<Self, Failure> {
         let place = file.display();
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(format!(
@@ -120,6 +134,8 @@ impl Users {
             known: Mutex::default(),
             key: key.map_err(|_| internal("a key"))?,
             turn: Semaphore::new(1),
+            brake: Brake::default(),
+            is_behind_proxy,
         })
     }
 
@@ -128,8 +144,10 @@ impl Users {
         router.layer(middleware::from_fn_with_state(Arc::new(self), admit))
     }
 
-    async fn check(self: &Arc<Self>, headers: &HeaderMap) -> Option<User> {
-        let (name, password) = credentials(headers)?;
+    async fn check(&self, headers: &HeaderMap, address: Option<IpAddr>) -> Result<User, Refused> {
+        let (name, password) = credentials(headers).ok_or(Refused::Unknown)?;
+        // Also for a password that is known: with it, a guess takes no time.
+        self.brake(address)?;
         let entry = self.users.get(&name);
         let tried = [name.as_bytes(), password.as_bytes()].join(&0);
         let is_known = {
@@ -139,34 +157,73 @@ impl Users {
         };
         if !is_known {
             let hash = entry.map_or(&self.unknown, |entry| &entry.hash).clone();
-            let _turn = self.turn.acquire().await.ok()?;
+            let turn = self.turn.acquire().await;
+            let _turn = turn.map_err(|_| Refused::Unknown)?;
+            // Other sign-ins of this address may have been refused in the meantime.
+            self.brake(address)?;
             let compare = move || bcrypt::verify(password, &hash).unwrap_or(false);
             let is_right = tokio::task::spawn_blocking(compare).await.unwrap_or(false);
             if !is_right || entry.is_none() {
-                tracing::warn!(user = name, "a sign-in was refused: wrong user or password");
-                return None;
+                self.refuse(&name, address);
+                return Err(Refused::Unknown);
             }
             let tag = hmac::sign(&self.key, &tried);
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(name.clone(), tag);
         }
-        Some(User {
-            may_operate: entry?.may_operate,
+        Ok(User {
+            may_operate: entry.ok_or(Refused::Unknown)?.may_operate,
             name,
         })
+    }
+
+    fn brake(&self, address: Option<IpAddr>) -> Result<(), Refused> {
+        match address.and_then(|address| self.brake.wait(address)) {
+            Some(wait) => Err(Refused::TooMany(wait)),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse(&self, name: &str, address: Option<IpAddr>) {
+        let from = address.map_or_else(
+            || "an unknown address".to_owned(),
+            |address| address.to_string(),
+        );
+        let at = output::second(SystemClock.system_time());
+        tracing::warn!(
+            user = name,
+            "a sign-in from {from} was refused at {at}: wrong user or password"
+        );
+        if let Some(address) = address {
+            self.brake.count(address);
+            if self.brake.wait(address).is_some() {
+                tracing::warn!(
+                    "sign-ins from {from} are refused for a minute: too many were wrong"
+                );
+            }
+        }
     }
 }
 
 async fn admit(State(users): State<Arc<Users>>, mut request: Request, next: Next) -> Response {
-    match users.check(request.headers()).await {
-        Some(user) => {
+    let address = brake::address(&request, users.is_behind_proxy);
+    match users.check(request.headers(), address).await {
+        Ok(user) => {
             request.extensions_mut().insert(user);
             next.run(request).await
         }
-        None => {
+        Err(Refused::Unknown) => {
             let realm = "Basic realm=\"shedlock\", charset=\"UTF-8\"";
             let text = "sign in as a user of this dashboard\n";
             (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, realm)], text).into_response()
+        }
+        Err(Refused::TooMany(wait)) => {
+            let seconds = wait.as_secs() + 1;
+            let text = format!(
+                "too many sign-ins from this address had a wrong user or password; try again in {seconds} s\n"
+            );
+            let again = [(RETRY_AFTER, seconds.to_string())];
+            (StatusCode::TOO_MANY_REQUESTS, again, text).into_response()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `shedlock ui`: the dashboard.
 
 mod auth;
+mod brake;
 mod connections;
 mod tls;
 
@@ -45,7 +46,9 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     if let Some(file) = &args.tls_key {
         warn_of_exposed_file("--tls-key", file, "the private key", |_| true, terminal);
     }
-    let users = args.auth_file.as_deref().map(Users::read).transpose()?;
+    let users = args.auth_file.as_deref();
+    let users = users.map(|file| Users::read(file, args.behind_proxy));
+    let users = users.transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(tls::config(cert, key)?),
         _ => None,

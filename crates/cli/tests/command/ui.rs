@@ -480,6 +480,62 @@ fn one_address_cannot_take_all_connections() {
     server.stop();
 }
 
+#[test]
+fn guesses_of_a_password_are_slowed_down_and_logged() {
+    let sandbox = sandbox();
+    let alice = line_for(&sandbox, "alice", "secret");
+    fs::write(sandbox.path("users"), alice.stdout).unwrap();
+    let greedy = Ipv4Addr::new(127, 0, 0, 2);
+    let ask = |server: &Server, from, headers: &str| {
+        let mut stream = server.connect_from(from);
+        let request =
+            format!("GET /now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    };
+    // alice:secret and alice:wrong.
+    let [right, wrong] =
+        ["YWxpY2U6c2VjcmV0", "YWxpY2U6d3Jvbmc="].map(|it| format!("Authorization: Basic {it}\r\n"));
+    let server = Server::start(&sandbox, &["--auth-file", "users"]);
+    for _ in 0..5 {
+        assert_eq!(status(&ask(&server, greedy, &right)), "200");
+        assert_eq!(status(&ask(&server, greedy, &wrong)), "401");
+    }
+    for headers in [&wrong, &right] {
+        let reply = ask(&server, greedy, headers);
+        assert_eq!(status(&reply), "429", "{reply}");
+        let wait = reply.split("retry-after: ").nth(1).unwrap();
+        let wait: u32 = wait.split('\r').next().unwrap().parse().unwrap();
+        assert!((30..=61).contains(&wait), "{reply}");
+        assert_eq!(status(&ask(&server, Ipv4Addr::LOCALHOST, &right)), "200");
+    }
+    // A browser asks without a password first.
+    assert_eq!(status(&ask(&server, greedy, "")), "401");
+    let ended = server.stop();
+    let refused = "a sign-in from 127.0.0.2 was refused at 20";
+    assert_eq!(ended.stderr.matches(refused).count(), 5, "{}", ended.stderr);
+    assert!(ended.stderr.contains("[user=alice]"), "{}", ended.stderr);
+    let braked = "sign-ins from 127.0.0.2 are refused for a minute";
+    assert_eq!(ended.stderr.matches(braked).count(), 1, "{}", ended.stderr);
+
+    // The proxy adds the last address.
+    let server = Server::start(&sandbox, &["--auth-file", "users", "--behind-proxy"]);
+    let of = |forwarded: &str, headers: &str| {
+        let headers = format!("X-Forwarded-For: {forwarded}\r\n{headers}");
+        ask(&server, Ipv4Addr::LOCALHOST, &headers)
+    };
+    for _ in 0..5 {
+        assert_eq!(status(&of("192.0.2.9, 192.0.2.7", &wrong)), "401");
+    }
+    assert_eq!(status(&of("192.0.2.8, 192.0.2.7", &right)), "429");
+    assert_eq!(status(&of("192.0.2.7, 192.0.2.8", &right)), "200");
+    let ended = server.stop();
+    let refused = "a sign-in from 192.0.2.7 was refused at 20";
+    assert_eq!(ended.stderr.matches(refused).count(), 5, "{}", ended.stderr);
+}
+
 /// As `nohup` starts it.
 #[test]
 fn a_signal_that_the_caller_ignores_does_not_end_it() {
