@@ -1,6 +1,7 @@
 //! What every request passes: the host allow-list, the access callback, and the origin check. Every
 //! response gets the security headers.
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -60,8 +61,9 @@ pub(crate) async fn guard(
 }
 
 fn permit(dashboard: &Inner, request: &Parts) -> Result<Access, Failure> {
+    let asked = host(request)?;
     if let Some(hosts) = &dashboard.hosts {
-        let host = host(request).map(name_of).unwrap_or_default();
+        let host = asked.map(name_of).unwrap_or_default();
         if !hosts.contains(&host) {
             return Err(Failure::forbidden(format!(
                 "this dashboard does not serve the host {host:?}; open it by one of its own names, or \
@@ -76,7 +78,7 @@ fn permit(dashboard: &Inner, request: &Parts) -> Result<Access, Failure> {
         ));
     }
     if request.method == Method::POST {
-        if !is_same_origin(request) {
+        if !is_same_origin(request, asked) {
             return Err(Failure::forbidden(
                 "nothing was changed: the request did not come from a page of this dashboard; open \
                  the dashboard, and use its forms",
@@ -95,24 +97,71 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The host and port that the client asked for.
-fn host(request: &Parts) -> Option<&str> {
+/// The host and port that the client asked for. A request that could be read in two ways is refused: a proxy may have
+/// read it in the other.
+fn host(request: &Parts) -> Result<Option<&str>, Failure> {
+    let refused = |why: &str| {
+        Failure::bad(format!(
+            "the request was refused: {why}; send one Host header with a name or an address, and a port if it has one"
+        ))
+    };
+    let mut headers = request.headers.get_all(header::HOST).iter();
+    let header = headers.next();
+    if headers.next().is_some() {
+        return Err(refused("it has several Host headers"));
+    }
+    let header = header.map(|it| it.to_str().unwrap_or_default());
     let authority = request.uri.authority().map(Authority::as_str);
-    text(&request.headers, "host").or(authority)
+    if let (Some(header), Some(authority)) = (header, authority)
+        && !header.eq_ignore_ascii_case(authority)
+    {
+        return Err(refused("its Host header is not the host of its URL"));
+    }
+    let host = header.or(authority);
+    if host.is_some_and(|host| parts(host).is_none()) {
+        return Err(refused("its Host header is not a host and port"));
+    }
+    Ok(host)
+}
+
+/// A host and its port. A name may end with a dot, which is a part of it, so that such a name is allowed only as such.
+fn parts(host: &str) -> Option<(&str, Option<u16>)> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            address.parse::<Ipv6Addr>().ok()?;
+            let port = match port {
+                "" => None,
+                port => Some(port.strip_prefix(':')?),
+            };
+            (address, port)
+        }
+        None => match host.split_once(':') {
+            Some((name, port)) => (name, Some(port)),
+            None => (host, None),
+        },
+    };
+    let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b"-._".contains(&it);
+    if name.is_empty() || !(host.starts_with('[') || name.bytes().all(is_of_name)) {
+        return None;
+    }
+    match port {
+        None => Some((name, None)),
+        Some(port) if port.bytes().all(|it| it.is_ascii_digit()) => {
+            Some((name, Some(port.parse().ok()?)))
+        }
+        Some(_) => None,
+    }
 }
 
 /// The host without its port, in lower case.
 fn name_of(host: &str) -> String {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.to_ascii_lowercase()
+    parts(host).map_or_else(String::new, |(name, _)| name.to_ascii_lowercase())
 }
 
 /// Whether a page of this dashboard sent the request. Browsers send both headers, and no page can
 /// set them; what sends neither is no browser, and has no form to fill in.
-fn is_same_origin(request: &Parts) -> bool {
+fn is_same_origin(request: &Parts, host: Option<&str>) -> bool {
     if let Some(site) = text(&request.headers, "sec-fetch-site") {
         return site == "same-origin";
     }
@@ -122,7 +171,7 @@ fn is_same_origin(request: &Parts) -> bool {
     let Some((_, origin)) = origin.split_once("://") else {
         return false;
     };
-    host(request).is_some_and(|host| host.eq_ignore_ascii_case(origin))
+    host.is_some_and(|host| host.eq_ignore_ascii_case(origin))
 }
 
 #[cfg(test)]
@@ -136,9 +185,33 @@ mod tests {
             ("127.0.0.1", "127.0.0.1"),
             ("[::1]:8080", "::1"),
             ("[::1]", "::1"),
-            ("", ""),
+            ("ops.example.", "ops.example."),
         ] {
             assert_eq!(name_of(host), name);
+        }
+    }
+
+    #[test]
+    fn a_host_that_can_be_read_in_two_ways_is_none() {
+        for host in [
+            "",
+            ":80",
+            "localhost:",
+            "localhost:80a",
+            "localhost:+80",
+            "localhost:99999",
+            "localhost:80:80",
+            "localhost:80@evil.example",
+            "user@localhost",
+            "localhost/x",
+            "localhost,evil.example",
+            "[::1",
+            "[::1]80",
+            "[localhost]",
+            "::1",
+            "a b",
+        ] {
+            assert_eq!(parts(host), None, "{host}");
         }
     }
 }

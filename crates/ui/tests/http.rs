@@ -546,7 +546,9 @@ async fn only_allowed_hosts_are_served() {
         ("[::1]:8460", 200),
         ("evil.example", 403),
         ("localhost.evil.example:8460", 403),
-        ("", 403),
+        ("", 400),
+        ("localhost.", 403),
+        ("localhost:8460@evil.example", 400),
     ] {
         let request = Request::get("/now").header("host", host);
         let request = request.body(Body::empty()).unwrap();

@@ -536,6 +536,36 @@ fn guesses_of_a_password_are_slowed_down_and_logged() {
     assert_eq!(ended.stderr.matches(refused).count(), 5, "{}", ended.stderr);
 }
 
+#[test]
+fn a_host_that_can_be_read_in_two_ways_is_refused() {
+    let sandbox = sandbox();
+    let server = Server::start(&sandbox, &[]);
+    let get = |url: &str, hosts: &[&str]| {
+        let hosts: String = hosts.iter().map(|it| format!("Host: {it}\r\n")).collect();
+        server.send(&format!(
+            "GET {url} HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n"
+        ))
+    };
+    for hosts in [
+        &["127.0.0.1:8460@evil.example"][..],
+        &["evil.example@localhost"],
+        &["localhost:x"],
+        &["localhost:"],
+        &["localhost", "evil.example"],
+        &["localhost", "localhost"],
+        &["[localhost]"],
+    ] {
+        let reply = get("/now", hosts);
+        assert_eq!(status(&reply), "400", "{hosts:?}: {reply}");
+    }
+    let reply = get("http://localhost/now", &["evil.example"]);
+    assert_eq!(status(&reply), "400", "{reply}");
+    assert_eq!(status(&get("http://localhost/now", &["localhost"])), "200");
+    // It is another name.
+    assert_eq!(status(&get("/now", &["localhost."])), "403");
+    server.stop();
+}
+
 /// As `nohup` starts it.
 #[test]
 fn a_signal_that_the_caller_ignores_does_not_end_it() {
