@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use glob::Pattern;
 use shedlock::{
-    ErrorKind, Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused,
-    ResumeRequest, Resumed, SkippedSlots,
+    Error, ErrorKind, Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused,
+    ResumeRequest, Resumed, SkippedSlots, SystemClock,
 };
+use shedlock_core::within;
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
 use crate::audit::{Action, Trail, taken_from};
 use crate::exit::{ABSENT, Failure};
+use crate::journal::FLUSH;
 use crate::list::all_locks;
 use crate::output::{self, PausedLock, visible};
 use crate::store::{Store, no_such_lock};
@@ -40,6 +42,20 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
     let found = names.find(&store, ("lock", |_| true), terminal).await?;
     let mut result = Ok(found.is_complete);
     for name in found.names {
+        if !args.create && names.contains(&name) {
+            match is_known(&store, &name).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    terminal.error(&why_unknown(&name, &store, args));
+                    result = Ok(false);
+                    continue;
+                }
+                Err(error) => {
+                    result = Err(Failure::from(error));
+                    break;
+                }
+            }
+        }
         let request = request(args, name.clone());
         match executor.pause(&request, wait).await {
             Ok(Paused::Done { before, until, .. }) => {
@@ -202,6 +218,26 @@ fn request(args: &PauseArgs, name: LockName) -> PauseRequest {
     request
 }
 
+/// Whether there is such a lock, or a job that has used it. A journal that cannot be read has none.
+async fn is_known(store: &Store, name: &LockName) -> Result<bool, Error> {
+    if store.provider().inspect(name).await?.is_some() {
+        return Ok(true);
+    }
+    let Some(journal) = store.journal() else {
+        return Ok(false);
+    };
+    let job = within(&SystemClock, FLUSH, journal.job(name.as_str())).await;
+    Ok(matches!(job, Some(Ok(Some(_)))))
+}
+
+fn why_unknown(name: &LockName, store: &Store, args: &PauseArgs) -> String {
+    format!(
+        "{}: not paused: {}; to pause a job before its first run, add --create",
+        visible(name.as_str()),
+        no_such_lock(store, &args.store)
+    )
+}
+
 fn why_held(lock: &LockRecord) -> String {
     let name = visible(lock.name.as_str());
     let owner = visible(lock.owner.as_deref().unwrap_or("another owner"));
@@ -254,6 +290,12 @@ struct Found {
 }
 
 impl Names {
+    /// Whether this name was typed, and is not the match of a pattern.
+    fn contains(&self, name: &LockName) -> bool {
+        let mut typed = self.0.iter();
+        typed.any(|typed| matches!(typed, Typed::Name(typed) if typed == name))
+    }
+
     fn read(args: &NamesArgs) -> Result<Self, Failure> {
         if args.all {
             let everything = Pattern::new("*").expect("a star is a pattern");

@@ -50,6 +50,12 @@ pub(crate) struct PauseArgs {
     /// End the pause at this time, like 2026-11-21T03:00:00Z [default: when it is resumed]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) until: Option<jiff::Timestamp>,
+    /// Also pause a lock that does not exist yet, such as that of a job before its first run
+    ///
+    /// Without it, a name that neither the store nor its journal contains is refused, because it may be
+    /// mistyped.
+    #[arg(long)]
+    pub(crate) create: bool,
     /// Take the lock from a running task instead of waiting for its end
     #[arg(long, conflicts_with = "wait")]
     pub(crate) now: bool,
@@ -95,8 +101,8 @@ pub(crate) struct NamesArgs {
     /// The name of the job's lock, or a pattern like 'expire-*' for all existing locks that match
     ///
     /// A `*` stands for any text, `?` for one character, `[ab]` for one of these. If a lock has
-    /// exactly this name, only that lock is meant. `pause` also accepts the name of a lock that does
-    /// not exist yet.
+    /// exactly this name, only that lock is meant. `pause --create` also accepts the name of a lock that
+    /// does not exist yet.
     #[arg(value_name = "NAME|PATTERN")]
     pub(crate) names: Vec<String>,
     /// All existing locks of the store

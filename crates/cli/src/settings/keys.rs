@@ -25,6 +25,7 @@ const OF_ONE_CALL: &[&str] = &[
     "reason",
     "for",
     "until",
+    "create",
     "now",
     "catch-up",
     "all",

@@ -32,7 +32,13 @@ pub(crate) fn names_and_errors(browser: &Browser<'_>, place: &Place) {
             Some(&"w".repeat(100_000)),
         ),
     ]);
-    site.shedlock(&["pause", name, "--reason", "<b>bold</b> & \"quoted\""]);
+    site.shedlock(&[
+        "pause",
+        name,
+        "--create",
+        "--reason",
+        "<b>bold</b> & \"quoted\"",
+    ]);
     browser.requests();
     browser.set_width(390);
     for (_, page, _) in PAGES {

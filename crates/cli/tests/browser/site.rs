@@ -193,7 +193,8 @@ impl Site {
         entries.push(run("rebuild-index", now - 3 * HOUR, 9 * MINUTE, None));
         self.record(&entries);
         let reason = "disk of the search cluster is being replaced";
-        self.shedlock(&["pause", "rebuild-index", "--for", "2h", "--reason", reason]);
+        let rest = ["--create", "--for", "2h", "--reason", reason];
+        self.shedlock(&[&["pause", "rebuild-index"], &rest[..]].concat());
         self.hold("import-mails");
     }
 }

@@ -530,7 +530,10 @@ fn store_file() {
 fn journal_store() {
     codes(&[
         (1, "shedlock jobs --journal-store sqlite:$PWD/journal.db"),
-        (0, "shedlock pause a --journal-store sqlite:$PWD/journal.db"),
+        (
+            0,
+            "shedlock pause a --create --journal-store sqlite:$PWD/journal.db",
+        ),
         (
             0,
             "shedlock run -q -n b --lock-at-most-for 1m --journal-store sqlite:$PWD/journal.db -- true",

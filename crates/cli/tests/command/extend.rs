@@ -33,7 +33,10 @@ fn a_command_whose_lease_was_extended_is_not_stopped_at_its_first_end() {
 #[test]
 fn a_pause_is_not_extended_but_the_commands_for_that_are_named() {
     let sandbox = Sandbox::migrated();
-    assert_eq!(done(&mut sandbox.shedlock(&["pause", "a b"])).code, 0);
+    assert_eq!(
+        done(&mut sandbox.shedlock(&["pause", "a b", "--create"])).code,
+        0
+    );
     let refused = done(&mut sandbox.shedlock(&["extend", "a b", "--for", "1h"]));
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
     assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, done, end, eventually, pause as rest, signal};
+use super::common::{Done, Sandbox, done, end, eventually, pause as rest, signal, sql};
 use rustix::process::Signal;
 
 fn paused(sandbox: &Sandbox, arguments: &[&str]) -> Done {
@@ -188,7 +188,16 @@ fn patterns_pause_and_resume_the_locks_that_match() {
 fn a_job_can_be_paused_before_its_first_run() {
     let sandbox = Sandbox::new();
     done(&mut sandbox.shedlock(&["migrate", "--no-journal"]));
-    assert_eq!(paused(&sandbox, &["new"]).code, 0);
+    let unknown = paused(&sandbox, &["new"]);
+    assert_eq!((unknown.code, &*unknown.stdout), (1, ""), "{unknown:?}");
+    let said = format!(
+        "shedlock: new: not paused: there is no such lock in {}; to see all, run `shedlock list`; to pause \
+         a job before its first run, add --create\n",
+        sandbox.store()
+    );
+    assert_eq!(unknown.stderr, said);
+    assert!(sandbox.lock("new").is_null());
+    assert_eq!(paused(&sandbox, &["new", "--create"]).code, 0);
     assert!(!runs(&sandbox, "new"));
     let until = "9999-01-01T00:00:00Z";
     let late = paused(&sandbox, &["new", "--until", until]);
@@ -212,6 +221,30 @@ fn a_job_can_be_paused_before_its_first_run() {
     ] {
         assert_eq!(paused(&sandbox, wrong).code, 2, "{wrong:?}");
     }
+}
+
+/// A lock that was pruned is known by the runs of its job.
+#[test]
+fn a_name_that_only_the_journal_has_is_not_mistyped() {
+    let sandbox = Sandbox::new();
+    done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    assert!(runs(&sandbox, "mail"));
+    sql(&sandbox, "DELETE FROM shedlock");
+    let both = paused(&sandbox, &["mial", "mail"]);
+    assert_eq!(both.code, 1, "{both:?}");
+    assert!(
+        both.stderr.starts_with("shedlock: mial: not paused: "),
+        "{both:?}"
+    );
+    assert!(
+        both.stdout.starts_with("mail: paused by alice@"),
+        "{both:?}"
+    );
+    assert!(sandbox.lock("mial").is_null());
+    let reset =
+        done(&mut sandbox.shedlock(&["slot", "reset", "mial", "--to", "2026-01-01T00:00:00Z"]));
+    assert_eq!(reset.code, 1, "{reset:?}");
+    assert!(sandbox.lock("mial").is_null());
 }
 
 #[test]

@@ -88,7 +88,7 @@ async fn no_fault_in_a_record_is_missed() {
 #[test]
 fn a_forgotten_pause_is_not_missed() {
     let sandbox = Sandbox::migrated();
-    let paused = done(&mut sandbox.shedlock(&["pause", "a", "--reason", "moving"]));
+    let paused = done(&mut sandbox.shedlock(&["pause", "a", "--create", "--reason", "moving"]));
     assert_eq!(paused.code, 0, "{}", paused.stderr);
     doctor(&sandbox.store()).has_only("paused", "warning", "(moving)");
     let strict = doctor_with(&sandbox.store(), &["--strict"]);
@@ -243,7 +243,7 @@ fn a_missing_file_is_found_and_not_created() {
 #[test]
 fn people_get_one_line_per_check_and_a_summary() {
     let sandbox = Sandbox::migrated();
-    done(&mut sandbox.shedlock(&["pause", "a"]));
+    done(&mut sandbox.shedlock(&["pause", "a", "--create"]));
     let shown = done(&mut sandbox.shedlock(&["doctor"]));
     assert_eq!((shown.code, &*shown.stderr), (0, ""));
     let lines: Vec<_> = shown.stdout.lines().collect();

@@ -17,7 +17,7 @@ pub(crate) fn a_journal_that_fails_does_not_fail_an_operator(place: &Place) -> R
     };
     let migrated = command(&["migrate"]);
     assert_eq!(migrated.code, 0, "{migrated:?}");
-    let paused = command(&["pause", "a", "--reason", "moving"]);
+    let paused = command(&["pause", "a", "--create", "--reason", "moving"]);
     assert_eq!((paused.code, &*paused.stderr), (0, ""), "{paused:?}");
 
     Runtime::new().unwrap().block_on(async {

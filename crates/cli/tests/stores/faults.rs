@@ -86,7 +86,7 @@ pub(crate) fn no_fault_in_a_record_is_missed(place: &Place) -> Result<(), String
     assert_eq!(strict.code, i32::from(is_volatile), "{strict:?}");
     patient.before = before;
 
-    patient.does(&["pause", "asleep", "--reason", "moving"]);
+    patient.does(&["pause", "asleep", "--create", "--reason", "moving"]);
     patient.has("paused", "warning", "asleep");
     patient.does(&["resume", "asleep"]);
     patient.is_healed();
