@@ -196,7 +196,8 @@ pub(crate) struct StoreArgs {
     /// Read the URL of the store from this file, such as a mounted secret
     ///
     /// The file has one line. The default is SHEDLOCK_STORE_FILE; it is an error to set both
-    /// SHEDLOCK_STORE and SHEDLOCK_STORE_FILE.
+    /// SHEDLOCK_STORE and SHEDLOCK_STORE_FILE. If the store refuses a request of a running command, and
+    /// the user or password in the file has changed, the new one is used from then on.
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub(crate) store_file: Option<PathBuf>,
     /// Use this user's SQLite file on this host, which other hosts do not share

@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 
 use super::handover::Source;
 use super::limit::in_time;
+use super::rotating::Rotating;
 use super::url::{check, of_file};
 use super::{Address, place_of, schema_of, sqlite};
 use crate::args::StoreArgs;
@@ -41,6 +42,8 @@ pub(super) struct OwnStore {
     place: String,
     connect_timeout: Option<Duration>,
     connected: OnceCell<Arc<dyn Journal>>,
+    /// The file with the URL, which may be read again, and what named it.
+    file: Option<(PathBuf, String)>,
 }
 
 /// Where the store of the journal is named, if it is. Nothing has been read or checked yet.
@@ -122,7 +125,13 @@ impl OwnStore {
                  MariaDB, SQLite, Redis, Valkey or MongoDB store"
             )));
         }
+        let file = match source(args, |name| std::env::var_os(name))? {
+            // A pipe can be read only once.
+            Some(Source::File { path, .. }) if path.is_file() => Some((path, from)),
+            _ => None,
+        };
         Ok(Some(Arc::new(Self {
+            file,
             address: Address::Url(sqlite::existing(&url).unwrap_or_else(|| url.clone())),
             kind,
             schema,
@@ -156,6 +165,13 @@ impl OwnStore {
         let limit = self.connect_timeout;
         let address = address.limited(limit);
         let opened = in_time(limit, None, &self.place, address.open()).await?;
+        let opened = match &self.file {
+            Some((path, from)) => {
+                let file = (path.clone(), &**from);
+                Arc::new(Rotating::new(opened, &self.url, file, false, limit))
+            }
+            None => opened,
+        };
         // Its schema has a journal.
         let none = || Error::new(ErrorKind::Internal, "the store keeps no journal");
         opened.journal().ok_or_else(none)

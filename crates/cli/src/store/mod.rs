@@ -6,6 +6,7 @@ mod handover;
 mod journal;
 mod limit;
 mod local;
+mod rotating;
 mod sqlite;
 mod url;
 
@@ -32,6 +33,7 @@ pub(crate) use journal::{chosen_journal, journal_schema, own_journal};
 use limit::in_time;
 use local::LocalStore;
 pub(crate) use local::state_folder;
+use rotating::Rotating;
 use shedlock_core::redact;
 use url::{check, of_file};
 
@@ -77,6 +79,8 @@ enum Choice {
     Url {
         url: String,
         from: String,
+        /// The file that it was read from, and may be read from again.
+        file: Option<PathBuf>,
     },
     Local {
         is_meant: bool,
@@ -165,14 +169,22 @@ impl Store {
     ) -> Result<Self, Failure> {
         let create = purpose != Purpose::Read;
         Ok(match choice {
-            Choice::Url { url, from } => {
+            Choice::Url { url, from, file } => {
                 let address = Address::Url(url.clone());
                 let connected = match (create, sqlite::existing(&url)) {
                     (false, Some(existing)) => Address::Url(existing).open().await,
                     _ => address.limited(timeout).open().await,
                 };
+                let provider = connected.map_err(|error| refused(error, &from))?;
+                let provider = match file {
+                    Some(file) => {
+                        let file = (file, &*from);
+                        Arc::new(Rotating::new(provider, &url, file, create, timeout))
+                    }
+                    None => provider,
+                };
                 Self {
-                    provider: connected.map_err(|error| refused(error, &from))?,
+                    provider,
                     place: place_of(&url),
                     address,
                     journal: None,
@@ -264,7 +276,7 @@ fn advise_creation(failure: Failure) -> Failure {
 /// The kind of the store, and what it needs before it can keep locks. Connects to nothing.
 pub(crate) async fn schema(args: &StoreArgs) -> Result<(&'static str, Schema), Failure> {
     let (url, from) = match Choice::make(args, |name| std::env::var_os(name))? {
-        Choice::Url { url, from } => (url, from),
+        Choice::Url { url, from, .. } => (url, from),
         // The file's path is not part of a statement.
         Choice::Local { .. } => ("sqlite:/locks.db".to_owned(), String::new()),
     };
@@ -295,7 +307,7 @@ pub(crate) fn missing_file(args: &StoreArgs) -> Result<Option<PathBuf>, Failure>
 /// Where the locks are, and the option, variable or file that chose it. Connects to nothing.
 pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
     match Choice::make(args, |name| std::env::var_os(name))? {
-        Choice::Url { url, from } => {
+        Choice::Url { url, from, .. } => {
             let setting = args.setting.as_ref();
             let from = match setting.and_then(|it| Some((it, from.strip_prefix(&it.from)?))) {
                 Some((setting, file)) => setting.place.clone() + file,
@@ -364,10 +376,12 @@ impl Choice {
 
     fn of(source: Source) -> Result<Self, Failure> {
         match source {
-            Source::Url { url, from } => Self::url(&url, &from),
+            Source::Url { url, from } => Self::url(&url, &from, None),
             Source::File { path, from } => {
                 let (url, from) = of_file(&path, &from)?;
-                Self::url(&url, &from)
+                // A pipe can be read only once.
+                let file = path.is_file().then_some(path);
+                Self::url(&url, &from, file)
             }
             Source::Local { is_meant } => Ok(Self::Local { is_meant }),
         }
@@ -381,7 +395,7 @@ impl Choice {
         }
     }
 
-    fn url(url: &str, from: &str) -> Result<Self, Failure> {
+    fn url(url: &str, from: &str, file: Option<PathBuf>) -> Result<Self, Failure> {
         // An empty value is probably a variable that was never set. Continuing with the local store
         // would run the command on every host.
         if url.trim().is_empty() {
@@ -400,6 +414,7 @@ impl Choice {
         Ok(Self::Url {
             url: url.to_owned(),
             from: from.to_owned(),
+            file,
         })
     }
 }
@@ -435,6 +450,7 @@ mod tests {
         let url = |url: &str, from: &str| Choice::Url {
             url: url.to_owned(),
             from: from.to_owned(),
+            file: None,
         };
         let chosen = choose(Some("postgres://a"), false, &variables);
         assert_eq!(chosen.unwrap(), url("postgres://a", "--store"));

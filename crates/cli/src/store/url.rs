@@ -40,6 +40,18 @@ pub(super) fn with_option(url: &str, option: &str, value: &str) -> String {
     format!("{place}?{}", options.join("&"))
 }
 
+/// The URL without the user and the password in it.
+pub(super) fn without_login(url: &str) -> String {
+    let (place, options) = url.split_once('?').unwrap_or((url, ""));
+    let (scheme, place) = place.split_once("://").unwrap_or(("", place));
+    let (hosts, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    // A password may contain an @.
+    let hosts = hosts.rsplit_once('@').map_or(hosts, |(_, hosts)| hosts);
+    let is_login = |it: &&str| it.starts_with("user=") || it.starts_with("password=");
+    let options: Vec<_> = options.split('&').filter(|it| !is_login(it)).collect();
+    format!("{scheme}://{hosts}{path}?{}", options.join("&"))
+}
+
 /// Whether the URL was copied from a text whose passwords are hidden.
 fn is_masked(url: &str) -> bool {
     let marks = ["//***@", ":***@", "password=***"];
@@ -71,6 +83,26 @@ fn missing(url: &str) -> Option<&'static StoreEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rotated_login_is_that_of_the_same_store() {
+        let old = without_login("postgres://app:a@b@db:5432/app?table=t");
+        for same in [
+            "postgres://app:c@db:5432/app?table=t",
+            "postgres://other@db:5432/app?table=t",
+            "postgres://db:5432/app?user=app&table=t&password=c",
+        ] {
+            assert_eq!(without_login(same), old, "{same}");
+        }
+        for other in [
+            "postgres://app:c@db2:5432/app?table=t",
+            "postgres://app:c@db:5432/other?table=t",
+            "postgres://app:c@db:5432/app",
+            "mysql://app:c@db:5432/app?table=t",
+        ] {
+            assert_ne!(without_login(other), old, "{other}");
+        }
+    }
 
     #[test]
     fn a_hidden_password_is_not_taken_for_one() {

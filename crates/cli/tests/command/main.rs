@@ -34,6 +34,7 @@ mod private;
 mod prune;
 mod readers;
 mod release;
+mod rotated;
 mod run;
 mod run_messages;
 mod signals;

@@ -27,6 +27,12 @@ impl Server {
         Self::of(&mut sandbox.shedlock(&arguments))
     }
 
+    /// The same with the store that the options name.
+    pub(crate) fn without_store(sandbox: &Sandbox, options: &[&str]) -> Self {
+        let arguments = [&["ui", "--listen", "127.0.0.1:0"][..], options].concat();
+        Self::of(&mut sandbox.bare(&arguments))
+    }
+
     fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
