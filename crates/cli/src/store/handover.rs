@@ -142,12 +142,14 @@ pub(crate) fn environment(
     let [url, file] = match (address, source) {
         // There is no password in it.
         (Address::File(file), _) => [sqlite::url_of(file), None],
-        (Address::Url(_), _) if !is_passed => [None, None],
-        (Address::Url(url), Ok(Source::File { path, .. })) => match readable_again(&path) {
-            Some(path) => [None, Some(path)],
-            None => [Some(url.clone()), None],
-        },
-        (Address::Url(url), _) => [Some(url.clone()), None],
+        _ if !is_passed => [None, None],
+        (Address::UrlInFile { url, .. }, Ok(Source::File { path, .. })) => {
+            match readable_again(&path) {
+                Some(path) => [None, Some(path)],
+                None => [Some(url.clone()), None],
+            }
+        }
+        (Address::Url(url) | Address::UrlInFile { url, .. }, _) => [Some(url.clone()), None],
     };
     let is_withheld = url.is_none() && file.is_none();
     let mark = is_withheld.then(|| "1".to_owned());

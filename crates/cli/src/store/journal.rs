@@ -130,9 +130,13 @@ impl OwnStore {
             Some(Source::File { path, .. }) if path.is_file() => Some((path, from)),
             _ => None,
         };
+        let address = match sqlite::existing(&url) {
+            Some(existing) => Address::Url(existing),
+            None => Address::new(&url, file.as_ref().map(|(path, _)| &**path)),
+        };
         Ok(Some(Arc::new(Self {
             file,
-            address: Address::Url(sqlite::existing(&url).unwrap_or_else(|| url.clone())),
+            address,
             kind,
             schema,
             place: place_of(&url),

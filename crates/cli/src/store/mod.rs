@@ -12,7 +12,7 @@ mod url;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,15 +52,35 @@ pub(crate) struct Store {
 pub(crate) enum Address {
     /// A URL, which may contain a password.
     Url(String),
+    /// The URL in a file, and the file, which may have another login by then.
+    UrlInFile { url: String, file: PathBuf },
     /// An SQLite file.
     File(PathBuf),
 }
 
 impl Address {
+    fn new(url: &str, file: Option<&Path>) -> Self {
+        let url = url.to_owned();
+        match file.and_then(|file| path::absolute(file).ok()) {
+            Some(file) => Self::UrlInFile { url, file },
+            None => Self::Url(url),
+        }
+    }
+
     /// Connects to the store.
     pub(crate) async fn open(&self) -> Result<Arc<dyn LockProvider>, Error> {
         match self {
             Self::Url(url) => shedlock::connect(url).await,
+            Self::UrlInFile { url, file } => {
+                let refused = match shedlock::connect(url).await {
+                    Err(refused) => refused,
+                    opened => return opened,
+                };
+                match rotating::new_login(file, "", url) {
+                    Some(url) => shedlock::connect(&url).await,
+                    None => Err(refused),
+                }
+            }
             Self::File(file) => Ok(Arc::new(open_sqlite(file).await?)),
         }
     }
@@ -170,10 +190,10 @@ impl Store {
         let create = purpose != Purpose::Read;
         Ok(match choice {
             Choice::Url { url, from, file } => {
-                let address = Address::Url(url.clone());
+                let address = Address::new(&url, file.as_deref());
                 let connected = match (create, sqlite::existing(&url)) {
                     (false, Some(existing)) => Address::Url(existing).open().await,
-                    _ => address.limited(timeout).open().await,
+                    _ => Address::Url(url.clone()).limited(timeout).open().await,
                 };
                 let provider = connected.map_err(|error| refused(error, &from))?;
                 let provider = match file {

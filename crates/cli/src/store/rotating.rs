@@ -2,7 +2,7 @@
 //! rotated while a command runs.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -114,6 +114,12 @@ impl Rotating {
             }
         }
     }
+}
+
+/// The URL in the file, if it differs from this one in the login alone.
+pub(super) fn new_login(file: &Path, from: &str, url: &str) -> Option<String> {
+    let new = file::read(file, from).ok()?;
+    (new != url && without_login(&new) == without_login(url)).then_some(new)
 }
 
 /// Calls the current connection, and once more if it was renewed.

@@ -132,6 +132,32 @@ fn a_journal_of_its_own_gets_the_end_of_a_run_after_a_rotation() {
     assert!(history().contains("succeeded"), "{}", history());
 }
 
+/// The watchdog of a command whose `run` was killed connects to the store for the first time then.
+#[test]
+fn the_watchdog_frees_the_lock_after_a_rotation() {
+    let sandbox = Sandbox::new();
+    let Some(mut user) = User::new("rotated_watchdog") else {
+        return;
+    };
+    user.rotate(&sandbox, "first");
+    let file = ["--store-file", "url"];
+    let migrated = done(sandbox.bare(&["migrate", "--journal"]).args(file));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    let mut run = sandbox.bare(&["run", "-n", "a", "--lock-at-most-for", "60s"]);
+    run.args(file)
+        .args(["--", "sh", "-c", "echo up > up; exec sleep 60"]);
+    let mut run = run.spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    user.rotate(&sandbox, "second");
+    run.kill().unwrap();
+    let ended = end(run);
+    let shown = done(sandbox.bare(&["show", "a", "-o", "json"]).args(file));
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(shown["lock"]["state"], "free", "{}", ended.stderr);
+    let history = done(sandbox.bare(&["history", "a"]).args(file));
+    assert!(!history.stdout.contains("running"), "{}", history.stdout);
+}
+
 #[cfg(feature = "ui")]
 #[test]
 fn the_dashboard_is_back_after_a_rotation() {
