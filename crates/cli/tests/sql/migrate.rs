@@ -266,7 +266,7 @@ async fn a_user_without_rights_can_plan() {
 
 /// A table of an older release lacks several columns.
 #[tokio::test]
-async fn a_user_who_may_not_alter_a_table_is_told_all_statements() {
+async fn a_user_who_may_not_alter_a_table_gets_all_statements() {
     for server in ["postgres", "mariadb", "mysql"] {
         let Some(server) = server_if_any(server) else {
             continue;
