@@ -150,7 +150,10 @@ async fn its_keys_are_as_documented() {
         .await
         .unwrap();
     let (_, rest) = value.split_once(' ').unwrap();
-    assert_eq!(rest, format!("- {micros} - - - - - - - -\n\n\n\nmail-1\nweb-3/1/ab"));
+    assert_eq!(
+        rest,
+        format!("- {micros} - - - - - - - -\n\n\n\nmail-1\nweb-3/1/ab")
+    );
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ pub(crate) fn no_fault_in_a_record_is_missed(place: &Place) -> Result<(), String
         locks,
         before: Vec::new(),
     };
-    patient.does(&["migrate", "--no-journal"]);
+    patient.does(&["migrate"]);
     let (before, ended) = patient.faults();
     // The servers for tests write nothing to disk.
     let is_volatile = place.kind() == "redis" && before == [["durability", "warning"]];
