@@ -45,7 +45,7 @@ fn a_dropped_lock_table_is_missed_by_migrate_and_doctor() {
     let migrated = shedlock(&sandbox, &["migrate"]);
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let lost = "the journal has what the locks have lost: the last slot of ran (";
-    let start = format!("shedlock: warning: {lost}");
+    let start = format!("shedlock: {lost}");
     assert!(migrated.stderr.starts_with(&start), "{}", migrated.stderr);
     let (level, text) = finding(&sandbox);
     assert_eq!(level, "warning");

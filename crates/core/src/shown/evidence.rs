@@ -55,8 +55,11 @@ pub async fn lost_state(
         let is_paused = |lock: &LockRecord| lock.state == LockState::Paused;
         if let (Some(until), false) = (until, locks.get(name).is_some_and(is_paused)) {
             let end = super::open_end(until, Some(now));
-            let end = end.map_or_else(|| format!("until {}", second(until)), str::to_owned);
-            lost.push(format!("the pause of {name} by {} ({end})", action.actor));
+            let end = end.map_or_else(|| second(until), str::to_owned);
+            lost.push(format!(
+                "the pause of {name} by {} (until {end})",
+                action.actor
+            ));
         }
     }
     if lost.is_empty() {
