@@ -186,7 +186,10 @@ async fn pages_show_a_job_that_ran_and_its_error() {
 async fn empty_pages_say_so() {
     let fixture = Fixture::new().await;
     for (page, text) in [
-        ("/now", "Nothing needs your attention."),
+        (
+            "/now",
+            "No job is known yet. A job appears with its first run.",
+        ),
         ("/now", "No lock is held."),
         ("/jobs", "No job has run yet."),
         ("/locks", "There are no locks."),
@@ -309,7 +312,14 @@ async fn without_a_journal_it_shows_locks_and_how_to_get_one() {
         let reply = fixture.get(page).await;
         assert!(reply.text.contains(no_journal), "{page}: {}", reply.text);
     }
-    assert!(fixture.get("/now").await.text.contains("report"));
+    let now = fixture.get("/now").await.text;
+    assert!(now.contains("report"), "{now}");
+    // Only a journal has what is overdue.
+    let tile = |title: &str, count: &str| format!("<dt>{title}</dt><dd>{count}</dd>");
+    assert!(now.contains(&tile("running", "1")), "{now}");
+    assert!(now.contains(&tile("overdue", "–")), "{now}");
+    let calm = "Without a journal, it is not known whether a job needs attention.";
+    assert!(now.contains(calm), "{now}");
     let jobs = fixture.get("/jobs").await;
     assert_eq!(jobs.headers["location"], "locks?store=main");
     let json = fixture.json("/api/jobs").await;

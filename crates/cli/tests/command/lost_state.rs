@@ -1,6 +1,7 @@
 //! A lock table that was dropped beside its journal: what it contained is missed, not forgotten.
 
 use super::common::{Done, Sandbox, done, sql};
+use super::ui::Server;
 
 const SLOT: [&str; 2] = ["--every", "1d"];
 
@@ -59,4 +60,30 @@ fn a_dropped_lock_table_is_missed_by_migrate_and_doctor() {
     let ran = done(&mut sandbox.run_with("ran", "1m", &SLOT, "echo again"));
     assert_eq!((ran.code, &*ran.stdout), (0, ""));
     assert_eq!(shedlock(&sandbox, &["resume", "ran"]).code, 0);
+}
+
+/// What is not known is not shown as zero, nor a store that cannot be read as one that is well.
+#[test]
+fn the_dashboard_of_a_store_that_cannot_be_read_shows_no_zeros() {
+    let sandbox = Sandbox::new();
+    assert_eq!(shedlock(&sandbox, &["migrate"]).code, 0);
+    let ran = done(&mut sandbox.run("a", "1m", "true"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let server = Server::start(&sandbox, &[]);
+    let now = server.get("/now", "");
+    assert!(now.contains("<dt>overdue</dt><dd>0</dd>"), "{now}");
+    assert!(now.contains("Nothing needs your attention."), "{now}");
+    assert_eq!(server.stop().code, 0);
+
+    sql(&sandbox, "DROP TABLE shedlock");
+    let server = Server::start(&sandbox, &[]);
+    let now = server.get("/now", "");
+    for title in ["running", "overdue", "failed in 24 h", "paused"] {
+        let tile = format!("<dt>{title}</dt><dd>–</dd>");
+        assert!(now.contains(&tile), "{title}: {now}");
+    }
+    assert!(now.contains("the store cannot be read: "), "{now}");
+    assert!(now.contains("Which locks are held is not known."), "{now}");
+    assert!(!now.contains("Nothing needs your attention."), "{now}");
+    assert_eq!(server.stop().code, 0);
 }

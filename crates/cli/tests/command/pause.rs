@@ -227,7 +227,7 @@ fn a_job_can_be_paused_before_its_first_run() {
 #[test]
 fn a_name_that_only_the_journal_has_is_not_mistyped() {
     let sandbox = Sandbox::new();
-    done(&mut sandbox.shedlock(&["migrate", "--journal"]));
+    done(&mut sandbox.shedlock(&["migrate"]));
     assert!(runs(&sandbox, "mail"));
     sql(&sandbox, "DELETE FROM shedlock");
     let both = paused(&sandbox, &["mial", "mail"]);

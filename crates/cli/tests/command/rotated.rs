@@ -73,7 +73,7 @@ fn a_command_keeps_its_lease_after_a_rotation() {
     };
     user.rotate(&sandbox, "first");
     let file = ["--store-file", "url"];
-    let migrated = done(sandbox.bare(&["migrate", "--journal"]).args(file));
+    let migrated = done(sandbox.bare(&["migrate"]).args(file));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let options = ["--lock-at-most-for", "6s", "--keep-alive"];
     let script = "echo up > up; until [ -e go ]; do sleep 0.1; done";
@@ -112,7 +112,7 @@ fn a_journal_of_its_own_gets_the_end_of_a_run_after_a_rotation() {
     };
     user.rotate(&sandbox, "first");
     let file = ["--journal-store-file", "url"];
-    let migrated = done(sandbox.shedlock(&["migrate", "--journal"]).args(file));
+    let migrated = done(sandbox.shedlock(&["migrate"]).args(file));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let history = || done(sandbox.shedlock(&["history", "a"]).args(file)).stdout;
     let script = "echo up > up; until [ -e go ]; do sleep 0.1; done";
@@ -141,7 +141,7 @@ fn the_watchdog_frees_the_lock_after_a_rotation() {
     };
     user.rotate(&sandbox, "first");
     let file = ["--store-file", "url"];
-    let migrated = done(sandbox.bare(&["migrate", "--journal"]).args(file));
+    let migrated = done(sandbox.bare(&["migrate"]).args(file));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let mut run = sandbox.bare(&["run", "-n", "a", "--lock-at-most-for", "60s"]);
     run.args(file)
@@ -167,7 +167,7 @@ fn the_dashboard_is_back_after_a_rotation() {
     };
     user.rotate(&sandbox, "first");
     let file = ["--store-file", "url"];
-    let migrated = done(sandbox.bare(&["migrate", "--journal"]).args(file));
+    let migrated = done(sandbox.bare(&["migrate"]).args(file));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let server = Server::without_store(&sandbox, &file);
     let jobs = || server.get("/api/jobs", "");

@@ -29,13 +29,17 @@ struct Page {
     running: Vec<Row>,
     left_out: usize,
     has_several_stores: bool,
-    /// Stores that could not be read, and those without a journal.
+    /// Stores without a journal.
     notes: Vec<Note>,
+    /// What is shown if nothing needs attention, and if nothing runs.
+    calm: &'static str,
+    idle: &'static str,
 }
 
 struct Tile {
     title: &'static str,
-    count: usize,
+    /// `None` if it is not known.
+    count: Option<usize>,
     class: &'static str,
 }
 
@@ -71,6 +75,11 @@ pub(crate) struct Counts {
     unknown: usize,
     paused: usize,
     expiring: usize,
+    jobs: usize,
+    /// A store could not be read: there may be more of everything.
+    is_unreadable: bool,
+    /// A store has no journal: there may be more of what only a journal has.
+    lacks_journal: bool,
 }
 
 pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>) -> Response {
@@ -90,13 +99,28 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
         match seen {
             Ok(seen) => {
                 if seen.jobs.is_none() {
+                    counts.lacks_journal = true;
                     let text = format!("only locks are shown: {}", store.why_no_journal());
                     notes.push(note("idle", "no journal", &text));
                 }
                 oldest = oldest.min(seen.at);
                 counts.add(store, &seen, &mut attention, &mut running);
             }
-            Err(error) => notes.push(note("bad", "error", &format!("{error:#}"))),
+            Err(error) => {
+                counts.is_unreadable = true;
+                attention.add(|| Row {
+                    store: Text::of(&store.name),
+                    url: link("stores", &[]),
+                    name: Text::of(&store.name),
+                    badge: Badge {
+                        class: "bad",
+                        word: "error",
+                    },
+                    reason: Text::long(&format!("the store cannot be read: {error:#}")),
+                    lease: None,
+                    owner: None,
+                });
+            }
         }
     }
     render(&Page {
@@ -104,6 +128,11 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
             .with_reading_at(oldest)
             .live(),
         tiles: counts.tiles(),
+        calm: counts.calm(),
+        idle: match counts.is_unreadable {
+            true => "Which locks are held is not known.",
+            false => "No lock is held.",
+        },
         left_out: attention.left_out + running.left_out,
         attention: attention.shown,
         running: running.shown,
@@ -157,6 +186,7 @@ impl Counts {
         };
         const DAY: Duration = Duration::from_secs(86_400);
         let jobs = seen.jobs.as_deref().unwrap_or_default();
+        self.jobs += jobs.len();
         for current in jobs {
             let job = &current.job;
             let lock = current.lock.as_ref();
@@ -200,18 +230,32 @@ impl Counts {
     }
 
     fn tiles(&self) -> Vec<Tile> {
-        let tile = |title, count, class| Tile {
+        let tile = |title, count, is_incomplete: bool, class| Tile {
             title,
-            count,
+            count: Some(count).filter(|count| *count > 0 || !is_incomplete),
             class: if count == 0 { "zero" } else { class },
         };
+        let of_locks = |title, count, class| tile(title, count, self.is_unreadable, class);
+        let is_incomplete = self.is_unreadable || self.lacks_journal;
+        let of_jobs = |title, count, class| tile(title, count, is_incomplete, class);
         vec![
-            tile("running", self.running, "run"),
-            tile("overdue", self.overdue, "bad"),
-            tile("failed in 24 h", self.failed, "bad"),
-            tile("end unknown", self.unknown, "warn"),
-            tile("paused", self.paused, "pause"),
-            tile("lease about to end", self.expiring, "warn"),
+            of_locks("running", self.running, "run"),
+            of_jobs("overdue", self.overdue, "bad"),
+            of_jobs("failed in 24 h", self.failed, "bad"),
+            of_jobs("end unknown", self.unknown, "warn"),
+            of_locks("paused", self.paused, "pause"),
+            of_jobs("lease about to end", self.expiring, "warn"),
         ]
+    }
+
+    /// What is shown if no row needs attention.
+    fn calm(&self) -> &'static str {
+        match self.jobs {
+            0 if self.lacks_journal => {
+                "Without a journal, it is not known whether a job needs attention."
+            }
+            0 => "No job is known yet. A job appears with its first run.",
+            _ => "Nothing needs your attention.",
+        }
     }
 }

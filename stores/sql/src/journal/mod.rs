@@ -72,11 +72,12 @@ impl<B: Driver> SqlJournal<B> {
                  `shedlock migrate`"
             ))),
             Class::Privilege => failure.causing(configuration(format!(
-                "the database user may not use the journal: grant it SELECT, INSERT, UPDATE and \
-                 DELETE on the tables {}",
-                TABLES
-                    .map(|suffix| table.with_suffix(suffix).to_string())
-                    .join(", ")
+                "the database user may not use the journal: grant it SELECT on {}, SELECT, INSERT and \
+                 UPDATE on {}, SELECT, INSERT, UPDATE and DELETE on {}, and SELECT and INSERT on {}",
+                table.with_suffix(TABLES[0]),
+                table.with_suffix(TABLES[1]),
+                table.with_suffix(TABLES[2]),
+                table.with_suffix(TABLES[3]),
             ))),
             _ => self.store.explained(failure, writes),
         };

@@ -97,10 +97,7 @@ async fn a_role_without_rights_keeps_its_locks_and_learns_what_to_grant() {
         .unwrap();
     let error = journal.jobs(&JobsRequest::new()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-    assert!(
-        error.to_string().contains("grant it SELECT, INSERT"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("grant it SELECT on "), "{error}");
     for table in ["journal", "job", "run", "audit"] {
         let rights = "SELECT, INSERT, UPDATE, DELETE";
         let text = format!("GRANT {rights} ON {schema}.shedlock_{table} TO {role}");
