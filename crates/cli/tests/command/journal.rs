@@ -121,6 +121,36 @@ fn stopped() {
     }
 }
 
+/// Hosts with different schedules, zones or leases run a job more often than anyone wants.
+#[test]
+fn drift() {
+    let sandbox = journal();
+    let run = |at_most: &str, schedule: &str, zone: &str| {
+        let options = ["--schedule", schedule, "--zone", zone];
+        let ran = done(&mut sandbox.run_with("a", at_most, &options, "true"));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let said = ran
+            .stderr
+            .lines()
+            .filter(|line| line.contains("the journal has the schedule"));
+        said.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(run("10m", "0 3 * * *", "UTC"), [""; 0]);
+    assert_eq!(run("10m", "0 3 * * *", "UTC"), [""; 0]);
+    let said = run("10m", "0 3 * * *", "Asia/Seoul");
+    let [said] = &said[..] else {
+        panic!("{said:?}")
+    };
+    let theirs = "a: the journal has the schedule \"0 3 * * *\" UTC with a lease of 10m (its last run was that of ";
+    assert!(said.contains(theirs), "{said}");
+    let ours = "), and this process has \"0 3 * * *\" Asia/Seoul with a lease of 10m: ";
+    assert!(said.contains(ours), "{said}");
+    // The other host says so too.
+    assert_eq!(run("10m", "0 3 * * *", "UTC").len(), 1);
+    assert_eq!(run("20m", "0 3 * * *", "UTC").len(), 1);
+    assert_eq!(run("20m", "0 3 * * *", "UTC"), [""; 0]);
+}
+
 /// Slots without a run are counted by reason.
 #[test]
 fn missed_slots() {

@@ -96,6 +96,21 @@ impl JobRegistration {
         Some((Slot::at(next).ok()?, next + self.allowance))
     }
 
+    /// Returns how this differs from what another replica has registered: that one first. `None` if it does not, or
+    /// nothing is registered.
+    pub(super) fn drift(&self, known: &JobRecord) -> Option<(String, String)> {
+        let theirs = known.schedule.as_deref()?;
+        let shown = |schedule: &str, zone: Option<&str>, at_most: Option<Duration>| {
+            let zone = zone.map_or_else(String::new, |zone| format!(" {zone}"));
+            let at_most = at_most.map(text::duration);
+            let at_most = at_most.map_or_else(String::new, |it| format!(" with a lease of {it}"));
+            format!("{schedule:?}{zone}{at_most}")
+        };
+        let theirs = shown(theirs, known.zone.as_deref(), known.lock_at_most_for);
+        let ours = shown(&self.schedule, self.zone.as_deref(), self.lock_at_most_for);
+        (theirs != ours).then_some((theirs, ours))
+    }
+
     /// Returns what is recorded for this job if `known` is what the journal knows about it.
     pub(super) fn change(&self, known: Option<&JobRecord>, now: SystemTime) -> JobChange {
         let same = known.filter(|known| {

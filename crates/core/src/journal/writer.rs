@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
 use super::{
-    AuditRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
+    AuditRecord, JobRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
     RunOutcome, RunRecord,
 };
 use crate::redact::redact;
@@ -501,6 +501,9 @@ impl Shared {
                 Pending::Registration(job) => {
                     let known = self.journal.job(job).await?;
                     let registration = self.state().jobs.get(job).cloned();
+                    if let (Some(known), Some(registration)) = (&known, &registration) {
+                        warn_of_drift(known, registration);
+                    }
                     let now = self.settings.clock.system_time();
                     let change = registration.map(|it| it.change(known.as_ref(), now));
                     entries.extend(change.map(JournalEntry::Job));
@@ -584,6 +587,22 @@ impl Drop for Writing {
         }
         self.shared.idle.notify_waiters();
     }
+}
+
+/// Replicas with different schedules or zones run a job at the slots of each.
+fn warn_of_drift(known: &JobRecord, registration: &JobRegistration) {
+    let Some((theirs, ours)) = registration.drift(known) else {
+        return;
+    };
+    let job = &*registration.job;
+    let last = known.last_run.as_ref();
+    let by = last.map_or_else(String::new, |run| {
+        format!(" (its last run was that of {})", run.owner)
+    });
+    tracing::warn!(
+        "{job}: the journal has the schedule {theirs}{by}, and this process has {ours}: unless it was changed on \
+         purpose, give all replicas the same schedule, zone and lease"
+    );
 }
 
 #[cfg(feature = "metrics")]
