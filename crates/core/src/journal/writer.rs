@@ -278,9 +278,8 @@ impl Listener for JournalWriter {
                 let owner = lease.owner().as_str();
                 let mut state = self.0.state();
                 let known = state.runs.get_mut(owner);
-                if let (TaskEnd::Succeeded, Some(known)) = (end, known)
-                    && !known.is_lost
-                {
+                let known = known.filter(|known| !known.is_lost);
+                if let (TaskEnd::Succeeded, Some(known)) = (end, known) {
                     known.succeeded = Some(Success {
                         ran_for: *ran_for,
                         is_recorded: false,
@@ -309,14 +308,15 @@ impl Listener for JournalWriter {
                     return;
                 };
                 known.is_lost = true;
-                // Otherwise its end follows.
-                if let Some(success) = known.succeeded
-                    && let Some(known) = state.runs.remove(owner)
-                {
-                    drop(state);
-                    let end = TaskEnd::Lost { reason: *reason };
-                    self.0.push_end(known.run, success.ran_for, end);
-                }
+                let Some(success) = known.succeeded else {
+                    // Its end follows.
+                    return;
+                };
+                let run = known.run.clone();
+                state.runs.remove(owner);
+                drop(state);
+                let end = TaskEnd::Lost { reason: *reason };
+                self.0.push_end(run, success.ran_for, end);
             }
             _ => {}
         }
@@ -530,7 +530,7 @@ impl Shared {
         let found = match self.journal.version().await {
             Err(error) if self.settings.is_optional => {
                 let kind = error.kind();
-                let error = format_args!("{error:#}");
+                let error = format!("{error:#}");
                 match kind {
                     // It may be there, and is meant to be used.
                     ErrorKind::Configuration => tracing::warn!(%error, "runs are not recorded"),
