@@ -129,6 +129,8 @@ fn drift() {
         let options = ["--schedule", schedule, "--zone", zone];
         let ran = done(&mut sandbox.run_with("a", at_most, &options, "true"));
         assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let reset = ["slot", "reset", "a", "--to", "2026-01-01T00:00:00Z"];
+        assert_eq!(done(&mut sandbox.shedlock(&reset)).code, 0);
         let said = ran
             .stderr
             .lines()
