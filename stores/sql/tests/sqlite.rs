@@ -638,7 +638,8 @@ async fn a_hundred_thousand_runs_leave_the_configured_rows() {
     for batch in 0..100_u64 {
         let runs = (0..1_000_u64).map(|number| {
             let started = start + Duration::from_secs(batch * 1_000 + number);
-            let mut run = RunRecord::new("report", "report", "host/1/0", started);
+            let owner = format!("host/{batch}/{number}");
+            let mut run = RunRecord::new("report", "report", owner, started);
             run.end = Some(RunEnd::new(
                 Duration::from_secs(1),
                 RunOutcome::Succeeded,
