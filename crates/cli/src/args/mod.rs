@@ -504,7 +504,7 @@ mod tests {
     }
     /// A value for this option, if it needs one.
     fn value_of(command: &clap::Command, option: &clap::Arg) -> Option<String> {
-        const VALUES: [&str; 10] = [
+        const VALUES: [&str; 11] = [
             "1",
             "80",
             "10s",
@@ -514,6 +514,7 @@ mod tests {
             "2026-11-21T03:00:00Z",
             "https://example.com",
             "https://a@example.com/1",
+            "/path",
             "warn",
         ];
         let least = option.get_num_args().map_or(1, |range| range.min_values());
