@@ -504,7 +504,7 @@ mod tests {
     }
     /// A value for this option, if it needs one.
     fn value_of(command: &clap::Command, option: &clap::Arg) -> Option<String> {
-        const VALUES: [&str; 11] = [
+        const VALUES: [&str; 13] = [
             "1",
             "80",
             "10s",
@@ -515,6 +515,8 @@ mod tests {
             "https://example.com",
             "https://a@example.com/1",
             "/path",
+            "a=postgres://h/d",
+            "a=/path",
             "warn",
         ];
         let least = option.get_num_args().map_or(1, |range| range.min_values());
