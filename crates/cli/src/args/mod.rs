@@ -504,10 +504,11 @@ mod tests {
     }
     /// A value for this option, if it needs one.
     fn value_of(command: &clap::Command, option: &clap::Arg) -> Option<String> {
-        const VALUES: [&str; 13] = [
+        const VALUES: [&str; 14] = [
             "1",
             "80",
             "10s",
+            "30d",
             "a",
             "UTC",
             "127.0.0.1:1",
