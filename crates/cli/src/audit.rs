@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use shedlock::{Actor, Journal, LockName, SystemClock};
+use shedlock::{Actor, Journal, LockName, LockProvider, SystemClock};
 use shedlock_core::shown::record_action;
 pub(crate) use shedlock_core::shown::taken_from;
 use shedlock_core::within;
@@ -20,6 +20,7 @@ use crate::user;
 pub(crate) struct Trail {
     /// What to say if there is no journal, if one is required.
     absent: Option<String>,
+    locks: Arc<dyn LockProvider>,
     journal: Option<Arc<dyn Journal>>,
     terminal: Terminal,
 }
@@ -41,16 +42,8 @@ impl Trail {
         let absent = || why_none(&store.journal_place(), &args.option());
         Self {
             absent: store.has_own_journal().then(absent),
+            locks: store.provider().clone(),
             journal: store.journal(),
-            terminal,
-        }
-    }
-
-    /// Records them in this journal.
-    pub(crate) fn in_journal(journal: Arc<dyn Journal>, terminal: Terminal) -> Self {
-        Self {
-            absent: None,
-            journal: Some(journal),
             terminal,
         }
     }
@@ -64,7 +57,7 @@ impl Trail {
         let actor = Actor::Claimed(user::at_host());
         let what = (action.what, action.name);
         let why = (action.reason, action.until);
-        let write = record_action(&*journal, actor, what, &action.detail, why);
+        let write = record_action(&*self.locks, &*journal, actor, what, &action.detail, why);
         let why = match within(&SystemClock, FLUSH, write).await {
             Some(Ok(true)) => {
                 self.journal = Some(journal);

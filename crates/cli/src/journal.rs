@@ -104,7 +104,7 @@ pub(crate) async fn deliver(journal: &dyn Journal) {
 /// Prints the jobs.
 pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
-    let journal = journal(&store.journal_place(), &args.store.option()).await?;
+    let journal = required(&store.journal_place(), &args.store.option()).await?;
     if let Some(job) = &args.forget {
         return forget(args, job, &store, journal, terminal).await;
     }
@@ -179,7 +179,7 @@ async fn forget(
         reason: "",
         until: None,
     };
-    Trail::in_journal(journal, terminal).record(action).await;
+    Trail::of(store, &args.store, terminal).record(action).await;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -187,7 +187,7 @@ async fn forget(
 pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
     let place = store.journal_place();
-    let journal = journal(&place, &args.store.option()).await?;
+    let journal = required(&place, &args.store.option()).await?;
     let of_job = RunsRequest::new().with_job(&args.name);
     let mut runs = matching(&*journal, &of_job, args).await?;
     if runs.is_empty() {
@@ -297,7 +297,9 @@ pub(crate) async fn if_any(store: &Store) -> Result<Option<Arc<dyn Journal>>, Fa
     Ok(existing(store.journal()).await?)
 }
 
-async fn existing(journal: Option<Arc<dyn Journal>>) -> Result<Option<Arc<dyn Journal>>, Error> {
+pub(crate) async fn existing(
+    journal: Option<Arc<dyn Journal>>,
+) -> Result<Option<Arc<dyn Journal>>, Error> {
     let Some(journal) = journal else {
         return Ok(None);
     };
@@ -305,7 +307,10 @@ async fn existing(journal: Option<Arc<dyn Journal>>) -> Result<Option<Arc<dyn Jo
 }
 
 /// The journal in this place.
-async fn journal(place: &JournalPlace, option: &str) -> Result<Arc<dyn Journal>, Failure> {
+pub(crate) async fn required(
+    place: &JournalPlace,
+    option: &str,
+) -> Result<Arc<dyn Journal>, Failure> {
     let found = existing(place.journal.clone()).await?;
     let found = found.ok_or_else(|| Failure::new(ABSENT, why_none(place, option)))?;
     deliver(&*found).await;

@@ -26,6 +26,7 @@ mod output;
 mod pause;
 mod private;
 mod prune;
+mod restore;
 mod run;
 mod settings;
 mod signals;
@@ -89,6 +90,11 @@ fn start() -> ExitCode {
     }
     let option = cli.command.store_option();
     execute(&cli.command, terminal).unwrap_or_else(|failure| {
+        // Some texts have the option already.
+        let failure = match option.contains(ANY_STORE) {
+            true => failure.reworded(&option, ANY_STORE),
+            false => failure,
+        };
         let failure = failure.reworded(ANY_STORE, &option);
         terminal.failure(&failure, cli.command.has_json_results())
     })

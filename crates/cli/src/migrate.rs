@@ -2,17 +2,23 @@
 
 use std::process::ExitCode;
 
-use shedlock::{Clock as _, Migration, MigrationStep, Schema, SystemClock};
-use shedlock_core::shown::lost_state;
+use shedlock::{Journal, Migration, MigrationStep, Schema, store_identity};
 
 use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
 use crate::output;
+use crate::restore::{identify, restore};
 use crate::store::{self, Store};
 use crate::terminal::Terminal;
 
+/// What is recorded about the identity.
+const IDENTITY: &str = "identity of the lock store";
+
 /// Prepares the store and prints the changes, or only prints them.
 pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    if args.restore_from_journal.is_some() {
+        return restore(args, terminal).await;
+    }
     let text = if args.print {
         print(args, terminal).await?
     } else if args.dry_run {
@@ -31,32 +37,19 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     let migrated = store.provider().migrate().await;
     let place = store.journal_place();
     let Some(journal) = place.journal.clone().filter(|_| !args.no_journal) else {
-        let migration = migrated?;
+        let mut migration = migrated?;
         if !args.no_journal {
             terminal.notice(&without_journal(&place.kind, None));
         }
+        give_identity(&store, None, args, &mut migration, terminal).await?;
         return Ok(output::migration(kind, &migration, format));
     };
     let mut migration = match migrated {
         Ok(migration) => migration,
         Err(error) => return Err(with_journal(Failure::from(error), &store).await),
     };
-    let had_journal = journal
-        .version()
-        .await
-        .is_ok_and(|version| version.is_some());
     let of_journal = journal.migrate().await?;
-    if had_journal && !migration.changes.is_empty() {
-        // The table may be new because another one was dropped.
-        let now = SystemClock.system_time();
-        let is_elsewhere = store.has_own_journal();
-        let lost = lost_state(&**store.provider(), &*journal, is_elsewhere, now).await;
-        if let Ok(lost) = lost
-            && let Some(remedy) = lost.remedy
-        {
-            terminal.warning(&format!("{}; {remedy}", lost.message));
-        }
-    }
+    give_identity(&store, Some(&*journal), args, &mut migration, terminal).await?;
     if store.has_own_journal() && format == Format::Table {
         let locks = output::migration(kind, &migration, format);
         let journal = output::migration(&place.kind, &of_journal, format);
@@ -68,6 +61,20 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     }
     migration.changes.extend(of_journal.changes);
     Ok(output::migration(kind, &migration, format))
+}
+
+/// Gives the locks an identity unless they have one.
+async fn give_identity(
+    store: &Store,
+    journal: Option<&dyn Journal>,
+    args: &MigrateArgs,
+    migration: &mut Migration,
+    terminal: Terminal,
+) -> Result<(), Failure> {
+    if identify(store, journal, args, terminal).await? {
+        migration.changes.push(IDENTITY.to_owned());
+    }
+    Ok(())
 }
 
 /// Adds the journal's statements to those that an administrator is to run for the locks.
@@ -124,12 +131,18 @@ async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
         if is_beside {
             steps.extend(schema.journal);
         }
+        steps.push(MigrationStep::new(IDENTITY));
         (kind.to_owned(), steps)
     } else {
         let store = Store::open_existing(&args.store, terminal).await?;
         let mut steps = store.provider().plan_migration().await?;
         if let Some(journal) = store.journal().filter(|_| is_beside) {
             steps.extend(journal.plan_migration().await?);
+        }
+        // A store that is not prepared yet has none.
+        let identity = store_identity(&**store.provider()).await;
+        if !matches!(identity, Ok(Some(_))) {
+            steps.push(MigrationStep::new(IDENTITY));
         }
         (store.provider().store().to_owned(), steps)
     };

@@ -30,6 +30,7 @@ pub(crate) struct KeptRun {
     slot: Option<i64>,
     attempt: Option<u32>,
     fencing_token: Option<u64>,
+    lock_store: Option<String>,
     end: Option<KeptEnd>,
     /// The next slot and the deadline of the job, if the run succeeds.
     next: Option<(i64, u64)>,
@@ -237,6 +238,7 @@ impl KeptRun {
             slot: run.slot.map(Slot::as_micros),
             attempt: run.attempt,
             fencing_token: run.fencing_token,
+            lock_store: run.lock_store.clone(),
             end: run.end.as_ref().map(|end| KeptEnd {
                 ran_for: micros(end.ran_for),
                 outcome: end.outcome.as_str().to_owned(),
@@ -254,6 +256,7 @@ impl KeptRun {
         run.lock_at_most_for = self.lock_at_most_for.map(Duration::from_micros);
         run.slot = self.slot.and_then(|slot| Slot::from_micros(slot).ok());
         (run.attempt, run.fencing_token) = (self.attempt, self.fencing_token);
+        run.lock_store.clone_from(&self.lock_store);
         if let Some(end) = &self.end {
             let outcome = RunOutcome::parse(&end.outcome)?;
             let ran_for = Duration::from_micros(end.ran_for);

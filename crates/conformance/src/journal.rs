@@ -5,8 +5,12 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Actor, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobsRequest, Journal,
-    JournalEntry, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
+    JournalEntry, ReplacedRegistration, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest,
+    Slot,
 };
+
+/// The identity of a store of locks.
+const LOCK_STORE: &str = "db-1/4711/5f0c9b1d7e3a4c28";
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -131,6 +135,7 @@ fn at(second: u64) -> SystemTime {
 fn run(job: &str, second: u64) -> RunRecord {
     let mut run = RunRecord::new(job, job, format!("host/1/{second:016x}"), at(second));
     run.lock_at_most_for = Some(SECOND * 60);
+    run.lock_store = Some(LOCK_STORE.to_owned());
     run
 }
 
@@ -209,6 +214,7 @@ async fn runs(journal: &dyn Journal) {
     let job = job.expect("its runs were recorded");
     let last = job.last_run.as_ref().expect("its runs were recorded");
     assert_eq!((last.started, &*last.owner), (at(10), &*second.owner));
+    assert_eq!(last.lock_store.as_deref(), Some(LOCK_STORE));
     assert_eq!(
         (&*last.name, last.outcome),
         ("kit-a", Some(RunOutcome::Succeeded))
@@ -302,6 +308,7 @@ async fn jobs(journal: &dyn Journal) {
         change.schedule = Some(schedule.to_owned());
         change.zone = Some("Europe/Berlin".to_owned());
         change.lock_at_most_for = Some(SECOND * 90);
+        change.by = Some("web-1".to_owned());
         let slot = Slot::at(at(next)).expect("it is in the calendar");
         change.next = Some((slot, at(next + 30)));
         JournalEntry::Job(change)
@@ -318,6 +325,25 @@ async fn jobs(journal: &dyn Journal) {
     assert_eq!(first.next_slot, Slot::at(at(100)).ok());
     assert_eq!(first.deadline, Some(at(130)));
     assert_eq!(first.last_run, None);
+    assert_eq!(first.registered_by.as_deref(), Some("web-1"));
+    assert_eq!(first.replaced, None);
+    // Another host has another schedule.
+    let mut other = ReplacedRegistration::new("web-2", at(90));
+    other.schedule = Some("$0 5 * * *".to_owned());
+    other.zone = Some("Asia/Seoul".to_owned());
+    other.lock_at_most_for = Some(SECOND * 20);
+    for replaced in [
+        Some(other),
+        Some(ReplacedRegistration::new("web-3", at(91))),
+        None,
+    ] {
+        let JournalEntry::Job(mut differs) = change("0 4 * * *", 100) else {
+            unreachable!("it is a job");
+        };
+        differs.replaced.clone_from(&replaced);
+        record(journal, &[JournalEntry::Job(differs)]).await;
+        assert_eq!(job().await.replaced, replaced);
+    }
     // The same schedule: only forward.
     record(journal, &[change("0 4 * * *", 50)]).await;
     assert_eq!(job().await, first);
@@ -380,6 +406,7 @@ async fn audit(journal: &dyn Journal) {
             record.detail = "until 2026-06-01T00:00:00Z".to_owned();
             record.reason = (second == 2).then(|| "a migration".to_owned());
             record.until = (second == 2).then(|| at(9_000));
+            record.lock_store = (second == 2).then(|| LOCK_STORE.to_owned());
             record
         })
         .collect();

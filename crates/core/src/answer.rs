@@ -228,6 +228,9 @@ pub enum SlotReset {
     /// The last slot is not ahead of the store's clock, and the request named no other one. Nothing
     /// was changed.
     NotAhead(LockRecord),
+    /// The slot to be restored is not later than the last one of the record, or is ahead of the store's
+    /// clock. Nothing was changed.
+    NotRestored(LockRecord),
 }
 
 impl SlotReset {

@@ -96,6 +96,11 @@ impl LockConfig {
         self
     }
 
+    /// Returns the slot of this run.
+    pub fn get_slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
     /// Sets how far ahead of the store's clock the slot may be; 60 s by default.
     pub fn slot_tolerance(mut self, tolerance: Duration) -> Self {
         self.slot_tolerance = tolerance;

@@ -113,6 +113,7 @@ impl Executor {
     ///
     /// [scheduler]: https://docs.rs/shedlock-scheduler
     pub fn journal(mut self, writer: &JournalWriter) -> Self {
+        writer.of_locks(self.provider());
         self.change().journal = Some(writer.clone());
         self.listener(Arc::new(writer.clone()))
     }

@@ -46,6 +46,7 @@ mod slot;
 mod slot_state;
 mod status;
 mod store_clock;
+mod store_identity;
 mod sync;
 mod task_end;
 pub mod testing;
@@ -80,8 +81,8 @@ pub use job_metrics::{JobMetrics, JobMetricsText};
 pub use journal::{
     Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
     JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, LastRun,
-    MemoryJournal, MissedSlots, Retention, RunEnd, RunId, RunOutcome, RunRecord, RunState,
-    RunsRequest, missed_slots,
+    MemoryJournal, MissedSlots, ReplacedRegistration, Retention, RunEnd, RunId, RunOutcome,
+    RunRecord, RunState, RunsRequest, missed_slots,
 };
 pub use lease::Lease;
 pub use listener::{Event, Listener};
@@ -99,8 +100,8 @@ pub use record::{LockRecord, LockState, listed};
 #[doc(hidden)]
 pub use redact::redact;
 pub use request::{
-    AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, SlotEnd,
-    UnlockRequest,
+    AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, RestoredSlot,
+    SlotEnd, UnlockRequest,
 };
 #[doc(hidden)]
 pub use runtime::Copies;
@@ -112,6 +113,7 @@ pub use scope::{
 pub use slot::Slot;
 pub use slot_state::{SkippedSlots, SlotState};
 pub use store_clock::{BoundedAttempt, StoreClock};
+pub use store_identity::{identify_store, store_identity};
 pub use task_end::TaskEnd;
 #[doc(hidden)]
 pub use text::duration as format_duration;

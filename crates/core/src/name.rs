@@ -21,11 +21,15 @@ use crate::{Error, ErrorKind};
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockName(Arc<str>);
 
+/// The name of the record with the identity of the store.
+const OF_STORE: &str = "shedlock:identity";
+
 impl LockName {
     /// Creates a name.
     ///
     /// # Errors
-    /// `InvalidInput` for an empty or blank name, and for one with control characters.
+    /// `InvalidInput` for an empty or blank name, for one with control characters, and for the one that
+    /// holds the [identity of the store](crate::store_identity).
     pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
         let name = name.as_ref();
         check(name)?;
@@ -36,6 +40,16 @@ impl LockName {
     pub(crate) fn shared(name: Arc<str>) -> Result<Self, Error> {
         check(&name)?;
         Ok(Self(name))
+    }
+
+    /// The name of the record with the identity of the store, which no lock can have.
+    pub(crate) fn of_store() -> Self {
+        Self(OF_STORE.into())
+    }
+
+    /// Returns whether it is that name.
+    pub(crate) fn is_of_store(&self) -> bool {
+        &*self.0 == OF_STORE
     }
 
     /// Returns the name as given.
@@ -49,6 +63,14 @@ fn check(name: &str) -> Result<(), Error> {
         return Err(Error::new(
             ErrorKind::InvalidInput,
             "the lock's name is empty or blank: set one",
+        ));
+    }
+    if name == OF_STORE {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            format!(
+                "the lock name {name:?} is reserved for the identity of the store: choose another one"
+            ),
         ));
     }
     if let Some(control) = name.chars().find(|c| c.is_control()) {

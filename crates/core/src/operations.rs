@@ -116,6 +116,8 @@ pub enum ResetEffect {
     NoSlot,
     /// Nothing: no slot is ahead of the store's clock.
     NotAhead,
+    /// Nothing: a slot is restored only forwards, and never ahead of the store's clock.
+    NotRestored,
     /// These slots, with this last one.
     Set(Slot, SlotState),
 }
@@ -133,6 +135,14 @@ impl ResetSlotRequest {
         skew: Duration,
     ) -> Result<ResetEffect, Error> {
         let slots = record.slots();
+        if let (Some(slot), Some(restored)) = (self.slot(), self.restored()) {
+            // A slot that was given back leaves the instant before it.
+            let is_known = slots.last.is_some_and(|last| last >= slot.just_before());
+            if is_known || slot.instant() > now {
+                return Ok(ResetEffect::NotRestored);
+            }
+            return Ok(ResetEffect::Set(slot, slots.restored(slot, restored)));
+        }
         let is_paused = record.state == LockState::Paused;
         let skipped = slots.skipped.filter(|_| !is_paused);
         let is_left = skipped.is_some_and(|it| !it.has_ended(now + skew));

@@ -95,6 +95,12 @@ impl Owner {
         Ok(Self(text.into()))
     }
 
+    /// The host in the text of an owner of ours.
+    pub(crate) fn host_of(text: &str) -> Option<&str> {
+        let (host, _) = text.split_once('/')?;
+        Some(host.split_once(':').map_or(host, |(_, host)| host))
+    }
+
     /// Returns whether there is another clone of it.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
@@ -180,7 +186,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
 }
 
 /// Returns the name of this host, truncated to fit and without characters that are not allowed.
-fn host() -> &'static str {
+pub(crate) fn host() -> &'static str {
     static HOST: OnceLock<String> = OnceLock::new();
     HOST.get_or_init(|| {
         let host: String = gethostname::gethostname()

@@ -58,6 +58,7 @@ pub struct LockRecord {
 pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Option<T>, Error> {
     match found {
         Ok(found) => Ok(Some(found)),
+        Err(_) if LockName::of_store().as_str() == name => Ok(None),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::InvalidInput) => {
             tracing::warn!("lock {name:?} in {store} is left out: {error:#}");
             Ok(None)

@@ -431,6 +431,19 @@ impl ForceUnlockRequest {
 pub struct ResetSlotRequest {
     name: LockName,
     slot: Option<Slot>,
+    restored: Option<RestoredSlot>,
+}
+
+/// What is known about a last slot that a record has lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoredSlot {
+    /// It is used up.
+    UsedUp,
+    /// Its run succeeded.
+    Done,
+    /// It must still be done, after this many attempts.
+    Open(u32),
 }
 
 impl ResetSlotRequest {
@@ -438,7 +451,22 @@ impl ResetSlotRequest {
     /// runs, but none that has passed. A last slot that is not ahead of the clock is left
     /// unchanged.
     pub fn new(name: LockName) -> Self {
-        Self { name, slot: None }
+        Self {
+            name,
+            slot: None,
+            restored: None,
+        }
+    }
+
+    /// Puts back a last slot that the record has lost, or creates a record with it: only forwards. A
+    /// record with this slot or a later one is left unchanged, and so is one to which the slot was given
+    /// back. A slot that is ahead of the store's clock is not restored.
+    pub fn restoring(name: LockName, slot: Slot, restored: RestoredSlot) -> Self {
+        Self {
+            name,
+            slot: Some(slot),
+            restored: Some(restored),
+        }
     }
 
     /// Sets the last slot to this one, wherever it is. Slots after it can then be taken, even if
@@ -457,6 +485,11 @@ impl ResetSlotRequest {
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
+    }
+
+    /// Returns what is restored, if it is a restoration.
+    pub fn restored(&self) -> Option<RestoredSlot> {
+        self.restored
     }
 
     /// Returns the slot to set, or none for the store's clock.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::{AttemptRequest, Completion, LockState, SkipReason, Slot, SlotEnd};
+use crate::{AttemptRequest, Completion, LockState, RestoredSlot, SkipReason, Slot, SlotEnd};
 
 /// The slots that a pause has skipped: those after `from`, up to and including `until`.
 ///
@@ -190,6 +190,24 @@ impl SlotState {
             done: self.done.min(Some(to)),
             attempts: None,
             skipped: None,
+        }
+    }
+
+    /// Returns the state after this last slot was restored.
+    #[must_use]
+    pub fn restored(self, slot: Slot, restored: RestoredSlot) -> Self {
+        let restored_state = Self {
+            last: Some(slot),
+            attempts: None,
+            ..self
+        };
+        match restored {
+            RestoredSlot::UsedUp => restored_state,
+            RestoredSlot::Done => restored_state.done(slot),
+            RestoredSlot::Open(attempts) => Self {
+                attempts: Some(attempts),
+                ..restored_state
+            },
         }
     }
 

@@ -409,12 +409,13 @@ pub use shedlock_core::{
     LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal, MemoryProvider,
     Migration, MigrationStep, MissedSlots, Moment, NotBefore, Outcome, Owner, Pause, PauseRequest,
     Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Reading, Release,
-    ResetSlotRequest, ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome,
-    RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason, SkippedSlots, Slot, SlotEnd,
-    SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter, TrackingProvider, Unanswered,
-    Unlock, UnlockRequest, assert_locked, blocking, current_lock, current_provider, delegate,
-    extend_current, missed_slots, parse_duration, set_global_executor, set_global_provider,
-    testing, with_executor, with_executor_blocking, with_provider, with_provider_blocking,
+    ReplacedRegistration, ResetSlotRequest, RestoredSlot, ResumeRequest, Resumed, Retention,
+    Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason,
+    SkippedSlots, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter,
+    TrackingProvider, Unanswered, Unlock, UnlockRequest, assert_locked, blocking, current_lock,
+    current_provider, delegate, extend_current, identify_store, missed_slots, parse_duration,
+    set_global_executor, set_global_provider, store_identity, testing, with_executor,
+    with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

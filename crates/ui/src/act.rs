@@ -172,6 +172,7 @@ async fn record(
     };
     let what = (action.word(), name);
     let write = record_action(
+        &*store.provider,
         &**journal,
         actor.clone(),
         what,

@@ -3,19 +3,20 @@
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, LockState, Owner, PauseRequest,
-    Paused, PruneRequest, Pruned, ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, SlotReset,
+    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockName, LockState,
+    Owner, PauseRequest, Paused, PruneRequest, Pruned, ResetEffect, ResetSlotRequest,
+    ResumeRequest, Resumed, SlotReset, UnlockRequest,
 };
 
 use crate::errors::{Result, unavailable, unknown};
 use crate::limits::HUNDRED_YEARS;
-use crate::store::{Change, Changed, LeaseChange, Seen, Store};
+use crate::store::{Change, Changed, End, LeaseChange, Seen, Store};
 
 /// How many rounds a call makes before it returns an error. A round is lost only if another client
 /// won it.
 pub const ROUNDS: usize = 4;
 
-/// How long a lock whose record is created for a pause is held before the pause replaces it.
+/// How long a lock whose record is created for a change is held before the change replaces it.
 const CREATION: Duration = Duration::from_secs(5);
 
 /// Returns the error for a call that lost every one of its [`ROUNDS`].
@@ -73,13 +74,19 @@ pub(crate) async fn reset_slot<S: Store>(
     let name = request.name();
     store.check_name(name)?;
     let skew = store.capabilities().slot_clock.tolerated_skew();
+    let mut created: Option<Lease> = None;
     for _ in 0..ROUNDS {
         let Some(seen) = store.look(name).await? else {
-            return Ok(SlotReset::NoSlot);
+            if request.restored().is_none() {
+                return Ok(SlotReset::NoSlot);
+            }
+            created = create(store, name).await?;
+            continue;
         };
         let (to, slots) = match request.effect(&seen.record, now(store, &seen), skew)? {
             ResetEffect::NoSlot => return Ok(SlotReset::NoSlot),
             ResetEffect::NotAhead => return Ok(SlotReset::NotAhead(seen.record)),
+            ResetEffect::NotRestored => return Ok(SlotReset::NotRestored(seen.record)),
             ResetEffect::Set(to, slots) => (to, slots),
         };
         let reset = Change {
@@ -87,6 +94,11 @@ pub(crate) async fn reset_slot<S: Store>(
             slots: Some(slots),
         };
         if store.change(name, &seen, &reset).await? == Changed::Done {
+            if let Some(lease) = &created {
+                let _ = store
+                    .end(&End::unlocked(lease, &UnlockRequest::new()))
+                    .await?;
+            }
             return Ok(SlotReset::reset(seen.record, to));
         }
     }
@@ -99,22 +111,19 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
     let capabilities = store.capabilities();
     let longest = capabilities.longest_lock_at_most_for.min(HUNDRED_YEARS);
     let skew = capabilities.slot_clock.tolerated_skew();
-    let mut created: Option<Owner> = None;
+    let mut created: Option<Lease> = None;
     for _ in 0..ROUNDS {
         let Some(seen) = store.look(name).await? else {
             // A request that is wrong creates nothing.
             request.duration(store.clock().system_time(), longest)?;
-            // An ordinary attempt creates the record, and the pause replaces it.
-            let creation = AttemptRequest::new(name.clone(), Owner::generate(), CREATION);
-            let _ = store.attempt(&creation).await?;
-            created = Some(creation.owner().clone());
+            created = create(store, name).await?;
             continue;
         };
         let record = &seen.record;
         let stored = |end| store.stored_end(end);
         let effect = request.effect(Some(record), now(store, &seen), skew, longest, stored)?;
         let until = effect.until;
-        let is_created = |owner: &Owner| record.owner.as_deref() == Some(owner.as_str());
+        let is_created = |lease: &Lease| record.owner.as_deref() == Some(lease.owner().as_str());
         let is_created = created.as_ref().is_some_and(is_created);
         if record.pause().is_some_and(|pause| request.is_pause(&pause)) {
             let until = record.locked_until.unwrap_or(until);
@@ -194,6 +203,15 @@ pub(crate) async fn prune<S: Store>(store: &S, request: &PruneRequest) -> Result
         }
     }
     Err(contended())
+}
+
+/// Creates a record by an ordinary attempt, for the change that follows.
+async fn create<S: Store>(store: &S, name: &LockName) -> Result<Option<Lease>> {
+    let creation = AttemptRequest::new(name.clone(), Owner::generate(), CREATION);
+    Ok(match store.attempt(&creation).await? {
+        Attempt::Acquired(lease) => Some(lease),
+        _ => None,
+    })
 }
 
 /// The time at which a record was read, by the clock that judges its lease.

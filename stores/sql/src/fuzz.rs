@@ -126,7 +126,10 @@ pub fn row(data: &[u8]) {
             Err(error) => is_refusal(&error, &[Conflict, SlotAhead, Lost, Internal]),
         }
     }
-    let _ = record(&row);
+    let _ = row
+        .name
+        .as_ref()
+        .and_then(|it| record(&row, &LockName::new(it).ok()?));
 }
 
 /// Texts as literals, for statements that are not prepared: none leaves its quotes, and unquoting it returns the text.

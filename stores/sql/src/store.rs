@@ -144,7 +144,7 @@ impl<B: Driver> Store for SqlStore<B> {
 
     async fn look(&self, name: &LockName) -> Result<Option<Seen<Stored>>> {
         let row = self.call().read(&self.values_of(name, "", "")).await?;
-        let record = record(&row).filter(|record| record.name == *name);
+        let record = record(&row, name);
         Ok(record.map(|record| Seen {
             record,
             version: Stored {
@@ -244,7 +244,7 @@ impl<B: Driver> Store for SqlStore<B> {
             .call()
             .row(Step::Read, &self.values_of(name, "", ""))
             .await?;
-        Ok(record(&row).filter(|record| record.name == *name))
+        Ok(record(&row, name))
     }
 
     /// Returns a page of records. Records that cannot belong to a lock are reported and left out, and do not count.
@@ -268,7 +268,8 @@ impl<B: Driver> Store for SqlStore<B> {
             let last = reply.last_name().map(str::to_owned);
             for row in &reply.rows {
                 let name = row.name.as_deref().unwrap_or_default();
-                let found = record(row).ok_or_else(|| invalid("this is not a valid lock name"));
+                let found = LockName::new(name).ok().and_then(|name| record(row, &name));
+                let found = found.ok_or_else(|| invalid("this is not a valid lock name"));
                 page.extend(listed(B::STORE, name, found)?);
             }
             for (name, error) in reply.unreadable {

@@ -49,7 +49,7 @@ impl State {
         if request.slot().is_some() {
             check_slots(row)?;
         }
-        let Some(record) = record(row) else {
+        let Some(record) = record(row, request.name()) else {
             return Ok(Self::Absent);
         };
         if row.lock_until.is_none() {
@@ -124,13 +124,18 @@ pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
     maybe(lease, row.lock_until.map(instant), Lease::with_locked_until)
 }
 
-/// The record in this row; `None` if the row has none, or has a name that no lock can have.
-pub(crate) fn record(row: &Row) -> Option<LockRecord> {
-    let name = LockName::new(row.name.as_deref()?).ok()?;
+/// The record of this lock in a row; `None` if the row has none, or that of another name.
+pub(crate) fn record(row: &Row, name: &LockName) -> Option<LockRecord> {
+    row.name
+        .as_deref()
+        .filter(|found| *found == name.as_str())?;
     // A record without an end can never be taken.
     let is_locked = row.lock_until.is_none() || row.lock_until > row.now;
-    let mut record =
-        LockRecord::from_stored(name, row.owner.as_deref().unwrap_or_default(), is_locked);
+    let mut record = LockRecord::from_stored(
+        name.clone(),
+        row.owner.as_deref().unwrap_or_default(),
+        is_locked,
+    );
     record.locked_at = row.locked_at.map(instant);
     record.locked_until = row.lock_until.map(instant);
     record.fencing_token = row.token();

@@ -335,6 +335,30 @@ pub(crate) struct MigrateArgs {
     /// Print what would be changed in this store now, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Print the slots and pauses that the journal has and the locks have lost, and restore them with --yes
+    ///
+    /// For a table that was dropped, a cache that was flushed, or a backup that was restored. Only records of the same lock
+    /// store are restored: of the one with the identity that this store has or, if it lost its own, of the one that is
+    /// named. Nothing moves backwards: a lock with a later slot stays as it is.
+    #[arg(
+        long,
+        value_name = "IDENTITY",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["print", "dry_run", "no_journal"]
+    )]
+    pub(crate) restore_from_journal: Option<String>,
+    /// Restore what --restore-from-journal prints
+    #[arg(long, requires = "restore_from_journal")]
+    pub(crate) yes: bool,
+    /// Give the locks an identity of their own, although the journal has the records of another lock store
+    ///
+    /// Each run carries the identity of its lock store, so that nothing is ever restored from another store. Without this
+    /// option, a lock store without an identity gets one unless the journal has records of another one: those may be its
+    /// own, from before it was dropped or flushed.
+    #[arg(long, conflicts_with_all = ["print", "dry_run", "restore_from_journal"])]
+    pub(crate) new_identity: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use super::{json, visible};
 use crate::args::Format;
 use shedlock_core::redact;
 use shedlock_core::shown::json::{Action, Job, Run};
-use shedlock_core::shown::{CurrentJob, done};
+use shedlock_core::shown::{CurrentJob, done, drift};
 
 const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Column {
     Column {
@@ -69,7 +69,11 @@ pub(crate) fn jobs(
         Format::Table if jobs.is_empty() => format!("{none}\n"),
         Format::Table => {
             let rows: Vec<_> = jobs.iter().map(|(job, _)| job_row(job, now)).collect();
-            columns::lines(&JOBS, &rows, width)
+            let mut lines = columns::lines(&JOBS, &rows, width);
+            for drift in jobs.iter().filter_map(|(job, _)| drift(&job.job, now)) {
+                lines.push_str(&format!("{}\n", visible(&drift)));
+            }
+            lines
         }
         Format::Json => json::text(&Jobs {
             version: json::VERSION,

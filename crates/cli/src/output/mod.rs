@@ -5,6 +5,7 @@ mod findings;
 mod journal;
 mod json;
 mod plan;
+mod restored;
 mod table;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use crate::args::Format;
 use crate::exit::Failure;
 pub(crate) use journal::{history, jobs};
 pub(crate) use plan::{is_sql, plan, schema};
+pub(crate) use restored::{Item, Lost, restored};
 use shedlock_core::shown::{about, is_ahead, took};
 pub(crate) use shedlock_core::shown::{
     age, instant, left, open_end, pause_end, second, shell_word, state, state_in_words, visible,

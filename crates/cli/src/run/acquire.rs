@@ -17,6 +17,7 @@ use crate::cause;
 use crate::exit::{self, Failure};
 use crate::journal;
 use crate::output::{self, shell_word};
+use crate::restore::{SlotOf, refuse_lost};
 use crate::signals::asks_to_end;
 use crate::store::Store;
 use crate::terminal::Terminal;
@@ -111,6 +112,11 @@ async fn ask(
     let store = open(claim, lock.get_lock_wait(), wait_until, terminal).await?;
     let provider = store.provider();
     claim.check_durations(&provider.defaults())?;
+    let slot = lock.get_slot().map(|slot| SlotOf {
+        slot,
+        must_not_be_lost: keeps.0.is_some_and(|args| args.must_not_be_lost),
+    });
+    refuse_lost(&store, claim.name, slot).await?;
     let executor = Executor::new(provider.clone())
         .defaults(claim.defaults())
         .listener(events.clone());

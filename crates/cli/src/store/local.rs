@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shedlock::{LockProvider, open_sqlite};
+use shedlock::{LockProvider, identify_store, open_sqlite};
 
 use crate::exit::{Failure, STORE};
 use crate::output;
@@ -49,8 +49,9 @@ impl LocalStore {
         let is_new = !self.file.exists();
         let provider = Arc::new(open_sqlite(&self.file).await?);
         if let Some(journal) = provider.journal().filter(|_| is_new) {
-            // Without it the first runs would be missing from the history; locks work all the same.
+            // Without them the first runs would be missing from the history; locks work all the same.
             let _ = journal.migrate().await;
+            let _ = identify_store(&*provider, None).await;
         }
         Ok(provider)
     }

@@ -134,7 +134,7 @@ fn drift() {
         let said = ran
             .stderr
             .lines()
-            .filter(|line| line.contains("the journal has the schedule"));
+            .filter(|line| line.contains(" has registered "));
         said.map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(run("10m", "0 3 * * *", "UTC"), [""; 0]);
@@ -143,14 +143,51 @@ fn drift() {
     let [said] = &said[..] else {
         panic!("{said:?}")
     };
-    let theirs = "a: the journal has the schedule \"0 3 * * *\" UTC with a lease of 10m (its last run was that of ";
+    let theirs = " has registered \"0 3 * * *\" UTC with a lease of 10m, and ";
     assert!(said.contains(theirs), "{said}");
-    let ours = "), and this process has \"0 3 * * *\" Asia/Seoul with a lease of 10m: ";
+    let ours = " registers \"0 3 * * *\" Asia/Seoul with a lease of 10m: ";
     assert!(said.contains(ours), "{said}");
     // The other host says so too.
     assert_eq!(run("10m", "0 3 * * *", "UTC").len(), 1);
     assert_eq!(run("20m", "0 3 * * *", "UTC").len(), 1);
     assert_eq!(run("20m", "0 3 * * *", "UTC"), [""; 0]);
+
+    // One host changes its mind: nothing differs. Two hosts differ until the other one has the same.
+    let finding = || {
+        let findings = json(&sandbox, &["doctor"])["findings"].clone();
+        let found = findings.as_array().unwrap().iter();
+        let found = found.filter(|it| it["check"] == "registrations").next();
+        found.unwrap()["message"].as_str().unwrap().to_owned()
+    };
+    let none = "no job that two hosts have registered differently";
+    assert_eq!(finding(), none);
+    sql(&sandbox, "UPDATE shedlock_job SET registered_by = 'web-1'");
+    assert_eq!(run("20m", "0 3 * * *", "Asia/Seoul").len(), 1);
+    let differs = finding();
+    let ours = " has registered a as \"0 3 * * *\" Asia/Seoul with a lease of 20m, and web-1 as ";
+    assert!(differs.contains(ours), "{differs}");
+    let theirs = "and web-1 as \"0 3 * * *\" UTC with a lease of 20m until ";
+    assert!(differs.contains(theirs), "{differs}");
+    let jobs = done(&mut sandbox.shedlock(&["jobs"])).stdout;
+    assert!(jobs.contains(&differs), "{jobs}");
+    let job = &json(&sandbox, &["jobs"])["jobs"][0];
+    assert_eq!(job["replaced"]["by"], "web-1", "{job}");
+    assert_eq!(job["replaced"]["zone"], "UTC", "{job}");
+    // A host that is gone is forgotten after two days, and one that still runs the job is not.
+    sql(
+        &sandbox,
+        "UPDATE shedlock_job SET other_at_us = other_at_us - 172900000000",
+    );
+    assert_eq!(finding(), none);
+    sql(&sandbox, "UPDATE shedlock_job SET last_owner = 'web-1/1/2'");
+    assert!(finding().contains(theirs));
+    let here = "UPDATE shedlock_job SET other_by = registered_by, registered_by = 'web-1'";
+    sql(&sandbox, here);
+    assert_eq!(run("20m", "0 3 * * *", "Asia/Seoul"), [""; 0]);
+    assert_eq!(
+        json(&sandbox, &["jobs"])["jobs"][0]["replaced"],
+        Value::Null
+    );
 }
 
 /// Slots without a run are counted by reason.

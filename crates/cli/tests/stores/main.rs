@@ -9,6 +9,7 @@
 mod common;
 
 mod audit;
+mod emptied;
 mod faults;
 mod fenced;
 #[cfg(feature = "etcd")]
@@ -44,6 +45,9 @@ fn main() {
         }));
         trials.push(Trial::test(format!("faults_{}", place.name), move || {
             Ok(faults::no_fault_in_a_record_is_missed(&place)?)
+        }));
+        trials.push(Trial::test(format!("emptied_{}", place.name), move || {
+            Ok(emptied::a_store_that_was_emptied_is_restored(&place)?)
         }));
         let prune = Trial::test(format!("prune_{}", place.name), move || {
             Ok(prune::only_old_records_are_removed(&place)?)

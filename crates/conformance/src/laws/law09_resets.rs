@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use shedlock_core::{ResetSlotRequest, SkipReason, Slot, SlotReset};
+use shedlock_core::{
+    ResetSlotRequest, RestoredSlot, SkipReason, Slot, SlotEnd, SlotReset, UnlockRequest,
+};
 
-use super::law09_open_slots::{new, open, state_is};
+use super::law09_open_slots::{attempt_is, done, new, open, state_is, unlock_with};
 use crate::case::cases;
-use crate::steps::{abandon, acquire, skipped_as, unlock};
+use crate::steps::{abandon, acquire, is_free, skipped_as, unlock};
 use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
@@ -15,6 +17,8 @@ cases!("law09_resets" [Slots]:
     a_reset_to_a_slot_makes_later_ones_free,
     a_reset_gives_up_an_open_slot,
     an_unneeded_reset_changes_nothing,
+    a_lost_slot_is_restored_but_never_backwards,
+    a_lost_slot_that_must_be_done_is_restored_with_its_attempts,
 );
 
 /// A reset recovers from slots that a wrong clock claimed far in the future.
@@ -92,6 +96,66 @@ pub async fn an_unneeded_reset_changes_nothing(context: &TestContext) -> Verdict
         "the last slot is before the store's time, but the reset was answered {answer:?}"
     );
     state_is(&case, 0, None, None).await
+}
+
+/// A slot that a record has lost is put back, also into a record that is gone; a later slot stays.
+pub async fn a_lost_slot_is_restored_but_never_backwards(context: &TestContext) -> Verdict {
+    let case = new(context).await?;
+    let restoring = |slot: u32, what| {
+        let slot = case.slot(slot)?;
+        Ok::<_, Stop>(ResetSlotRequest::restoring(case.job.clone(), slot, what))
+    };
+    reset(&case.first, restoring(1, RestoredSlot::UsedUp)?).await?;
+    state_is(&case, 1, None, None).await?;
+    is_free(&case.second, &case.job).await?;
+    for slot in [0, 1] {
+        skipped_as(&case.second, &case.request(slot)?, SkipReason::SlotTaken).await?;
+    }
+    reset(&case.second, restoring(2, RestoredSlot::Done)?).await?;
+    state_is(&case, 2, Some(2), None).await?;
+    // The slot of a lease that ends without a start is given back, and is not taken from it again.
+    let lease = acquire(&case.first, &case.request(3)?).await?;
+    let given_back = UnlockRequest::new().with_slot_end(SlotEnd::NotStarted);
+    unlock_with(&case.first, &lease, &given_back).await?;
+    let now = context.store_now(&case.first).await?;
+    let ahead = Slot::at(now + Duration::from_secs(3_600))?;
+    let ahead = ResetSlotRequest::restoring(case.job.clone(), ahead, RestoredSlot::UsedUp);
+    for request in [
+        restoring(0, RestoredSlot::UsedUp)?,
+        restoring(3, RestoredSlot::UsedUp)?,
+        ahead,
+    ] {
+        let answer = case.second.reset_slot(&request).await?;
+        ensure!(
+            matches!(answer, SlotReset::NotRestored(_)),
+            "{request:?} is not later, was given back or is in the future, but was answered {answer:?}"
+        );
+    }
+    abandon(&case.second, &case.request(3)?).await
+}
+
+/// A slot that must be done stays open, with the attempts that were made.
+pub async fn a_lost_slot_that_must_be_done_is_restored_with_its_attempts(
+    context: &TestContext,
+) -> Verdict {
+    let case = new(context).await?;
+    let open_after = |attempts| {
+        let (job, slot) = (case.job.clone(), case.slot(1)?);
+        let open = RestoredSlot::Open(attempts);
+        Ok::<_, Stop>(ResetSlotRequest::restoring(job, slot, open))
+    };
+    reset(&case.first, open_after(2)?).await?;
+    state_is(&case, 1, None, Some(2)).await?;
+    skipped_as(
+        &case.second,
+        &open(case.request(2)?, 3),
+        SkipReason::SlotPending,
+    )
+    .await?;
+    let lease = acquire(&case.second, &open(case.request(1)?, 3)).await?;
+    attempt_is(&lease, 3)?;
+    done(&case.second, &lease).await?;
+    state_is(&case, 1, Some(1), None).await
 }
 
 async fn reset(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     ErrorKind, ForceUnlockRequest, ForcedUnlock, ListRequest, LockName, LockRecord, LockState,
-    SkipReason, SlotEnd, Unlock, UnlockRequest,
+    Owner, SkipReason, SlotEnd, Unlock, UnlockRequest, identify_store, store_identity,
 };
 
 use crate::case::cases;
@@ -24,6 +24,7 @@ cases!("operators" [Operators]:
     list_pages_in_the_byte_order_of_names [Names],
     list_of_held_locks_leaves_out_free_ones [Smoke],
     a_list_survives_data_that_is_not_a_lock_and_names_it [Record],
+    the_identity_of_the_store_is_no_lock,
     force_unlock_frees_and_returns_what_was [Smoke],
     force_unlock_of_a_free_lock_changes_nothing,
     force_unlock_ends_at_least,
@@ -34,6 +35,32 @@ cases!("operators" [Operators]:
     force_unlock_frees_a_lock_of_shedlock [Record],
     a_forced_out_holder_cannot_come_back,
 );
+
+/// A store keeps the identity that it was given first. It is not among the locks.
+pub async fn the_identity_of_the_store_is_no_lock(context: &TestContext) -> Verdict {
+    let (first, second) = context.two().await?;
+    let none = store_identity(&*first).await?;
+    ensure!(none.is_none(), "this store was given no identity: {none:?}");
+    let owner = Owner::generate();
+    let given = identify_store(&*first, Some(owner.clone())).await?;
+    let found = store_identity(&*second).await?;
+    ensure!(
+        given == owner.as_str() && found.as_deref() == Some(&*given),
+        "the identity should be {owner}, but is {given} and {found:?}"
+    );
+    let again = identify_store(&*second, None).await?;
+    ensure!(again == given, "the identity changed to {again}");
+    if !context.capabilities().list {
+        return Ok(());
+    }
+    let (locks, warnings) = with_warnings(second.list(&ListRequest::new())).await;
+    let locks = locks?;
+    ensure!(
+        locks.is_empty() && warnings.is_empty(),
+        "the identity is no lock, but is listed: {locks:?} {warnings:?}"
+    );
+    Ok(())
+}
 
 /// Inspecting an unknown lock finds nothing, and does not create a record.
 pub async fn inspect_of_an_unknown_lock_finds_nothing(context: &TestContext) -> Verdict {

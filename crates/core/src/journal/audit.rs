@@ -27,6 +27,8 @@ pub struct AuditRecord {
     pub reason: Option<String>,
     /// When the pause ends, for the action `pause`.
     pub until: Option<SystemTime>,
+    /// The identity of the lock's store, if it has one ([`store_identity`](crate::store_identity)).
+    pub lock_store: Option<String>,
 }
 
 /// Who did something, and who vouches for it.
@@ -58,6 +60,7 @@ impl AuditRecord {
             detail: String::new(),
             reason: None,
             until: None,
+            lock_store: None,
         }
     }
 }

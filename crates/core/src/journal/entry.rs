@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{AuditRecord, RunRecord};
+use super::{AuditRecord, ReplacedRegistration, RunRecord};
 use crate::Slot;
 
 /// One thing that is recorded in a journal.
@@ -42,6 +42,10 @@ pub struct JobChange {
     pub zone: Option<String>,
     /// How long a run may hold its lock without an extension.
     pub lock_at_most_for: Option<Duration>,
+    /// The host that registers it.
+    pub by: Option<String>,
+    /// What another host had registered before, if that differs.
+    pub replaced: Option<ReplacedRegistration>,
     /// The next slot after the latest success, or after the registration, and the instant by which
     /// a run must have succeeded.
     pub next: Option<(Slot, SystemTime)>,
@@ -63,6 +67,8 @@ impl JobChange {
             schedule: None,
             zone: None,
             lock_at_most_for: None,
+            by: None,
+            replaced: None,
             next: None,
         }
     }

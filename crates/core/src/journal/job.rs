@@ -23,6 +23,10 @@ pub struct JobRecord {
     pub lock_at_most_for: Option<Duration>,
     /// When the job was registered with its current schedule, or first ran, by the journal's clock.
     pub registered: SystemTime,
+    /// The host that registered it last.
+    pub registered_by: Option<String>,
+    /// What another host had registered before, if that differs.
+    pub replaced: Option<ReplacedRegistration>,
     /// The run that started last.
     pub last_run: Option<LastRun>,
     /// When the latest successful run ended.
@@ -53,8 +57,40 @@ pub struct LastRun {
     pub lock_at_most_for: Option<Duration>,
     /// The slot, if the run belongs to one.
     pub slot: Option<Slot>,
+    /// The identity of the store of its lock, if it has one.
+    pub lock_store: Option<String>,
     /// How it ended, if that was recorded.
     pub outcome: Option<RunOutcome>,
+}
+
+/// What a host had registered for a job until another host registered something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct ReplacedRegistration {
+    /// The host.
+    pub by: String,
+    /// When the other host replaced it, by the clock of that host.
+    pub at: SystemTime,
+    /// The schedule.
+    pub schedule: Option<String>,
+    /// The time zone of the schedule.
+    pub zone: Option<String>,
+    /// How long a run may hold its lock without an extension.
+    pub lock_at_most_for: Option<Duration>,
+}
+
+impl ReplacedRegistration {
+    /// Creates one without a schedule, for journals.
+    pub fn new(by: impl Into<String>, at: SystemTime) -> Self {
+        Self {
+            by: by.into(),
+            at,
+            schedule: None,
+            zone: None,
+            lock_at_most_for: None,
+        }
+    }
 }
 
 impl LastRun {
@@ -66,6 +102,7 @@ impl LastRun {
             started,
             lock_at_most_for: None,
             slot: None,
+            lock_store: None,
             outcome: None,
         }
     }
@@ -86,6 +123,8 @@ impl JobRecord {
             zone: None,
             lock_at_most_for: None,
             registered,
+            registered_by: None,
+            replaced: None,
             last_run: None,
             last_succeeded: None,
             last_failed: None,
@@ -111,6 +150,7 @@ impl JobRecord {
         if known.is_none_or(|known| run.started > known) {
             let mut last = LastRun::new(&*run.name, &*run.owner, run.started);
             (last.lock_at_most_for, last.slot) = (run.lock_at_most_for, run.slot);
+            last.lock_store.clone_from(&run.lock_store);
             self.last_run = Some(last);
         }
         let Some(end) = &run.end else { return };

@@ -83,6 +83,8 @@ impl MemoryJournal {
                 job.schedule.clone_from(&change.schedule);
                 job.zone.clone_from(&change.zone);
                 job.lock_at_most_for = change.lock_at_most_for;
+                job.registered_by.clone_from(&change.by);
+                job.replaced.clone_from(&change.replaced);
                 job.move_forward(change.next);
             }
             JournalEntry::Run { run, next } => {

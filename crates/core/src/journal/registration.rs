@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{JobChange, JobRecord};
+use super::{JobChange, JobRecord, ReplacedRegistration};
+use crate::owner::host;
 use crate::{Slot, parse_duration, text};
 
 /// Returns the first slot after an instant; none if the schedule has ended.
@@ -96,21 +97,6 @@ impl JobRegistration {
         Some((Slot::at(next).ok()?, next + self.allowance))
     }
 
-    /// Returns how this differs from what another replica has registered: that one first. `None` if it does not, or
-    /// nothing is registered.
-    pub(super) fn drift(&self, known: &JobRecord) -> Option<(String, String)> {
-        let theirs = known.schedule.as_deref()?;
-        let shown = |schedule: &str, zone: Option<&str>, at_most: Option<Duration>| {
-            let zone = zone.map_or_else(String::new, |zone| format!(" {zone}"));
-            let at_most = at_most.map(text::duration);
-            let at_most = at_most.map_or_else(String::new, |it| format!(" with a lease of {it}"));
-            format!("{schedule:?}{zone}{at_most}")
-        };
-        let theirs = shown(theirs, known.zone.as_deref(), known.lock_at_most_for);
-        let ours = shown(&self.schedule, self.zone.as_deref(), self.lock_at_most_for);
-        (theirs != ours).then_some((theirs, ours))
-    }
-
     /// Returns what is recorded for this job if `known` is what the journal knows about it.
     pub(super) fn change(&self, known: Option<&JobRecord>, now: SystemTime) -> JobChange {
         let same = known.filter(|known| {
@@ -122,13 +108,75 @@ impl JobRegistration {
         let done = self.done.map(Slot::instant);
         let base = done.max(succeeded).unwrap_or(registered);
         JobChange {
+            job: self.job.clone(),
             schedule: Some(self.schedule.clone()),
             zone: self.zone.clone(),
             lock_at_most_for: self.lock_at_most_for,
+            by: Some(host().to_owned()),
+            replaced: known.and_then(|known| self.replaced(known, now)),
             next: self.next_after(base),
-            ..JobChange::new(&self.job)
         }
     }
+
+    /// Returns whether this is what the journal knows about the job.
+    fn is_known_as(&self, known: &JobRecord) -> bool {
+        known.schedule.as_deref() == Some(&*self.schedule)
+            && known.zone == self.zone
+            && known.lock_at_most_for == self.lock_at_most_for
+    }
+
+    /// Warns if the journal has another schedule, zone or lease: replicas that differ run a job at the slots of each.
+    pub(super) fn warn_of_drift(&self, known: &JobRecord) {
+        if known.schedule.is_none() || self.is_known_as(known) {
+            return;
+        }
+        let theirs = registered(
+            known.schedule.as_deref(),
+            known.zone.as_deref(),
+            known.lock_at_most_for,
+        );
+        let ours = registered(
+            Some(&self.schedule),
+            self.zone.as_deref(),
+            self.lock_at_most_for,
+        );
+        let by = known.registered_by.as_deref().unwrap_or("another replica");
+        tracing::warn!(
+            "{}: {by} has registered {theirs}, and {} registers {ours}: unless it was changed on purpose, give all \
+             replicas the same schedule, zone and lease",
+            self.job,
+            host()
+        );
+    }
+
+    /// Returns what another host has registered, if that differs from this registration. A host that changes its own
+    /// registration has been given a new one, and no longer has the old one.
+    fn replaced(&self, known: &JobRecord, now: SystemTime) -> Option<ReplacedRegistration> {
+        let by = known.registered_by.as_deref()?;
+        if self.is_known_as(known) || by == host() {
+            let earlier = known.replaced.clone();
+            return earlier.filter(|earlier| earlier.by != host());
+        }
+        Some(ReplacedRegistration {
+            schedule: known.schedule.clone(),
+            zone: known.zone.clone(),
+            lock_at_most_for: known.lock_at_most_for,
+            ..ReplacedRegistration::new(by, now)
+        })
+    }
+}
+
+/// Returns what was registered, in words.
+pub(crate) fn registered(
+    schedule: Option<&str>,
+    zone: Option<&str>,
+    at_most: Option<Duration>,
+) -> String {
+    let schedule = schedule.map_or_else(|| "no schedule".to_owned(), |it| format!("{it:?}"));
+    let zone = zone.map_or_else(String::new, |zone| format!(" {zone}"));
+    let at_most = at_most.map(text::duration);
+    let at_most = at_most.map_or_else(String::new, |it| format!(" with a lease of {it}"));
+    format!("{schedule}{zone}{at_most}")
 }
 
 /// Returns the period of a job that was registered with

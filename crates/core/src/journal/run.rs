@@ -97,6 +97,8 @@ pub struct RunRecord {
     pub started: SystemTime,
     /// How long the lease lasts unless it is extended.
     pub lock_at_most_for: Option<Duration>,
+    /// The identity of the store of its lock, if it has one ([`store_identity`](crate::store_identity)).
+    pub lock_store: Option<String>,
     /// How it ended; `None` while it runs, and for good if that was never recorded.
     pub end: Option<RunEnd>,
 }
@@ -180,6 +182,7 @@ impl RunRecord {
             fencing_token: None,
             started,
             lock_at_most_for: None,
+            lock_store: None,
             end: None,
         }
     }

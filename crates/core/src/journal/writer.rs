@@ -8,11 +8,14 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
 use super::{
-    AuditRecord, JobRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
+    AuditRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
     RunOutcome, RunRecord,
 };
 use crate::redact::redact;
-use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
+use crate::{
+    Error, ErrorKind, Event, Listener, LockProvider, ProviderIdentity, Slot, TaskEnd,
+    store_identity, within,
+};
 
 /// Records the runs of an executor in a journal. Pass it to
 /// [`Executor::journal`](crate::Executor::journal).
@@ -23,7 +26,7 @@ use crate::{Error, ErrorKind, Event, Listener, Slot, TaskEnd, within};
 ///
 /// Before the process exits, await [`flush`](Self::flush).
 ///
-/// Clones share all state.
+/// Clones share all state. Use one writer for each store of locks.
 ///
 /// ```
 /// use shedlock::{Executor, JournalWriter, LockConfig, MemoryJournal, MemoryProvider, RunsRequest};
@@ -79,9 +82,32 @@ struct State {
     is_writing: bool,
     /// The identity of the journal, once it was reached.
     identity: Option<String>,
+    locks: Locks,
     /// There is no journal, and none is required.
     is_off: bool,
     dropped: u64,
+}
+
+/// The store of the locks whose runs are recorded.
+#[derive(Default)]
+enum Locks {
+    #[default]
+    None,
+    /// It was not reached yet.
+    Unread(Arc<dyn LockProvider>),
+    /// With the store's identity, if it has one.
+    Read(ProviderIdentity, Option<String>),
+    /// Which of several a run belongs to is not known.
+    Several,
+}
+
+impl Locks {
+    fn identity(&self) -> Option<&str> {
+        match self {
+            Self::Read(_, identity) => identity.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// A run in progress.
@@ -123,6 +149,9 @@ const BATCH: usize = 64;
 /// How long one write may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a write waits for the locks.
+const LOCKS: Duration = Duration::from_secs(1);
+
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -161,6 +190,23 @@ impl JournalWriter {
         // There are as many of them as there are jobs, so they do not count.
         state.queue.push_back(Pending::Registration(job));
         self.0.wake(state);
+    }
+
+    /// Sets the store of the locks, whose identity the records carry.
+    pub(crate) fn of_locks(&self, provider: &Arc<dyn LockProvider>) {
+        let locks = &mut self.0.state().locks;
+        let other = match locks {
+            Locks::None => {
+                *locks = Locks::Unread(provider.clone());
+                return;
+            }
+            Locks::Unread(known) => known.identity() != provider.identity(),
+            Locks::Read(known, _) => *known != provider.identity(),
+            Locks::Several => return,
+        };
+        if other {
+            *locks = Locks::Several;
+        }
     }
 
     /// Registers a job unless this writer has registered it before.
@@ -219,15 +265,19 @@ impl JournalWriter {
         let queue = std::mem::take(&mut state.queue);
         state.is_off = true;
         let entries = in_flight.into_iter().chain(queue);
+        let locks = state.locks.identity();
         let ends = entries.filter_map(|pending| match pending {
-            Pending::Entry(entry) => Some(*entry),
+            Pending::Entry(entry) => match *entry {
+                JournalEntry::Run { mut run, next } if run.end.is_some() => {
+                    run.lock_store = locks.map(str::to_owned);
+                    Some(JournalEntry::Run { run, next })
+                }
+                _ => None,
+            },
             Pending::Registration(_) => None,
         });
-        let has_ended = |entry: &JournalEntry| match entry {
-            JournalEntry::Run { run, .. } => run.end.is_some(),
-            _ => false,
-        };
-        Some((identity, ends.filter(has_ended).collect()))
+        let ends = ends.collect();
+        Some((identity, ends))
     }
 
     /// Returns the run of this owner as it was recorded when it started, the next slot and the deadline
@@ -236,7 +286,8 @@ impl JournalWriter {
     #[doc(hidden)]
     pub fn open_run(&self, owner: &str) -> Option<OpenRun> {
         let state = self.0.state();
-        let run = state.runs.get(owner)?.run.clone();
+        let mut run = state.runs.get(owner)?.run.clone();
+        run.lock_store = state.locks.identity().map(str::to_owned);
         Some(OpenRun {
             next: state.next_after(&run),
             run,
@@ -488,21 +539,28 @@ impl Shared {
         if !self.check().await? {
             return Ok(());
         }
+        let lock_store = self.lock_store().await;
         let mut entries = Vec::with_capacity(batch.len());
         let mut jobs = Vec::new();
         for pending in batch {
             match pending {
                 Pending::Entry(entry) => {
-                    if let JournalEntry::Run { run, .. } = &**entry {
-                        jobs.push(&*run.job);
+                    let mut entry = (**entry).clone();
+                    match &mut entry {
+                        JournalEntry::Run { run, .. } => {
+                            jobs.push(run.job.clone());
+                            run.lock_store.clone_from(&lock_store);
+                        }
+                        JournalEntry::Audit(record) => record.lock_store.clone_from(&lock_store),
+                        JournalEntry::Job(_) => {}
                     }
-                    entries.push((**entry).clone());
+                    entries.push(entry);
                 }
                 Pending::Registration(job) => {
                     let known = self.journal.job(job).await?;
                     let registration = self.state().jobs.get(job).cloned();
                     if let (Some(known), Some(registration)) = (&known, &registration) {
-                        warn_of_drift(known, registration);
+                        registration.warn_of_drift(known);
                     }
                     let now = self.settings.clock.system_time();
                     let change = registration.map(|it| it.change(known.as_ref(), now));
@@ -515,11 +573,29 @@ impl Shared {
         jobs.dedup();
         for job in jobs {
             // What is not removed now is removed after a later run.
-            if let Err(error) = self.journal.prune(job, &self.settings.retention).await {
+            if let Err(error) = self.journal.prune(&job, &self.settings.retention).await {
                 tracing::debug!(job, %error, "cannot remove old runs from the journal");
             }
         }
         Ok(())
+    }
+
+    /// Returns the identity of the locks' store, which is read once.
+    async fn lock_store(&self) -> Option<String> {
+        let provider = match &self.state().locks {
+            Locks::Read(_, identity) => return identity.clone(),
+            Locks::Unread(provider) => provider.clone(),
+            Locks::None | Locks::Several => return None,
+        };
+        // Runs are recorded even if the locks cannot be read, and it is tried again with the next ones.
+        let clock = &*self.settings.clock;
+        let identity = within(clock, LOCKS, store_identity(&*provider)).await;
+        let identity = identity?.ok()?;
+        let mut state = self.state();
+        if matches!(state.locks, Locks::Unread(_)) {
+            state.locks = Locks::Read(provider.identity(), identity.clone());
+        }
+        identity
     }
 
     /// Checks once that there is a journal. Returns false if there is none and none is required.
@@ -587,22 +663,6 @@ impl Drop for Writing {
         }
         self.shared.idle.notify_waiters();
     }
-}
-
-/// Replicas with different schedules or zones run a job at the slots of each.
-fn warn_of_drift(known: &JobRecord, registration: &JobRegistration) {
-    let Some((theirs, ours)) = registration.drift(known) else {
-        return;
-    };
-    let job = &*registration.job;
-    let last = known.last_run.as_ref();
-    let by = last.map_or_else(String::new, |run| {
-        format!(" (its last run was that of {})", run.owner)
-    });
-    tracing::warn!(
-        "{job}: the journal has the schedule {theirs}{by}, and this process has {ours}: unless it was changed on \
-         purpose, give all replicas the same schedule, zone and lease"
-    );
 }
 
 #[cfg(feature = "metrics")]

@@ -243,7 +243,10 @@ impl MemoryProvider {
         let start = request.after().map_or(Bound::Unbounded, Bound::Excluded);
         self.lock()
             .range::<LockName, _>((start, Bound::Unbounded))
-            .filter(|(_, record)| !request.is_held_only() || record.locked_until > now)
+            .filter(|(name, record)| {
+                let is_wanted = !request.is_held_only() || record.locked_until > now;
+                is_wanted && !name.is_of_store()
+            })
             .take(request.limit())
             .map(|(name, record)| record.as_record(name, now))
             .collect()

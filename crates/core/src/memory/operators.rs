@@ -4,8 +4,9 @@ use std::time::{Duration, SystemTime};
 
 use super::{LONGEST, Mark, MemoryProvider, Record, after, next_token};
 use crate::{
-    Error, ForceUnlockRequest, ForcedUnlock, LockProvider, LockState, PauseRequest, Paused,
+    Error, ForceUnlockRequest, ForcedUnlock, LockProvider, LockState, Owner, PauseRequest, Paused,
     PruneRequest, Pruned, ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset,
+    SlotState,
 };
 
 /// Rounds up: the slots up to this end are skipped, and slots have whole microseconds.
@@ -41,6 +42,17 @@ impl MemoryProvider {
     pub(super) fn try_reset_slot(&self, request: &ResetSlotRequest) -> Result<SlotReset, Error> {
         let mut records = self.lock();
         let now = self.clock.system_time();
+        if request.restored().is_some() {
+            let record = records.entry(request.name().clone());
+            record.or_insert_with(|| Record {
+                owner: Owner::generate().shared(),
+                mark: Some(Mark::Released),
+                locked_at: now,
+                locked_until: now,
+                fencing_token: None,
+                slots: SlotState::default(),
+            });
+        }
         let Some(record) = records.get_mut(request.name()) else {
             return Ok(SlotReset::NoSlot);
         };
@@ -48,6 +60,7 @@ impl MemoryProvider {
         Ok(match request.effect(&before, now, Duration::ZERO)? {
             ResetEffect::NoSlot => SlotReset::NoSlot,
             ResetEffect::NotAhead => SlotReset::NotAhead(before),
+            ResetEffect::NotRestored => SlotReset::NotRestored(before),
             ResetEffect::Set(last_slot, slots) => {
                 record.slots = slots;
                 SlotReset::Reset { before, last_slot }

@@ -1,130 +1,120 @@
-//! What the journal contains and the locks have lost: a table was dropped, a cache flushed, a backup restored.
+//! What the journal contains and the locks have lost, and what replicas have registered differently.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use super::{all_jobs, second};
-use crate::{
-    AuditRecord, AuditRequest, Error, Finding, Journal, ListRequest, LockProvider, LockRecord,
-    LockState, Slot,
-};
+use super::{open_end, second};
+use crate::journal::registered;
+use crate::status::LostState;
+use crate::{Finding, JobRecord, Owner};
 
-const CHECK: &str = "lost-state";
-const PAGE: usize = 1_000;
+const LOST: &str = "lost-state";
+const DRIFT: &str = "registrations";
 
 /// Names in a message.
 const FEW: usize = 5;
 
-/// Compares the slots and pauses of the journal with those of the locks. `is_elsewhere`: the journal is not beside the
-/// locks, and may be that of other locks too.
-///
-/// # Errors
-/// Those of the store and the journal.
-pub async fn lost_state(
-    provider: &dyn LockProvider,
-    journal: &dyn Journal,
-    is_elsewhere: bool,
-    now: SystemTime,
-) -> Result<Finding, Error> {
-    if journal.version().await?.is_none() {
-        return Ok(Finding::ok(CHECK, "no journal to compare the locks with"));
-    }
-    let locks = locks_of(provider).await?;
-    let actions = latest_actions(journal).await?;
-    let mut lost = Vec::new();
-    for job in all_jobs(journal).await? {
-        let Some((run, slot)) = job.last_run.as_ref().and_then(|run| Some((run, run.slot?))) else {
-            continue;
-        };
-        // An operator has set the slot, or removed the record.
-        let is_meant = |action: &AuditRecord| {
-            action.at >= run.started && ["slot-reset", "prune"].contains(&&*action.action)
-        };
-        let has_lost = !locks
-            .get(&run.name)
-            .is_some_and(|lock| remembers(lock, slot));
-        if provider.capabilities().slots
-            && has_lost
-            && !actions.get(&run.name).is_some_and(is_meant)
-        {
-            lost.push(format!("the last slot of {} ({slot})", run.name));
-        }
-    }
-    for (name, action) in &actions {
-        let until = action.until.filter(|until| *until > now);
-        let is_paused = |lock: &LockRecord| lock.state == LockState::Paused;
-        if let (Some(until), false) = (until, locks.get(name).is_some_and(is_paused)) {
-            let end = super::open_end(until, Some(now));
-            let end = end.map_or_else(|| second(until), str::to_owned);
-            lost.push(format!(
-                "the pause of {name} by {} (until {end})",
-                action.actor
-            ));
-        }
-    }
+/// For how long a registration that another host has replaced is taken for one that is still in use.
+const RECENT: Duration = Duration::from_secs(2 * 86_400);
+
+/// What the locks have lost. `is_elsewhere`: the journal is not beside the locks, and may be that of other locks too.
+pub fn lost_state(lost: &LostState, is_elsewhere: bool, now: SystemTime) -> Finding {
     if lost.is_empty() {
-        return Ok(Finding::ok(
-            CHECK,
-            "the locks have the slots and pauses of the journal",
-        ));
+        return Finding::ok(LOST, "the locks have the slots and pauses of the journal");
     }
-    let more = lost.len().saturating_sub(FEW);
-    lost.truncate(FEW);
+    // Records of this very store are missed for sure.
+    let is_certain = |store: &Option<String>| store.is_some() && *store == lost.store;
+    let is_certain = lost.slots.iter().any(|it| is_certain(&it.store))
+        || lost
+            .pauses
+            .iter()
+            .any(|it| is_certain(&it.action.lock_store));
+    let other = match (&lost.store, lost.others.first()) {
+        (None, Some(other)) => format!(
+            "; this store has no identity, so its records are new, and those of the journal are of lock store \
+             {other}"
+        ),
+        _ if is_elsewhere && !is_certain => {
+            ", unless the journal is that of other locks too".to_owned()
+        }
+        _ => String::new(),
+    };
+    Finding::warning(
+        LOST,
+        format!(
+            "the journal has what the locks have lost: {}{other}",
+            what(lost, now)
+        ),
+        "records were deleted, flushed or restored from a backup; `shedlock migrate --restore-from-journal \
+         --store …` prints what can be put back, and does it with --yes",
+    )
+}
+
+/// The slots and pauses, in words.
+pub fn what(lost: &LostState, now: SystemTime) -> String {
+    let slots = lost.slots.iter();
+    let slots = slots.map(|lost| format!("the last slot of {} ({})", lost.name, lost.slot));
+    let pauses = lost.pauses.iter().map(|pause| {
+        let end = open_end(pause.until, Some(now));
+        let end = end.map_or_else(|| second(pause.until), str::to_owned);
+        let (name, actor) = (&pause.action.name, &pause.action.actor);
+        format!("the pause of {name} by {actor} (until {end})")
+    });
+    few(slots.chain(pauses).collect())
+}
+
+fn few(mut all: Vec<String>) -> String {
+    let more = all.len().saturating_sub(FEW);
+    all.truncate(FEW);
     let more = match more {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let other = match is_elsewhere {
-        true => ", unless the journal is that of other locks too",
-        false => "",
-    };
-    Ok(Finding::warning(
-        CHECK,
-        format!(
-            "the journal has what the locks have lost: {}{more}{other}",
-            lost.join(", ")
-        ),
-        "records were deleted, flushed or restored from a backup; before the next start of these jobs, pause \
-         those that must not run again",
+    format!("{}{more}", all.join(", "))
+}
+
+/// The registrations of a job in which two hosts differ, in words. `None` if they do not, or if the other one has not
+/// been seen for two days.
+pub fn drift(job: &JobRecord, now: SystemTime) -> Option<String> {
+    let other = job.replaced.as_ref()?;
+    let of_other = registered(
+        other.schedule.as_deref(),
+        other.zone.as_deref(),
+        other.lock_at_most_for,
+    );
+    let of_last = registered(
+        job.schedule.as_deref(),
+        job.zone.as_deref(),
+        job.lock_at_most_for,
+    );
+    if of_last == of_other {
+        return None;
+    }
+    // A host that still runs the job has not been changed.
+    let last = job.last_run.as_ref();
+    let by_other = last.filter(|run| Owner::host_of(&run.owner) == Some(&*other.by));
+    let seen = by_other.map_or(other.at, |run| run.started.max(other.at));
+    if now.duration_since(seen).is_ok_and(|age| age > RECENT) {
+        return None;
+    }
+    let by = job.registered_by.as_deref().unwrap_or("another host");
+    Some(format!(
+        "{by} has registered {} as {of_last}, and {} as {of_other} until {}",
+        job.job,
+        other.by,
+        second(other.at)
     ))
 }
 
-/// Whether a record accounts for this slot. One that was given back leaves the instant before it.
-fn remembers(lock: &LockRecord, slot: Slot) -> bool {
-    let before = slot.instant() - Duration::from_micros(1);
-    let last = lock.last_slot.max(lock.skipped_slots.map(|it| it.until));
-    last.is_some_and(|last| last.instant() >= before)
-}
-
-async fn locks_of(provider: &dyn LockProvider) -> Result<BTreeMap<String, LockRecord>, Error> {
-    let mut locks = BTreeMap::new();
-    let mut request = ListRequest::new().with_limit(PAGE);
-    loop {
-        let page = provider.list(&request).await?;
-        let last = page.last().map(|lock| lock.name.clone());
-        let is_last = page.len() < PAGE;
-        locks.extend(page.into_iter().map(|it| (it.name.as_str().to_owned(), it)));
-        match last {
-            Some(last) if !is_last => request = request.with_after(last),
-            _ => return Ok(locks),
-        }
+/// The jobs that two hosts have registered differently.
+pub fn drift_finding(jobs: &[JobRecord], now: SystemTime) -> Finding {
+    let drifts: Vec<String> = jobs.iter().filter_map(|job| drift(job, now)).collect();
+    if drifts.is_empty() {
+        return Finding::ok(DRIFT, "no job that two hosts have registered differently");
     }
-}
-
-/// What operators did last to each lock.
-async fn latest_actions(journal: &dyn Journal) -> Result<BTreeMap<String, AuditRecord>, Error> {
-    let mut actions = BTreeMap::new();
-    let mut request = AuditRequest::new().with_limit(PAGE);
-    loop {
-        let page = journal.audit(&request).await?;
-        let last = page.last().map(|action| action.id.clone());
-        let is_last = page.len() < PAGE;
-        for action in page {
-            actions.entry(action.name.clone()).or_insert(action);
-        }
-        match last {
-            Some(last) if !is_last => request = request.with_before(last),
-            _ => return Ok(actions),
-        }
-    }
+    Finding::warning(
+        DRIFT,
+        few(drifts),
+        "each host runs the job at its own slots: give all of them the same schedule, zone and lease; after a change \
+         on purpose, this ends when the other host has registered it too, or after two days",
+    )
 }

@@ -7,7 +7,10 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 
 use super::{CurrentJob, instant, is_ahead, state};
-use crate::{AuditRecord, Finding, LockRecord, MissedSlots, RunRecord, RunState, Slot, redact};
+use crate::{
+    AuditRecord, Finding, LockRecord, MissedSlots, ReplacedRegistration, RunRecord, RunState, Slot,
+    redact,
+};
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
 pub const VERSION: u32 = 1;
@@ -62,6 +65,9 @@ pub struct Job<'a> {
     zone: Option<&'a str>,
     lock_at_most_for_seconds: Option<f64>,
     registered: Option<String>,
+    registered_by: Option<&'a str>,
+    /// What another host had registered before, if that differs.
+    replaced: Option<Replaced<'a>>,
     last_started: Option<String>,
     last_succeeded: Option<String>,
     last_failed: Option<String>,
@@ -72,6 +78,28 @@ pub struct Job<'a> {
     deadline: Option<String>,
     is_overdue: bool,
     missed_slots: Option<BTreeMap<&'static str, u32>>,
+}
+
+/// What a host had registered for a job until another host registered something else.
+#[derive(Debug, Serialize)]
+pub struct Replaced<'a> {
+    by: &'a str,
+    at: Option<String>,
+    schedule: Option<&'a str>,
+    zone: Option<&'a str>,
+    lock_at_most_for_seconds: Option<f64>,
+}
+
+impl<'a> Replaced<'a> {
+    fn of(replaced: &'a ReplacedRegistration) -> Self {
+        Self {
+            by: &replaced.by,
+            at: instant(replaced.at),
+            schedule: replaced.schedule.as_deref(),
+            zone: replaced.zone.as_deref(),
+            lock_at_most_for_seconds: replaced.lock_at_most_for.map(seconds),
+        }
+    }
 }
 
 impl<'a> Job<'a> {
@@ -85,6 +113,8 @@ impl<'a> Job<'a> {
             zone: job.zone.as_deref(),
             lock_at_most_for_seconds: job.lock_at_most_for.map(seconds),
             registered: instant(job.registered),
+            registered_by: job.registered_by.as_deref(),
+            replaced: job.replaced.as_ref().map(Replaced::of),
             last_started: job.last_run.as_ref().and_then(|run| instant(run.started)),
             last_succeeded: job.last_succeeded.and_then(instant),
             last_failed: job.last_failed.and_then(instant),
@@ -110,6 +140,7 @@ pub struct Run<'a> {
     slot: Option<String>,
     slot_attempt: Option<u32>,
     fencing_token: Option<u64>,
+    lock_store: Option<&'a str>,
     owner: &'a str,
     error: Option<Cow<'a, str>>,
 }
@@ -127,6 +158,7 @@ impl<'a> Run<'a> {
             slot: run.slot.and_then(|slot| instant(slot.instant())),
             slot_attempt: run.attempt,
             fencing_token: run.fencing_token,
+            lock_store: run.lock_store.as_deref(),
             owner: &run.owner,
             error: end.and_then(|end| end.error.as_deref()).map(redact),
         }

@@ -14,12 +14,13 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 pub use crate::journal::OpenRun;
 pub use crate::status::{
-    CurrentJob, JobState, all_jobs, current_jobs, next_slot, run_states, taken, taken_locks,
+    CurrentJob, JobState, LostPause, LostSlot, LostState, all_jobs, current_jobs, next_slot,
+    run_states, taken, taken_locks,
 };
 pub use crate::text::{visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;
-pub use evidence::lost_state;
+pub use evidence::{drift, drift_finding, lost_state, what as lost_in_words};
 pub use journal::{journal_finding, missing_journal};
 pub use operator::{
     Extended, extend_by_operator, extension_detail, is_far_ahead, record_action, slot_detail,

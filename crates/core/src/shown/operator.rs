@@ -7,7 +7,7 @@ use crate::journal::JournalEntry;
 use crate::{
     Actor, AttemptRequest, AuditRecord, Clock, Error, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Journal, Lease, LockName, LockProvider, LockRecord, LockState, Owner, Slot,
-    SystemClock, redact,
+    SystemClock, redact, store_identity,
 };
 
 /// What became of a lease that an operator extends.
@@ -119,11 +119,13 @@ pub fn is_far_ahead(to: SystemTime, clock: Option<SystemTime>) -> bool {
     to.duration_since(clock).is_ok_and(|ahead| ahead > FAR)
 }
 
-/// Records what an operator has done: the reason, and the end of a pause. Returns false if there is no journal.
+/// Records what an operator has done to a lock of this store: the reason, and the end of a pause. Returns false if there
+/// is no journal.
 ///
 /// # Errors
 /// Those of the journal.
 pub async fn record_action(
+    provider: &dyn LockProvider,
     journal: &dyn Journal,
     actor: Actor,
     (action, name): (&str, &LockName),
@@ -137,6 +139,8 @@ pub async fn record_action(
     let mut record = AuditRecord::new(now, random, actor, action, name.as_str());
     record.detail = redact(detail).into_owned();
     record.until = until;
+    // It is worth recording even if the locks cannot be read.
+    record.lock_store = store_identity(provider).await.ok().flatten();
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     record.reason = reason.map(|reason| redact(reason).into_owned());
     journal.record(&[JournalEntry::Audit(record)]).await?;

@@ -1,6 +1,7 @@
 //! What a job and its latest run are now. Every reader shows this: the commands, the pages, the API and
 //! the metrics. Nothing of it is recorded.
 
+mod lost;
 mod paused;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use crate::{
     Error, JobRecord, JobsRequest, Journal, ListRequest, LockName, LockProvider, LockRecord,
     LockState, RunOutcome, RunRecord, RunState,
 };
+pub use lost::{LostPause, LostSlot, LostState};
 use paused::Pauses;
 
 const PAGE: usize = 1_000;
@@ -169,17 +171,21 @@ pub fn next_slot(
 /// # Errors
 /// Those of the store.
 pub async fn taken_locks(provider: &dyn LockProvider) -> Result<Vec<LockRecord>, Error> {
-    let mut locks = Vec::new();
-    let mut request = ListRequest::new().held_only().with_limit(PAGE);
-    loop {
-        let page = provider.list(&request).await?;
-        let is_last = page.len() < PAGE;
-        locks.extend(page);
-        match locks.last() {
-            Some(last) if !is_last => request = request.with_after(last.name.clone()),
-            _ => return Ok(locks),
-        }
-    }
+    locks(provider, ListRequest::new().held_only()).await
+}
+
+/// All locks.
+async fn all_locks(provider: &dyn LockProvider) -> Result<Vec<LockRecord>, Error> {
+    locks(provider, ListRequest::new()).await
+}
+
+async fn locks(
+    provider: &dyn LockProvider,
+    request: ListRequest,
+) -> Result<Vec<LockRecord>, Error> {
+    let list = |request: ListRequest| async move { provider.list(&request).await };
+    let next = |request: ListRequest, last: &LockRecord| request.with_after(last.name.clone());
+    pages(request.with_limit(PAGE), list, next).await
 }
 
 /// All jobs of a journal.
@@ -187,15 +193,28 @@ pub async fn taken_locks(provider: &dyn LockProvider) -> Result<Vec<LockRecord>,
 /// # Errors
 /// Those of the journal.
 pub async fn all_jobs(journal: &dyn Journal) -> Result<Vec<JobRecord>, Error> {
-    let mut jobs: Vec<JobRecord> = Vec::new();
-    let mut request = JobsRequest::new().with_limit(PAGE);
+    let jobs = |request: JobsRequest| async move { journal.jobs(&request).await };
+    let next = |request: JobsRequest, last: &JobRecord| request.with_after(&*last.job);
+    pages(JobsRequest::new().with_limit(PAGE), jobs, next).await
+}
+
+/// Reads pages of [`PAGE`] items, the next one after the last item of the one before.
+async fn pages<R: Clone, T, F>(
+    mut request: R,
+    read: impl Fn(R) -> F,
+    next: impl Fn(R, &T) -> R,
+) -> Result<Vec<T>, Error>
+where
+    F: Future<Output = Result<Vec<T>, Error>>,
+{
+    let mut all: Vec<T> = Vec::new();
     loop {
-        let page = journal.jobs(&request).await?;
+        let page = read(request.clone()).await?;
         let is_last = page.len() < PAGE;
-        jobs.extend(page);
-        match jobs.last() {
-            Some(last) if !is_last => request = request.with_after(&last.job),
-            _ => return Ok(jobs),
+        all.extend(page);
+        match all.last() {
+            Some(last) if !is_last => request = next(request, last),
+            _ => return Ok(all),
         }
     }
 }

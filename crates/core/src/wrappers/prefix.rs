@@ -43,6 +43,9 @@ impl PrefixProvider {
     }
 
     fn inside(&self, name: &LockName) -> Result<LockName, Error> {
+        if name.is_of_store() {
+            return Ok(name.clone());
+        }
         LockName::new(format!("{}{name}", self.prefix))
     }
 
@@ -189,6 +192,9 @@ impl LockProvider for PrefixProvider {
                     before: self.record_outside(before),
                     last_slot,
                 },
+                SlotReset::NotRestored(record) => {
+                    SlotReset::NotRestored(self.record_outside(record))
+                }
                 SlotReset::NotAhead(record) => SlotReset::NotAhead(self.record_outside(record)),
                 SlotReset::NoSlot => SlotReset::NoSlot,
             })

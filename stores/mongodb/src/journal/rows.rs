@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord,
-    Slot,
+    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
+    RunOutcome, RunRecord, Slot,
 };
 use shedlock_store::{Result, conflict};
 
@@ -81,10 +81,24 @@ pub(super) fn change(change: &JobChange, now: Now) -> Document {
         "nextSlotUs": { "$cond": [stays.clone(), kept("nextSlotUs"), slot] },
         "deadlineUs": { "$cond": [stays, kept("deadlineUs"), deadline] },
         "lockAtMostUs": change.lock_at_most_for.map(micros),
+        "registeredBy": text(text_of(change.by.as_deref())),
+        "replaced": change.replaced.as_ref().map(replaced),
         "schedule": text(schedule),
         "zone": text(zone),
     };
     doc! { "q": { "_id": fit(&change.job) }, "u": set(fields), "upsert": true }
+}
+
+/// What another host had registered.
+fn replaced(replaced: &ReplacedRegistration) -> Document {
+    let fields = doc! {
+        "by": cut(&replaced.by, LONGEST_TEXT),
+        "atUs": at(replaced.at),
+        "schedule": text_of(replaced.schedule.as_deref()),
+        "zone": text_of(replaced.zone.as_deref()),
+        "lockAtMostUs": replaced.lock_at_most_for.map(micros),
+    };
+    doc! { "$literal": fields }
 }
 
 /// The update of the job of a run.
@@ -96,6 +110,8 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
     };
     let (name, owner) = (fit(&run.name), cut(&run.owner, LONGEST_TEXT));
     let at_most = run.lock_at_most_for.map(micros);
+    let lock_store = text_of(run.lock_store.as_deref());
+    let lock_store = lock_store.map_or(Bson::Null, |it| literal(it).into());
     let mut fields = doc! {
         "registeredUs": or("registeredUs", now.micros()),
         "lastStartedUs": later("lastStartedUs", started),
@@ -103,6 +119,7 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
         "lastOwner": if_last("lastOwner", literal(owner).into()),
         "lastLockAtMostUs": if_last("lastLockAtMostUs", at_most.into()),
         "lastSlotUs": if_last("lastSlotUs", run.slot.map(Slot::as_micros).into()),
+        "lastLockStore": if_last("lastLockStore", lock_store),
         "lastOutcome": if_last("lastOutcome", Bson::Null),
     };
     if let Some(end) = &run.end {
@@ -197,6 +214,10 @@ pub(crate) fn run_document(run: &RunRecord) -> Document {
             "lockAtMostUs",
             run.lock_at_most_for.map(|it| micros(it).into()),
         ),
+        (
+            "lockStore",
+            text_of(run.lock_store.as_deref()).map(Bson::from),
+        ),
         ("ranForUs", end.map(|end| micros(end.ran_for).into())),
         ("outcome", end.map(|end| end.outcome.as_str().into())),
         ("error", error.filter(|it| !it.is_empty()).map(Bson::from)),
@@ -218,6 +239,7 @@ pub(super) fn audit_update(record: &AuditRecord) -> Document {
         "detail": cut(&record.detail, LONGEST_TEXT),
         "reason": text_of(record.reason.as_deref()),
         "untilUs": record.until.map(at),
+        "lockStore": text_of(record.lock_store.as_deref()),
     };
     let query = doc! { "_id": record.id.as_str() };
     doc! { "q": query, "u": { "$setOnInsert": document }, "upsert": true }
@@ -268,6 +290,7 @@ pub(crate) fn job(document: &Document) -> Result<JobRecord> {
         let mut run = LastRun::new(of("lastName")?, of("lastOwner")?, started);
         run.lock_at_most_for = duration(document, "lastLockAtMostUs")?;
         run.slot = slot(document, "lastSlotUs")?;
+        run.lock_store = text(document, "lastLockStore")?;
         run.outcome = outcome(document, "lastOutcome")?;
         job.last_run = Some(run);
     }
@@ -277,6 +300,15 @@ pub(crate) fn job(document: &Document) -> Result<JobRecord> {
     job.last_duration = duration(document, "lastDurationUs")?;
     job.next_slot = slot(document, "nextSlotUs")?;
     job.deadline = instant(document, "deadlineUs")?;
+    job.registered_by = text(document, "registeredBy")?;
+    if let Ok(replaced) = document.get_document("replaced") {
+        let at = instant(replaced, "atUs")?.ok_or_else(foreign)?;
+        let mut found = ReplacedRegistration::new(some_text(replaced, "by")?, at);
+        found.schedule = text(replaced, "schedule")?;
+        found.zone = text(replaced, "zone")?;
+        found.lock_at_most_for = duration(replaced, "lockAtMostUs")?;
+        job.replaced = Some(found);
+    }
     Ok(job)
 }
 
@@ -286,6 +318,7 @@ pub(crate) fn run(document: &Document) -> Result<RunRecord> {
     let mut run = RunRecord::new(of("job")?, of("name")?, of("owner")?, started);
     run.id = RunId::of(started, &of("_id")?);
     run.lock_at_most_for = duration(document, "lockAtMostUs")?;
+    run.lock_store = text(document, "lockStore")?;
     run.slot = slot(document, "slotUs")?;
     run.attempt = integer(document, "attempt")?;
     run.fencing_token = integer(document, "fencingToken")?;
@@ -305,6 +338,7 @@ pub(crate) fn audit(document: &Document) -> Result<AuditRecord> {
     record.detail = of("detail")?;
     record.reason = text(document, "reason")?;
     record.until = instant(document, "untilUs")?;
+    record.lock_store = text(document, "lockStore")?;
     Ok(record)
 }
 

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord,
-    Slot,
+    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
+    RunOutcome, RunRecord, Slot,
 };
 use shedlock_store::{Result, conflict};
 
@@ -70,6 +70,12 @@ fn word<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
+/// A text that has no blanks: a host, or the identity of a store.
+fn text_word(text: Option<&str>) -> String {
+    let text = text.and_then(|text| text.split_whitespace().next());
+    word(text.map(|text| cut(text, LONGEST_TEXT)))
+}
+
 /// The words of a next slot and a deadline.
 fn next(next: Option<(Slot, SystemTime)>) -> [String; 2] {
     [
@@ -84,8 +90,9 @@ pub(super) fn member(of: &str, id: &str) -> String {
 }
 
 /// The arguments of `record.job`, after its kind.
-pub(super) fn job_arguments(change: &JobChange) -> [String; 6] {
+pub(super) fn job_arguments(change: &JobChange) -> [String; 12] {
     let [slot, deadline] = next(change.next);
+    let replaced = change.replaced.as_ref();
     [
         fit(&change.job).to_owned(),
         word(change.lock_at_most_for.map(micros)),
@@ -93,6 +100,12 @@ pub(super) fn job_arguments(change: &JobChange) -> [String; 6] {
         line_of(change.zone.as_deref()).into_owned(),
         slot,
         deadline,
+        text_word(change.by.as_deref()),
+        text_word(replaced.map(|it| &*it.by)),
+        word(replaced.map(|it| at(it.at))),
+        word(replaced.and_then(|it| it.lock_at_most_for).map(micros)),
+        line_of(replaced.and_then(|it| it.schedule.as_deref())).into_owned(),
+        line_of(replaced.and_then(|it| it.zone.as_deref())).into_owned(),
     ]
 }
 
@@ -100,7 +113,7 @@ pub(super) fn job_arguments(change: &JobChange) -> [String; 6] {
 pub(super) fn run_arguments(
     run: &RunRecord,
     next_slot: Option<(Slot, SystemTime)>,
-) -> [String; 16] {
+) -> [String; 17] {
     let id = run.id.as_str();
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref());
@@ -128,17 +141,18 @@ pub(super) fn run_arguments(
         line_of(first_line).into_owned(),
         slot,
         deadline,
+        text_word(run.lock_store.as_deref()),
     ]
 }
 
-/// The value of a run: `{outcome} {started} {ran_for} {slot} {attempt} {token} {lock_at_most_for}`, the job, the lock's name unless it is
+/// The value of a run: `{outcome} {started} {ran_for} {slot} {attempt} {token} {lock_at_most_for} {lock_store}`, the job, the lock's name unless it is
 /// the same, the owner, and the error.
 pub(crate) fn run_text(run: &RunRecord) -> String {
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref()).unwrap_or_default();
     let name = Some(&*run.name).filter(|name| *name != run.job);
     format!(
-        "{} {} {} {} {} {} {}\n{}\n{}\n{}\n{}",
+        "{} {} {} {} {} {} {} {}\n{}\n{}\n{}\n{}",
         word(end.map(|end| end.outcome)),
         at(run.started),
         word(end.map(|end| micros(end.ran_for))),
@@ -146,6 +160,7 @@ pub(crate) fn run_text(run: &RunRecord) -> String {
         word(run.attempt),
         word(run.fencing_token),
         word(run.lock_at_most_for.map(micros)),
+        text_word(run.lock_store.as_deref()),
         line(fit(&run.job)),
         line(fit(name.unwrap_or_default())),
         line_of(Some(&run.owner)),
@@ -153,7 +168,7 @@ pub(crate) fn run_text(run: &RunRecord) -> String {
     )
 }
 
-/// The value of an audit record: `{at} {claimed|authenticated} {action} {until}`, the user, the lock's name, the detail and the
+/// The value of an audit record: `{at} {claimed|authenticated} {action} {until} {lock_store}`, the user, the lock's name, the detail and the
 /// reason.
 pub(super) fn audit_text(record: &AuditRecord) -> String {
     let vouched = match record.actor.is_authenticated() {
@@ -162,10 +177,11 @@ pub(super) fn audit_text(record: &AuditRecord) -> String {
     };
     let action = record.action.split_whitespace().next().unwrap_or("-");
     format!(
-        "{} {vouched} {} {}\n{}\n{}\n{}\n{}",
+        "{} {vouched} {} {} {}\n{}\n{}\n{}\n{}",
         at(record.at),
         cut(action, LONGEST_TEXT),
         word(record.until.map(at)),
+        text_word(record.lock_store.as_deref()),
         line_of(Some(record.actor.user())),
         line(fit(&record.name)),
         line_of(Some(&record.detail)),
@@ -223,6 +239,10 @@ impl<'a> Lines<'a> {
         Ok(self.word()?.and_then(RunOutcome::parse))
     }
 
+    fn owned_word(&mut self) -> Result<Option<String>> {
+        Ok(self.word()?.map(str::to_owned))
+    }
+
     fn raw(&mut self) -> Result<&'a str> {
         self.texts.next().ok_or_else(foreign)
     }
@@ -237,7 +257,7 @@ impl<'a> Lines<'a> {
 }
 
 pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
-    let mut lines = Lines::of(value, 5)?;
+    let mut lines = Lines::of(value, 7)?;
     let registered = lines.instant()?.ok_or_else(foreign)?;
     let mut job = JobRecord::new(name, registered);
     job.lock_at_most_for = lines.duration()?;
@@ -249,13 +269,23 @@ pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
     job.next_slot = lines.slot()?;
     job.deadline = lines.instant()?;
     let (lock_at_most_for, slot) = (lines.duration()?, lines.slot()?);
+    let lock_store = lines.owned_word()?;
+    job.registered_by = lines.owned_word()?;
+    let (by, at, at_most) = (lines.word()?, lines.instant()?, lines.duration()?);
+    job.replaced = by.zip(at).map(|(by, at)| ReplacedRegistration::new(by, at));
     job.schedule = lines.some_text()?;
     job.zone = lines.some_text()?;
     job.last_error = lines.some_text()?;
     let (name, owner) = (lines.text()?, lines.text()?);
+    let (schedule, zone) = (lines.some_text()?, lines.some_text()?);
+    if let Some(replaced) = &mut job.replaced {
+        (replaced.schedule, replaced.zone) = (schedule, zone);
+        replaced.lock_at_most_for = at_most;
+    }
     job.last_run = started.map(|started| {
         let mut run = LastRun::new(name, owner, started);
         (run.lock_at_most_for, run.slot, run.outcome) = (lock_at_most_for, slot, outcome);
+        run.lock_store = lock_store;
         run
     });
     Ok(job)
@@ -267,12 +297,12 @@ pub(crate) fn run(id: &str, value: &[u8]) -> Result<RunRecord> {
     let started = lines.instant()?.ok_or_else(foreign)?;
     let ran_for = lines.duration()?.unwrap_or_default();
     let (slot, attempt, token) = (lines.slot()?, lines.number()?, lines.number()?);
-    let lock_at_most_for = lines.duration()?;
+    let (lock_at_most_for, lock_store) = (lines.duration()?, lines.owned_word()?);
     let job = lines.text()?;
     let name = lines.some_text()?.unwrap_or_else(|| job.clone());
     let mut run = RunRecord::new(job, name, lines.text()?, started);
     (run.id, run.slot) = (RunId::from_text(id), slot);
-    run.lock_at_most_for = lock_at_most_for;
+    (run.lock_at_most_for, run.lock_store) = (lock_at_most_for, lock_store);
     (run.attempt, run.fencing_token) = (attempt, token);
     let error = lines.raw()?;
     let error = Some(error.to_owned()).filter(|error| !error.is_empty());
@@ -285,13 +315,13 @@ pub(crate) fn audit(id: &str, value: &[u8]) -> Result<AuditRecord> {
     let at = lines.instant()?.ok_or_else(foreign)?;
     let is_authenticated = lines.word()? == Some("authenticated");
     let action = lines.word()?.unwrap_or_default();
-    let until = lines.instant()?;
+    let (until, lock_store) = (lines.instant()?, lines.owned_word()?);
     let actor = Actor::from_stored(lines.text()?, is_authenticated);
     let mut record = AuditRecord::new(at, 0, actor, action, lines.text()?);
     record.id = RunId::from_text(id);
     record.detail = lines.text()?;
     record.reason = lines.some_text()?;
-    record.until = until;
+    (record.until, record.lock_store) = (until, lock_store);
     Ok(record)
 }
 
@@ -319,10 +349,11 @@ mod tests {
     fn values_are_as_documented() {
         let started = UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_123);
         let mut run = RunRecord::new("mail", "mail", "web-3/1/ab", started);
-        let open = "- 1700000000000123 - - - - -\nmail\n\nweb-3/1/ab\n";
+        let open = "- 1700000000000123 - - - - - -\nmail\n\nweb-3/1/ab\n";
         assert_eq!(run_text(&run), open);
         run.name = "mail-1".to_owned();
         run.lock_at_most_for = Some(Duration::from_secs(60));
+        run.lock_store = Some("db-1/2/cd".to_owned());
         run.slot = Slot::from_micros(1_700_000_000_000_000).ok();
         (run.attempt, run.fencing_token) = (Some(2), Some(7));
         let error = Some("no route\nat all".to_owned());
@@ -331,10 +362,10 @@ mod tests {
             RunOutcome::Failed,
             error,
         ));
-        let ended = "failed 1700000000000123 5000 1700000000000000 2 7 60000000\nmail\nmail-1\nweb-3/1/ab\n\
+        let ended = "failed 1700000000000123 5000 1700000000000000 2 7 60000000 db-1/2/cd\nmail\nmail-1\nweb-3/1/ab\n\
                      no route\nat all";
         assert_eq!(run_text(&run), ended);
-        let more = ended.replace(" 7 60000000\n", " 7 60000000 and more\n");
+        let more = ended.replace(" db-1/2/cd\n", " db-1/2/cd and more\n");
         for text in [ended, &more] {
             let mut read = super::run("id", text.as_bytes()).unwrap();
             assert_eq!(read.id.as_str(), "id");
@@ -345,11 +376,12 @@ mod tests {
         let mut record = AuditRecord::new(started, 1, actor, "pause", "mail");
         record.detail = "until\nresumed".to_owned();
         record.until = Some(started);
-        let text = "1700000000000123 claimed pause 1700000000000123\nroot\nmail\nuntil\\nresumed\n";
+        record.lock_store = Some("db-1/2/cd".to_owned());
+        let text = "1700000000000123 claimed pause 1700000000000123 db-1/2/cd\nroot\nmail\nuntil\\nresumed\n";
         assert_eq!(audit_text(&record), text);
         assert_eq!(audit(record.id.as_str(), text.as_bytes()).unwrap(), record);
-        let text =
-            "1 60000000 2 3 4 failed 5 6 7 8 9\n0 4 * * *\nUTC\nno route\nmail-1\nweb-3/1/ab";
+        let text = "1 60000000 2 3 4 failed 5 6 7 8 9 db-1/2/cd web-3 web-4 10 11\n0 4 * * *\nUTC\n\
+                    no route\nmail-1\nweb-3/1/ab\n0 5 * * *\nAsia/Seoul";
         let job = job("mail", text.as_bytes()).unwrap();
         let at = |micros| Some(instant(micros));
         assert_eq!(job.registered, instant(1));
@@ -362,6 +394,13 @@ mod tests {
         );
         assert_eq!(last.lock_at_most_for, Some(Duration::from_micros(8)));
         assert_eq!(last.slot, Slot::from_micros(9).ok());
+        assert_eq!(last.lock_store.as_deref(), Some("db-1/2/cd"));
+        assert_eq!(job.registered_by.as_deref(), Some("web-3"));
+        let replaced = job.replaced.as_ref().unwrap();
+        assert_eq!((&*replaced.by, replaced.at), ("web-4", instant(10)));
+        assert_eq!(replaced.lock_at_most_for, Some(Duration::from_micros(11)));
+        assert_eq!(replaced.schedule.as_deref(), Some("0 5 * * *"));
+        assert_eq!(replaced.zone.as_deref(), Some("Asia/Seoul"));
         assert_eq!((job.last_succeeded, job.last_failed), (at(3), at(4)));
         assert_eq!(job.last_duration, Some(Duration::from_micros(5)));
         assert_eq!(job.next_slot, Slot::from_micros(6).ok());

@@ -20,7 +20,7 @@ use shedlock_core::{
 };
 use shedlock_store::{Result, configuration};
 
-use self::rows::{ended, fit, micros_of, null, start_of};
+use self::rows::{ended, fit, start_of};
 pub(crate) use self::schema::definitions;
 use self::schema::{Statements, TABLES};
 use crate::call::{Call, SqlStore};
@@ -207,13 +207,7 @@ impl<B: Driver> SqlJournal<B> {
         let statements = &self.statements;
         match entry {
             JournalEntry::Job(change) => {
-                let mut words = vec![
-                    ("j_job", Value::Text(fit(&change.job))),
-                    ("j_schedule", Value::Text(null(change.schedule.as_deref()))),
-                    ("j_zone", Value::Text(null(change.zone.as_deref()))),
-                    ("j_at_most", micros_of(change.lock_at_most_for)),
-                ];
-                words.extend(rows::next(change.next));
+                let words = rows::change(change);
                 run::<B>(session, &statements.job_insert, &words).await?;
                 run::<B>(session, &statements.job_change, &words).await?;
             }

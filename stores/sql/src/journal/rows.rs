@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Actor, AuditRecord, JobRecord, LastRun, RunEnd, RunId, RunOutcome, RunRecord, Slot,
+    Actor, AuditRecord, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
+    RunOutcome, RunRecord, Slot,
 };
 use shedlock_store::{Result, internal};
 
@@ -50,6 +51,36 @@ pub(super) fn next(next: Option<(Slot, SystemTime)>) -> [(&'static str, Value<'s
     ]
 }
 
+/// The words of a job with its schedule.
+pub(super) fn change(change: &JobChange) -> Words<'_> {
+    let replaced = change.replaced.as_ref();
+    let mut words = vec![
+        ("j_job", Value::Text(fit(&change.job))),
+        ("j_schedule", Value::Text(null(change.schedule.as_deref()))),
+        ("j_zone", Value::Text(null(change.zone.as_deref()))),
+        ("j_at_most", micros_of(change.lock_at_most_for)),
+        ("j_by", Value::Text(null(change.by.as_deref()))),
+    ];
+    words.extend(next(change.next));
+    let of = |text: fn(&ReplacedRegistration) -> Option<&str>| {
+        Value::Text(null(replaced.and_then(text)))
+    };
+    words.extend([
+        ("j_other_by", of(|it| Some(&it.by))),
+        ("j_other_schedule", of(|it| it.schedule.as_deref())),
+        ("j_other_zone", of(|it| it.zone.as_deref())),
+        (
+            "j_other_at",
+            Value::Integer(replaced.map_or(NONE, |it| crate::call::micros(it.at))),
+        ),
+        (
+            "j_other_at_most",
+            micros_of(replaced.and_then(|it| it.lock_at_most_for)),
+        ),
+    ]);
+    words
+}
+
 /// The words of a run that starts. Those of its end are empty; later ones replace them.
 pub(super) fn start_of(run: &RunRecord) -> Words<'_> {
     let token = run
@@ -74,6 +105,7 @@ pub(super) fn start_of(run: &RunRecord) -> Words<'_> {
             Value::Integer(crate::call::micros(run.started)),
         ),
         ("j_at_most", micros_of(run.lock_at_most_for)),
+        ("j_lock_store", Value::Text(null(run.lock_store.as_deref()))),
     ];
     if run.end.is_none() {
         words.push(("j_outcome", Value::Text("")));
@@ -116,6 +148,10 @@ pub(super) fn audit_words(record: &AuditRecord) -> Words<'_> {
         (
             "j_until",
             Value::Integer(record.until.map_or(NONE, crate::call::micros)),
+        ),
+        (
+            "j_lock_store",
+            Value::Text(null(record.lock_store.as_deref())),
         ),
     ]
 }
@@ -196,10 +232,12 @@ pub(super) fn job(row: Row) -> Result<JobRecord> {
     (job.schedule, job.zone, job.lock_at_most_for) = (schedule, zone, at_most);
     let started = cells.time();
     let (name, owner) = (cells.text(), cells.text());
-    let (at_most, slot, outcome) = (cells.duration(), cells.slot(), cells.outcome());
+    let (at_most, slot) = (cells.duration(), cells.slot());
+    let (lock_store, outcome) = (cells.text(), cells.outcome());
     if let (Some(started), Some(name), Some(owner)) = (started, name, owner) {
         let mut run = LastRun::new(name, owner, started);
-        (run.lock_at_most_for, run.slot, run.outcome) = (at_most, slot, outcome);
+        (run.lock_at_most_for, run.slot) = (at_most, slot);
+        (run.lock_store, run.outcome) = (lock_store, outcome);
         job.last_run = Some(run);
     }
     job.last_succeeded = cells.time();
@@ -208,6 +246,13 @@ pub(super) fn job(row: Row) -> Result<JobRecord> {
     job.last_duration = cells.duration();
     job.next_slot = cells.slot();
     job.deadline = cells.time();
+    job.registered_by = cells.text();
+    if let (Some(by), Some(at)) = (cells.text(), cells.time()) {
+        let mut replaced = ReplacedRegistration::new(by, at);
+        (replaced.schedule, replaced.zone) = (cells.text(), cells.text());
+        replaced.lock_at_most_for = cells.duration();
+        job.replaced = Some(replaced);
+    }
     Ok(job)
 }
 
@@ -224,6 +269,7 @@ pub(super) fn run(row: Row) -> Result<RunRecord> {
     let mut run = RunRecord::new(job, name, owner, started);
     (run.id, run.slot) = (RunId::of(started, &id), slot);
     run.lock_at_most_for = cells.duration();
+    run.lock_store = cells.text();
     (run.attempt, run.fencing_token) = (attempt, token);
     let ran_for = cells.duration().unwrap_or_default();
     if let Some(outcome) = cells.outcome() {
@@ -244,6 +290,7 @@ pub(super) fn audit(row: Row) -> Result<AuditRecord> {
     record.detail = cells.text().unwrap_or_default();
     record.reason = cells.text();
     record.until = cells.time();
+    record.lock_store = cells.text();
     Ok(record)
 }
 

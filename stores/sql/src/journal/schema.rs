@@ -53,24 +53,28 @@ pub(super) struct LimitStatements {
 }
 
 const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
-     last_owner, last_lock_at_most_us, last_slot_us, last_outcome, last_succeeded_us, last_failed_us, \
-     last_error, last_duration_us, next_slot_us, deadline_us";
+     last_owner, last_lock_at_most_us, last_slot_us, last_lock_store, last_outcome, last_succeeded_us, \
+     last_failed_us, last_error, last_duration_us, next_slot_us, deadline_us, registered_by, other_by, \
+     other_at_us, other_schedule, other_zone, other_lock_at_most_us";
 
 const JOB_FIELDS: &[Field] = &[
-    Text, Text, Text, Number, Number, Number, Text, Text, Number, Number, Text, Number, Number,
-    Text, Number, Number, Number,
+    Text, Text, Text, Number, Number, Number, Text, Text, Number, Number, Text, Text, Number,
+    Number, Text, Number, Number, Number, Text, Text, Number, Text, Text, Number,
 ];
 
 const RUN: &str = "id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, \
-     ran_for_us, outcome, error";
+     lock_store, ran_for_us, outcome, error";
 
 const RUN_FIELDS: &[Field] = &[
-    Text, Text, Text, Text, Number, Number, Number, Number, Number, Number, Text, Text,
+    Text, Text, Text, Text, Number, Number, Number, Number, Number, Text, Number, Text, Text,
 ];
 
-const AUDIT: &str = "id, at_us, actor, is_authenticated, action, name, detail, reason, until_us";
+const AUDIT: &str =
+    "id, at_us, actor, is_authenticated, action, name, detail, reason, until_us, lock_store";
 
-const AUDIT_FIELDS: &[Field] = &[Text, Number, Text, Number, Text, Text, Text, Text, Number];
+const AUDIT_FIELDS: &[Field] = &[
+    Text, Number, Text, Number, Text, Text, Text, Text, Number, Text,
+];
 
 /// No database objects to a table without rows, and all accept this one.
 const ONE: &str = "FROM (SELECT 1 AS one) AS n";
@@ -138,15 +142,19 @@ impl Statements {
                  THEN next_slot_us ELSE NULLIF(:j_next, -1) END, \
                  deadline_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
                  THEN deadline_us ELSE NULLIF(:j_deadline, -1) END, \
-                 lock_at_most_us = NULLIF(:j_at_most, -1), \
+                 lock_at_most_us = NULLIF(:j_at_most, -1), registered_by = NULLIF(:j_by, ''), \
+                 other_by = NULLIF(:j_other_by, ''), other_at_us = NULLIF(:j_other_at, -1), \
+                 other_schedule = NULLIF(:j_other_schedule, ''), other_zone = NULLIF(:j_other_zone, ''), \
+                 other_lock_at_most_us = NULLIF(:j_other_at_most, -1), \
                  schedule = NULLIF(:j_schedule, ''), zone = NULLIF(:j_zone, '') WHERE job = :j_job"
             )),
             job_started: plain(&format!(
-                "UPDATE {{job}} SET {}, {}, {}, {}, {}, {} WHERE job = :j_job",
+                "UPDATE {{job}} SET {}, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
                 if_last("last_name", ":j_name"),
                 if_last("last_owner", ":j_owner"),
                 if_last("last_lock_at_most_us", "NULLIF(:j_at_most, -1)"),
                 if_last("last_slot_us", "NULLIF(:j_slot, -1)"),
+                if_last("last_lock_store", "NULLIF(:j_lock_store, '')"),
                 if_last("last_outcome", "NULL"),
                 if_last("last_started_us", ":j_started"),
             )),
@@ -169,7 +177,8 @@ impl Statements {
             run_insert: plain(&format!(
                 "INSERT INTO {{run}} ({RUN}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
                  NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1), :j_started, \
-                 NULLIF(:j_at_most, -1), NULLIF(:j_ran_for, -1), NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
+                 NULLIF(:j_at_most, -1), NULLIF(:j_lock_store, ''), NULLIF(:j_ran_for, -1), \
+                 NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
                  {{unless_there}}"
             )),
             run_ended: plain(&format!(
@@ -179,7 +188,8 @@ impl Statements {
             )),
             audit_insert: plain(&format!(
                 "INSERT INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
-                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''), NULLIF(:j_until, -1)) {{unless_there}}"
+                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''), NULLIF(:j_until, -1), \
+                 NULLIF(:j_lock_store, '')) {{unless_there}}"
             )),
             // A read of its own, because on MySQL it would lock what it reads as part of the DELETE.
             first_excess: with(
@@ -317,6 +327,7 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("last_owner", may(&text)),
                 ("last_lock_at_most_us", may(number)),
                 ("last_slot_us", may(number)),
+                ("last_lock_store", may(&text)),
                 ("last_outcome", may(&word)),
                 ("last_succeeded_us", may(number)),
                 ("last_failed_us", may(number)),
@@ -324,6 +335,12 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("last_duration_us", may(number)),
                 ("next_slot_us", may(number)),
                 ("deadline_us", may(number)),
+                ("registered_by", may(&text)),
+                ("other_by", may(&text)),
+                ("other_at_us", may(number)),
+                ("other_schedule", may(&text)),
+                ("other_zone", may(&text)),
+                ("other_lock_at_most_us", may(number)),
             ],
             indexed: &[],
             order: "",
@@ -340,6 +357,7 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("fencing_token", may(number)),
                 ("started_us", must(number)),
                 ("lock_at_most_us", may(number)),
+                ("lock_store", may(&text)),
                 ("ran_for_us", may(number)),
                 ("outcome", may(&word)),
                 ("error", may(&error)),
@@ -360,6 +378,7 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("detail", must(&line)),
                 ("reason", may(&line)),
                 ("until_us", may(number)),
+                ("lock_store", may(&text)),
             ],
             indexed: &["name"],
             order: "id",

@@ -7,13 +7,13 @@ local function later(a, b)
   return less(a, b) and b or a
 end
 
--- The words of a job, which are numbered as in the wire format, and its texts: schedule, zone, error, and the lock's
--- name and the owner of the last run.
+-- The words of a job, which are numbered as in the wire format, and its texts: schedule, zone, error, the lock's name
+-- and the owner of the last run, and the schedule and zone that another host had registered.
 local function read(name)
   local text = redis.call('HGET', KEYS[3], name)
   if not text then
     redis.call('ZADD', KEYS[2], 0, name)
-    text = stamp .. ' - - - - - - - - - -\n\n\n\n\n'
+    text = stamp .. ' - - - - - - - - - - - - - - -\n\n\n\n\n\n\n'
   end
   local words, texts = {}, {}
   local line, rest = string.match(text, '^([^\n]*)(.*)$')
@@ -45,22 +45,26 @@ end
 
 local record = {}
 
-function record.job(name, at_most, schedule, zone, slot, deadline)
+function record.job(name, at_most, schedule, zone, slot, deadline, by, other_by, other_at, other_at_most,
+                    other_schedule, other_zone)
   local words, texts = read(name)
   if schedule ~= texts[1] or zone ~= texts[2] then
     words[1], words[8], words[9] = stamp, '-', '-'
   end
   words[2], texts[1], texts[2] = at_most, schedule, zone
+  words[13], words[14], words[15], words[16] = by, other_by, other_at, other_at_most
+  texts[6], texts[7] = other_schedule, other_zone
   move(words, slot, deadline)
   write(name, words, texts)
 end
 
 -- of_job, of_name: the members of the sorted sets; of_name is '' if the lock is named like the job.
 function record.run(id, text, job, of_job, of_name, name, owner, at_most, of_slot, outcome, started, ended, took, line,
-                    slot, deadline)
+                    slot, deadline, lock_store)
   local words, texts = read(job)
   if less(words[3], started) then
     words[3], words[10], words[11], words[6] = started, at_most, of_slot, '-'
+    words[12] = lock_store
     texts[4], texts[5] = name, owner
   end
   if outcome ~= '-' then
@@ -110,7 +114,7 @@ function record.audit(id, text)
   end
 end
 
-local sizes = {job = 6, run = 16, audit = 2}
+local sizes = {job = 12, run = 17, audit = 2}
 local i = 1
 while i < #ARGV do
   local kind = ARGV[i]

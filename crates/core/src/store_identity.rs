@@ -1,0 +1,76 @@
+//! The identity of a store of locks.
+
+use std::time::Duration;
+
+use crate::{AttemptRequest, Error, ErrorKind, LockName, LockProvider, Owner};
+
+const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Returns the identity of the store of these locks, or `None` if [`identify_store`] has given it none, or
+/// if its records were lost since.
+///
+/// The identity is the owner of a record that no lock can have the name of, so that it is lost together
+/// with the other records. A journal keeps it with each run, which shows whose records a journal can
+/// restore.
+///
+/// # Errors
+/// Those of the store.
+pub async fn store_identity(provider: &dyn LockProvider) -> Result<Option<String>, Error> {
+    let record = provider.inspect(&LockName::of_store()).await?;
+    Ok(record.and_then(|record| record.owner))
+}
+
+/// Gives the store of these locks an identity: `identity`, or a new one. Returns the identity that it has
+/// afterwards. One that it already has stays.
+///
+/// # Errors
+/// Those of the store. Repeating it is harmless.
+pub async fn identify_store(
+    provider: &dyn LockProvider,
+    identity: Option<Owner>,
+) -> Result<String, Error> {
+    if let Some(identity) = store_identity(provider).await? {
+        return Ok(identity);
+    }
+    let longest = provider.capabilities().longest_lock_at_most_for;
+    let owner = identity.unwrap_or_else(Owner::generate);
+    let record = AttemptRequest::new(LockName::of_store(), owner, longest.min(HUNDRED_YEARS));
+    // A skip means that another process has just done the same.
+    let _ = provider.attempt(&record).await?;
+    let identity = store_identity(provider).await?;
+    identity.ok_or_else(|| {
+        Error::new(
+            ErrorKind::Unavailable,
+            "the record with the identity of the store was removed",
+        )
+        .with_store(provider.store())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{ListRequest, MemoryProvider, PrefixProvider};
+
+    #[tokio::test]
+    async fn an_identity_is_no_lock() {
+        let provider = MemoryProvider::new();
+        assert_eq!(store_identity(&provider).await.unwrap(), None);
+        let owner = Owner::generate();
+        let identity = identify_store(&provider, Some(owner.clone()))
+            .await
+            .unwrap();
+        assert_eq!(identity, owner.as_str());
+        assert_eq!(identify_store(&provider, None).await.unwrap(), identity);
+        let locks = provider.list(&ListRequest::new()).await.unwrap();
+        assert!(locks.is_empty(), "{locks:?}");
+        // No user can name it, so no operator can free or remove it.
+        let refused = LockName::new(LockName::of_store().as_str()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+        // A namespace is a part of the same store.
+        let part = PrefixProvider::new(Arc::new(provider), "billing:").unwrap();
+        assert_eq!(store_identity(&part).await.unwrap(), Some(identity));
+    }
+}
