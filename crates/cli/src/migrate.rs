@@ -11,9 +11,6 @@ use crate::restore::{identify, restore};
 use crate::store::{self, Store};
 use crate::terminal::Terminal;
 
-/// What is recorded about the identity.
-const IDENTITY: &str = "identity of the lock store";
-
 /// Prepares the store and prints the changes, or only prints them.
 pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     if args.restore_from_journal.is_some() {
@@ -72,9 +69,14 @@ async fn give_identity(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     if identify(store, journal, args, terminal).await? {
-        migration.changes.push(IDENTITY.to_owned());
+        migration.changes.push("gave the lock store an identity".to_owned());
     }
     Ok(())
+}
+
+/// The step that is no statement: the identity is a record like that of a lock.
+fn identity_step() -> MigrationStep {
+    MigrationStep::new("give the lock store an identity")
 }
 
 /// Adds the journal's statements to those that an administrator is to run for the locks.
@@ -131,7 +133,7 @@ async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
         if is_beside {
             steps.extend(schema.journal);
         }
-        steps.push(MigrationStep::new(IDENTITY));
+        steps.push(identity_step());
         (kind.to_owned(), steps)
     } else {
         let store = Store::open_existing(&args.store, terminal).await?;
@@ -142,7 +144,7 @@ async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
         // A store that is not prepared yet has none.
         let identity = store_identity(&**store.provider()).await;
         if !matches!(identity, Ok(Some(_))) {
-            steps.push(MigrationStep::new(IDENTITY));
+            steps.push(identity_step());
         }
         (store.provider().store().to_owned(), steps)
     };

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::shown::{CurrentJob, current_jobs, journal_finding, run_states, taken_locks};
+use shedlock_core::shown::{CurrentJob, current_jobs, journal_findings, run_states, taken_locks};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
     ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState, RunsRequest,
@@ -125,9 +125,10 @@ pub(crate) async fn health(store: &Store) -> Health {
     let findings = store.read_or_error(store.provider.diagnose()).await;
     let mut findings = findings.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
     if let Some(journal) = &store.journal {
-        let finding = async { Ok(journal_finding(&**journal, store.has_own_journal).await) };
-        let finding = store.read_or_error(finding).await;
-        findings.push(finding.unwrap_or_else(|error| Finding::from_error("journal", &error)));
+        let (now, is_elsewhere) = (SystemClock.system_time(), store.has_own_journal);
+        let found = journal_findings(&*store.provider, &**journal, is_elsewhere, now);
+        let found = store.read_or_error(async { Ok(found.await) }).await;
+        findings.extend(found.unwrap_or_else(|error| vec![Finding::from_error("journal", &error)]));
     }
     Health {
         findings,

@@ -158,7 +158,7 @@ fn nothing_is_restored_backwards_or_from_another_store() {
     assert!(refused.stderr.contains("x/1/2"), "{}", refused.stderr);
     let own = shedlock(&sandbox, &["migrate", "--new-identity"]);
     assert_eq!(
-        own.stdout, "sqlite: identity of the lock store\n",
+        own.stdout, "sqlite: gave the lock store an identity\n",
         "{}",
         own.stderr
     );

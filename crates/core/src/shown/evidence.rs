@@ -17,7 +17,14 @@ const FEW: usize = 5;
 const RECENT: Duration = Duration::from_secs(2 * 86_400);
 
 /// What the locks have lost. `is_elsewhere`: the journal is not beside the locks, and may be that of other locks too.
-pub fn lost_state(lost: &LostState, is_elsewhere: bool, now: SystemTime) -> Finding {
+pub(super) fn lost_state(lost: &LostState, is_elsewhere: bool, now: SystemTime) -> Finding {
+    if lost.is_empty() && lost.store.is_none() {
+        return Finding::warning(
+            LOST,
+            "this lock store has no identity, so that slots and pauses that it loses cannot be restored from the journal",
+            "run `shedlock migrate --store …`, which gives it one",
+        );
+    }
     if lost.is_empty() {
         return Finding::ok(LOST, "the locks have the slots and pauses of the journal");
     }
@@ -106,7 +113,7 @@ pub fn drift(job: &JobRecord, now: SystemTime) -> Option<String> {
 }
 
 /// The jobs that two hosts have registered differently.
-pub fn drift_finding(jobs: &[JobRecord], now: SystemTime) -> Finding {
+pub(super) fn drift_finding(jobs: &[JobRecord], now: SystemTime) -> Finding {
     let drifts: Vec<String> = jobs.iter().filter_map(|job| drift(job, now)).collect();
     if drifts.is_empty() {
         return Finding::ok(DRIFT, "no job that two hosts have registered differently");

@@ -1,9 +1,38 @@
 //! The health of a journal, and what to do without one.
 
-use crate::{Finding, JOURNAL_VERSION, Journal, Level};
+use std::time::SystemTime;
 
-/// What is wrong with the journal. Locks work without it, so the worst is a warning.
-pub async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool) -> Finding {
+use super::evidence::{drift_finding, lost_state};
+use crate::status::{LostState, all_jobs};
+use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider};
+
+/// What is wrong with the journal, and what it shows about the locks and the hosts. Locks work without it, so the worst
+/// is a warning. `is_elsewhere`: it is not beside the locks.
+pub async fn journal_findings(
+    provider: &dyn LockProvider,
+    journal: &dyn Journal,
+    is_elsewhere: bool,
+    now: SystemTime,
+) -> Vec<Finding> {
+    let mut findings = vec![journal_finding(journal, is_elsewhere).await];
+    let compared = async {
+        if journal.version().await?.is_none() {
+            return Ok::<_, Error>(Vec::new());
+        }
+        let lost = LostState::of_all(provider, journal, now).await?;
+        let jobs = all_jobs(journal).await?;
+        Ok(vec![
+            lost_state(&lost, is_elsewhere, now),
+            drift_finding(&jobs, now),
+        ])
+    };
+    // A journal that cannot be read is a finding already.
+    findings.extend(compared.await.unwrap_or_default());
+    findings
+}
+
+/// What is wrong with the journal.
+async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool) -> Finding {
     const CHECK: &str = "journal";
     const CREATE: &str = "run `shedlock migrate` with the same --journal-store";
     const CREATE_HERE: &str = "run `shedlock migrate`";

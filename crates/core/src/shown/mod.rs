@@ -20,8 +20,8 @@ pub use crate::status::{
 pub use crate::text::{visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;
-pub use evidence::{drift, drift_finding, lost_state, what as lost_in_words};
-pub use journal::{journal_finding, missing_journal};
+pub use evidence::{drift, what as lost_in_words};
+pub use journal::{journal_findings, missing_journal};
 pub use operator::{
     Extended, extend_by_operator, extension_detail, is_far_ahead, record_action, slot_detail,
     taken_from, unlock_by_operator,

@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
-use shedlock_core::shown::{CurrentJob, run_states, taken_locks, took};
+use shedlock_core::shown::{CurrentJob, drift, run_states, taken_locks, took};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, LockName, LockRecord, LockState, MissedSlots,
     RunRecord, RunState, RunsRequest, SystemClock, missed_slots,
@@ -46,6 +46,8 @@ struct Page {
     job: Option<JobRow>,
     missed: Option<MissedSlots>,
     registered: Option<When>,
+    /// How the registrations of two hosts differ.
+    drift: Option<Text>,
     lock: Option<LockRow>,
     actions: Vec<Link>,
     slots: Vec<SlotLine>,
@@ -111,6 +113,9 @@ pub(crate) async fn job(
         job: job.map(|it| JobRow::of(store, it, &seen.latest, now)),
         missed: seen.missed,
         registered: job.map(|it| When::of(it.job.registered)),
+        drift: job
+            .and_then(|it| drift(&it.job, now))
+            .map(|it| Text::long(&it)),
         lock: lock.map(|lock| LockRow::of(store, lock)),
         actions: match may_act {
             true => actions(store, &name, lock).await,
