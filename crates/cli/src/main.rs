@@ -11,6 +11,7 @@ mod audit;
 mod cause;
 mod clock;
 mod config;
+mod connections;
 mod doctor;
 mod exit;
 mod extend;

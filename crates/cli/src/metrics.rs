@@ -1,14 +1,14 @@
 //! The state of all jobs, for Prometheus: `shedlock metrics`, and `run --metrics-listen`.
 
-use std::future::IntoFuture as _;
+use std::net::TcpListener;
 use std::process::ExitCode;
 
 use shedlock::http::Endpoints;
 use shedlock::{Error, ErrorKind, Executor, JobMetrics, JobMetricsText, scheduler};
-use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use crate::args::{MetricsArgs, RunArgs};
+use crate::connections::{Limiter, limit_headers};
 use crate::exit::{Failure, INTERNAL, STORE};
 use crate::journal;
 use crate::private;
@@ -65,14 +65,20 @@ pub(crate) struct Serving(Option<AbortHandle>);
 impl Serving {
     /// Listens at the address of `--metrics-listen`, if it is set. If that is not possible, the
     /// command runs without: its metrics must not keep a job from running.
-    pub(crate) async fn start(args: &RunArgs, executor: &Executor, terminal: Terminal) -> Self {
+    pub(crate) fn start(args: &RunArgs, executor: &Executor, terminal: Terminal) -> Self {
         let Some(address) = args.metrics_listen else {
             return Self(None);
         };
-        match TcpListener::bind(address).await {
-            Ok(listener) => {
+        let listening = TcpListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            axum_server::from_tcp(listener)
+        });
+        match listening {
+            Ok(server) => {
+                // The run needs connections of its own.
+                let server = limit_headers(server, false).acceptor(Limiter::new(false));
                 let router = Endpoints::of(executor).router();
-                let serve = axum::serve(listener, router).into_future();
+                let serve = server.serve(router.into_make_service());
                 Self(Some(tokio::spawn(serve).abort_handle()))
             }
             Err(error) => {

@@ -33,6 +33,7 @@ use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
 use events::NotExtended;
 use runner::{Runner, Turn};
+#[cfg(feature = "ui")]
 pub(crate) use signals::Signals;
 use signals::{Asked, name_of};
 use until_done::until_done;

@@ -136,7 +136,7 @@ impl<'a> Runner<'a> {
         let attempt = held.slot_attempt();
         let lease = held.lease();
         self.pings.started(&lease);
-        let _serving = Serving::start(self.args, &executor, self.terminal).await;
+        let _serving = Serving::start(self.args, &executor, self.terminal);
         let journal = executor.get_journal();
         let signals = &mut self.signals;
         let mut job = Job::new(self.args, &self.program, store, journal, &events, signals);

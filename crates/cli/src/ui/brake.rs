@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::{ConnectInfo, Request};
 use shedlock::{Clock as _, Moment, SystemClock};
 
-use super::connections::client;
+use crate::connections::client;
 
 /// How many refused sign-ins an address may have within [`WINDOW`].
 const MOST: u32 = 5;

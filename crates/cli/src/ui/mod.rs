@@ -2,7 +2,6 @@
 
 mod auth;
 mod brake;
-mod connections;
 mod tls;
 
 use std::net::{SocketAddr, TcpListener};
@@ -18,13 +17,13 @@ use shedlock::Actor;
 use shedlock_ui::{Access, Builder, Dashboard};
 
 use crate::args::UiArgs;
+use crate::connections::{Limiter, limit_headers};
 use crate::exit::{Failure, INTERNAL};
 use crate::run::Signals;
 use crate::store::{Source, Store, warn_of_exposed_file, warn_of_exposed_source};
 use crate::terminal::Terminal;
 use crate::user;
 use auth::{User, Users};
-use connections::{Limiter, limit_headers};
 
 /// How long requests that are being served may take after the end was requested.
 const GRACE: Duration = Duration::from_secs(10);
@@ -80,7 +79,7 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     ));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let server = axum_server::from_tcp(listener).map_err(cannot_listen)?;
-    let server = limit_headers(server.handle(handle), args.behind_proxy);
+    let server = limit_headers(server.handle(handle), !args.behind_proxy);
     let limiter = Limiter::new(args.behind_proxy);
     let served = match tls {
         // A connection counts from the start of its handshake, which has a limit of its own.

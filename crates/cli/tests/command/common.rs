@@ -7,10 +7,13 @@
 )]
 
 use std::fs;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
@@ -159,6 +162,28 @@ pub(crate) fn sql(sandbox: &Sandbox, statement: &'static str) {
             .await
             .unwrap();
     });
+}
+
+/// A connection from this address of this host.
+pub(crate) fn connect_from(from: Ipv4Addr, port: u16) -> TcpStream {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddrV4::new(from, 0)).unwrap();
+    connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
+    TcpStream::from(socket)
+}
+
+/// How many of so many connections from this address are kept.
+pub(crate) fn open_at_once(from: Ipv4Addr, port: u16, connections: usize) -> usize {
+    let opened: Vec<_> = (0..connections).map(|_| connect_from(from, port)).collect();
+    let is_open = |mut stream: &TcpStream| {
+        let limit = Some(Duration::from_millis(20));
+        stream.set_read_timeout(limit).unwrap();
+        let nothing = stream.read(&mut [0]);
+        nothing.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    // What is refused is refused at once.
+    pause(Duration::from_millis(500));
+    opened.iter().filter(|it| is_open(it)).count()
 }
 
 /// The only text column of the rows of a query on the sandbox's store.

@@ -14,24 +14,24 @@ use axum_server::accept::Accept;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How long a client may take to send the headers of a request, or stay idle before the next one. Pages update every
+/// How long a browser may take to send the headers of a request, or stay idle before the next one. Pages update every
 /// 10 seconds.
-const HEADERS: Duration = Duration::from_secs(15);
+const OF_BROWSER: Duration = Duration::from_secs(15);
 
-/// The same for a proxy. Proxies keep idle connections for up to 60 s, and one that is closed under them can fail a
-/// request.
-const HEADERS_OF_PROXY: Duration = Duration::from_secs(75);
+/// The same for a program. Proxies and Prometheus keep idle connections for up to 60 s, and one that is closed under them
+/// can fail a request.
+const OF_PROGRAM: Duration = Duration::from_secs(75);
 
 /// How many connections an address may have at once. A browser opens six.
 const MOST: usize = 100;
 
 /// Accepts connections, as many as each address may have.
 #[derive(Clone, Debug)]
-pub(super) struct Limiter(Option<Arc<Mutex<HashMap<IpAddr, usize>>>>);
+pub(crate) struct Limiter(Option<Arc<Mutex<HashMap<IpAddr, usize>>>>);
 
 impl Limiter {
     /// A proxy has the connections of all its clients, so it has no limit.
-    pub(super) fn new(is_behind_proxy: bool) -> Self {
+    pub(crate) fn new(is_behind_proxy: bool) -> Self {
         Self((!is_behind_proxy).then(Arc::default))
     }
 
@@ -61,7 +61,7 @@ impl Limiter {
 }
 
 /// The address by which a client is counted. One client usually has a whole network of IPv6 addresses.
-pub(super) fn client(address: IpAddr) -> IpAddr {
+pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
@@ -72,14 +72,14 @@ pub(super) fn client(address: IpAddr) -> IpAddr {
 }
 
 /// Sets how long clients may take to send the headers of a request.
-pub(super) fn limit_headers<A: axum_server::Address, B>(
+pub(crate) fn limit_headers<A: axum_server::Address, B>(
     server: Server<A, B>,
-    is_behind_proxy: bool,
+    is_for_browsers: bool,
 ) -> Server<A, B> {
-    let limit = if is_behind_proxy {
-        HEADERS_OF_PROXY
+    let limit = if is_for_browsers {
+        OF_BROWSER
     } else {
-        HEADERS
+        OF_PROGRAM
     };
     // Without this, a client may also take any time to choose between HTTP/1 and HTTP/2.
     let mut server = server.http1_only();
@@ -99,7 +99,7 @@ impl<S> Accept<TcpStream, S> for Limiter {
 
 /// A connection that counts until it is closed.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     stream: TcpStream,
     _place: Option<Place>,
 }
