@@ -115,20 +115,25 @@ impl Spool {
         let of_journal = |file: &&PathBuf| name_of(file).starts_with(&start);
         for file in files.iter().filter(of_journal) {
             let Some(claimed) = claim(file) else { continue };
-            match read(&claimed) {
-                Ok(entries) if journal.record(&entries).await.is_ok() => {
-                    let _ = fs::remove_file(&claimed);
-                }
+            let entries = match read(&claimed) {
+                Ok(entries) => entries,
                 // Too old, too large, or not ours.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     tracing::debug!(?file, %error, "a kept end of a run is removed");
                     let _ = fs::remove_file(&claimed);
+                    continue;
                 }
-                _ => {
+                // It must not keep the others from being delivered.
+                Err(_) => {
                     let _ = fs::rename(&claimed, file);
-                    return;
+                    continue;
                 }
+            };
+            if journal.record(&entries).await.is_err() {
+                let _ = fs::rename(&claimed, file);
+                return;
             }
+            let _ = fs::remove_file(&claimed);
         }
     }
 
@@ -177,7 +182,7 @@ fn claim(file: &Path) -> Option<PathBuf> {
     let claimed = file.with_file_name(format!("{}{CLAIM}", name_of(file)));
     fs::rename(file, &claimed).ok()?;
     // Its age is that of the claim from now on.
-    let _ = File::open(&claimed).and_then(|it| it.set_modified(SystemClock.system_time()));
+    let _ = open(&claimed).and_then(|it| it.set_modified(SystemClock.system_time()));
     Some(claimed)
 }
 
@@ -191,21 +196,26 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The entries of a file. `InvalidData` if they must not be delivered.
-fn read(file: &Path) -> io::Result<Vec<JournalEntry>> {
+/// Opens a file, without waiting for the other end of a pipe.
+fn open(file: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(file)?;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags).open(file)
+}
+
+/// The entries of a file. `InvalidData` if they must not be delivered.
+fn read(file: &Path) -> io::Result<Vec<JournalEntry>> {
+    let opened = open(file)?;
     let invalid = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
-    if opened.metadata()?.len() > LONGEST {
-        return Err(invalid("it is too large"));
+    let found = opened.metadata()?;
+    if !found.is_file() || found.len() > LONGEST {
+        return Err(invalid("it is no file, or too large"));
     }
     let mut text = Vec::new();
     opened.take(LONGEST).read_to_end(&mut text)?;
-    let runs: Vec<KeptRun> = serde_json::from_slice(&text)?;
+    let runs: Vec<KeptRun> =
+        serde_json::from_slice(&text).map_err(|error| invalid(&error.to_string()))?;
     let now = SystemClock.system_time();
     let mut entries = Vec::new();
     for run in runs {

@@ -267,9 +267,35 @@ fn a_spool_that_others_may_write_is_not_used() {
     let is_empty = || std::fs::read_dir(&spool).unwrap().next().is_none();
     assert!(is_empty());
     // What is not ours or too old is removed.
-    for text in ["[{\"job\":1}]", &run.replace(&started.to_string(), "1")] {
+    let torn = &run[..run.len() - 9];
+    for text in [
+        "",
+        torn,
+        "[{\"job\":1}]",
+        &run.replace(&started.to_string(), "1"),
+    ] {
         std::fs::write(spool.join(format!("{identity}.00.run")), text).unwrap();
         assert_eq!(done(&mut sandbox.shedlock(&["jobs"])).code, 0);
         assert!(is_empty(), "{text}");
     }
+    // What cannot be read keeps no other from being delivered, whichever the system lists first.
+    let named = |name: &str| spool.join(format!("{identity}.{name}.run"));
+    let pipe = rustix::fs::FileType::Fifo;
+    let made = rustix::fs::mknodat(rustix::fs::CWD, named("pipe"), pipe, 0o600.into(), 0);
+    made.unwrap();
+    std::fs::create_dir(named("folder")).unwrap();
+    std::os::unix::fs::symlink("nowhere", named("link")).unwrap();
+    for at in 0..30 {
+        let run = run.replace("h/1/ff", &format!("h/1/{at}"));
+        std::fs::write(named(&at.to_string()), run).unwrap();
+    }
+    assert_eq!(done(&mut sandbox.shedlock(&["jobs"])).code, 0);
+    let left = std::fs::read_dir(&spool).unwrap();
+    let left: Vec<_> = left.map(|it| it.unwrap().file_name()).collect();
+    assert!(
+        left.iter()
+            .all(|it| it.to_string_lossy().contains(".folder.")
+                || it.to_string_lossy().contains(".link.")),
+        "{left:?}"
+    );
 }
