@@ -79,6 +79,10 @@ impl Terminal {
 
     /// The requested result. A reader that has gone away (`| head`) is not an error.
     pub(crate) fn print(self, text: &str) -> Result<(), Failure> {
+        // Tables have none. Programs get names in JSON and metrics as they are.
+        if io::stdout().is_terminal() {
+            return self.result(&visible_lines(text)).map(drop);
+        }
         self.result(text).map(drop)
     }
 

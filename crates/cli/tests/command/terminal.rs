@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::common::{Sandbox, eventually, parent_of, pause};
+use super::common::{Sandbox, done, eventually, parent_of, pause};
 
 /// An interactive shell on its own terminal.
 fn shell(sandbox: &Sandbox) -> Child {
@@ -73,6 +73,28 @@ fn close(mut terminal: Child) -> String {
         .unwrap();
     terminal.wait().unwrap();
     shown
+}
+
+/// Any client of a store can write names.
+#[test]
+fn names_in_metrics_do_not_control_the_terminal() {
+    let sandbox = Sandbox::migrated();
+    assert_eq!(done(&mut sandbox.shedlock(&["migrate"])).code, 0);
+    assert_eq!(done(&mut sandbox.run("a", "1m", "true")).code, 0);
+    super::common::query(
+        &sandbox,
+        "UPDATE shedlock_job SET job = 'a' || char(27) || '[31m' RETURNING job",
+    );
+    let mut terminal = shell(&sandbox);
+    type_in(
+        &mut terminal,
+        concat!(env!("CARGO_BIN_EXE_shedlock"), " metrics\n"),
+    );
+    let shown = close(terminal);
+    assert!(shown.contains("job_name=\"a\\u{1b}[31m\""), "{shown}");
+    // Programs get it as it is.
+    let printed = done(&mut sandbox.shedlock(&["metrics"])).stdout;
+    assert!(printed.contains("job_name=\"a\u{1b}[31m\""), "{printed}");
 }
 
 #[test]
