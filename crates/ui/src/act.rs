@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use axum::Extension;
-use axum::extract::Form;
+use axum::extract::{Form, FromRequest as _, Request};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
 use shedlock_core::shown::{
@@ -20,6 +21,9 @@ use crate::components::link;
 use crate::failure::Failure;
 use crate::pages::{Shared, given, instant_of};
 use crate::store::Store;
+
+/// How long a client may take to send its form.
+const SENDING: Duration = Duration::from_secs(15);
 
 /// How long an action waits for the journal.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -120,10 +124,21 @@ struct Done {
 pub(crate) async fn act(
     dashboard: Shared,
     Extension(access): Extension<Access>,
-    Form(fields): Form<Fields>,
+    request: Request,
 ) -> Result<Response, Failure> {
     let Some(actor) = access.actor() else {
         return Err(Failure::forbidden("you may only read"));
+    };
+    let form = Form::<Fields>::from_request(request, &());
+    let fields = match within(&SystemClock, SENDING, form).await {
+        Some(Ok(Form(fields))) => fields,
+        Some(Err(rejected)) => return Ok(rejected.into_response()),
+        None => {
+            return Err(Failure::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "nothing was changed: the form did not arrive in time; send it again",
+            ));
+        }
     };
     let store = dashboard.store(given(fields.store.as_ref()))?;
     let action = Action::parse(&fields.action)?;

@@ -62,6 +62,12 @@ pub(crate) async fn guard(
 
 fn permit(dashboard: &Inner, request: &Parts) -> Result<Access, Failure> {
     let asked = host(request)?;
+    if request.uri.query().is_some_and(|it| it.contains("%00")) {
+        return Err(Failure::bad(
+            "the request was refused: there is a null character in its URL, and no store can look for \
+             one; remove it",
+        ));
+    }
     if let Some(hosts) = &dashboard.hosts {
         let host = asked.map(name_of).unwrap_or_default();
         if !hosts.contains(&host) {

@@ -270,15 +270,32 @@ async fn nothing_is_inline_and_nothing_leaves_the_origin() {
     assert_eq!(none.status, StatusCode::NOT_FOUND);
 }
 
+/// PostgreSQL stores none, and its error would be shown as that of the store.
+#[tokio::test]
+async fn a_null_character_is_refused_before_the_store_sees_it() {
+    let fixture = Fixture::new().await;
+    for url in [
+        "/jobs?after=%00",
+        "/runs?before=a%00",
+        "/api/jobs?after=%00",
+    ] {
+        let reply = fixture.get(url).await;
+        assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{url}");
+        assert!(reply.text.contains("a null character"), "{}", reply.text);
+    }
+}
+
 #[tokio::test]
 async fn it_can_be_nested_under_any_prefix() {
     let fixture = Fixture::new().await;
     let nested = Router::new().nest("/ops/jobs", fixture.router.clone());
     let service = Router::new().nest_service("/ops/jobs", fixture.router.clone());
+    let tenants = Router::new().nest_service("/{tenant}", fixture.router.clone());
     for (router, path, to) in [
         (&fixture.router, "/", "now"),
-        (&nested, "/ops/jobs", "jobs/now"),
-        (&service, "/ops/jobs", "jobs/now"),
+        (&nested, "/ops/jobs", "./jobs/now"),
+        (&service, "/ops/jobs", "./jobs/now"),
+        (&tenants, "/https:evil.example", "./https:evil.example/now"),
         (&service, "/ops/jobs/", "now"),
     ] {
         let reply = send(router, get(path)).await;

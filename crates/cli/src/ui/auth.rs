@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use ring::hmac;
 use ring::rand::SystemRandom;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use shedlock::{Clock as _, SystemClock};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::brake::{self, Brake};
 use crate::exit::{Failure, INTERNAL};
@@ -27,6 +28,9 @@ use crate::output;
 
 /// bcrypt's cost of a new hash: about a tenth of a second.
 const COST: u32 = 11;
+
+/// The costs that `htpasswd` accepts. At the highest, a sign-in takes seconds.
+const COSTS: RangeInclusive<u32> = 4..=17;
 
 /// bcrypt reads no more bytes of a password.
 const LONGEST: usize = 72;
@@ -41,13 +45,11 @@ pub(super) struct User {
 /// The users, by name.
 pub(super) struct Users {
     users: BTreeMap<String, Entry>,
-    /// Takes as long to compare with as the others, so that time does not show which users exist.
-    unknown: String,
     /// Of passwords that were right: bcrypt is slow, and a browser sends the password with each request.
     known: Mutex<BTreeMap<String, hmac::Tag>>,
     key: hmac::Key,
     /// One hash at a time, so that guesses do not use all processors.
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
     brake: Brake,
     is_behind_proxy: bool,
 }
@@ -66,11 +68,15 @@ struct Entry {
 
 /// A line for the file, for a password that is read from stdin.
 pub(super) fn line_for(user: &str) -> Result<String, Failure> {
+    let refused = |why: &str| {
+        let message = format!("--hash-password {user:?}: {why}; choose another name");
+        Err(Failure::usage(message))
+    };
     if user.is_empty() || user.contains(':') || user.contains(char::is_control) {
-        return Err(Failure::usage(format!(
-            "--hash-password {user:?}: a user's name cannot be empty or contain a colon or a control \
-             character; choose another one"
-        )));
+        return refused("a user's name cannot be empty or contain a colon or a control character");
+    }
+    if user.starts_with('#') {
+        return refused("a line that starts with # is a comment");
     }
     let password = read_password()?;
     if password.is_empty() || password.len() > LONGEST {
@@ -125,15 +131,12 @@ impl Users {
                 "--auth-file: {place} has no users; add the line that `shedlock ui --hash-password USER` prints"
             )));
         }
-        let internal = |what: &str| Failure::new(INTERNAL, format!("cannot make {what}"));
-        let unknown = bcrypt::hash("", COST).map_err(|_| internal("a hash"))?;
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         Ok(Self {
             users,
-            unknown,
             known: Mutex::default(),
-            key: key.map_err(|_| internal("a key"))?,
-            turn: Semaphore::new(1),
+            key: key.map_err(|_| Failure::new(INTERNAL, "cannot make a key"))?,
+            turn: Arc::new(Semaphore::new(1)),
             brake: Brake::default(),
             is_behind_proxy,
         })
@@ -144,11 +147,14 @@ impl Users {
         router.layer(middleware::from_fn_with_state(Arc::new(self), admit))
     }
 
-    async fn check(&self, headers: &HeaderMap, address: Option<IpAddr>) -> Result<User, Refused> {
+    async fn check(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        address: Option<IpAddr>,
+    ) -> Result<User, Refused> {
         let (name, password) = credentials(headers).ok_or(Refused::Unknown)?;
         // Also for a password that is known: with it, a guess takes no time.
         self.brake(address)?;
-        let entry = self.users.get(&name);
         let tried = [name.as_bytes(), password.as_bytes()].join(&0);
         let is_known = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,25 +162,58 @@ impl Users {
             tag.is_some_and(|tag| hmac::verify(&self.key, &tried, tag.as_ref()).is_ok())
         };
         if !is_known {
-            let hash = entry.map_or(&self.unknown, |entry| &entry.hash).clone();
-            let turn = self.turn.acquire().await;
-            let _turn = turn.map_err(|_| Refused::Unknown)?;
+            let turn = self.turn.clone().acquire_owned().await;
+            let turn = turn.map_err(|_| Refused::Unknown)?;
             // Other sign-ins of this address may have been refused in the meantime.
             self.brake(address)?;
-            let compare = move || bcrypt::verify(password, &hash).unwrap_or(false);
-            let is_right = tokio::task::spawn_blocking(compare).await.unwrap_or(false);
-            if !is_right || entry.is_none() {
-                self.refuse(&name, address);
+            // Also if the client leaves, which would drop it: the guess counts, and the next one waits for its turn.
+            let tag = hmac::sign(&self.key, &tried);
+            let compared = self
+                .clone()
+                .compare(name.clone(), password, tag, address, turn);
+            if !tokio::spawn(compared).await.unwrap_or(false) {
                 return Err(Refused::Unknown);
             }
-            let tag = hmac::sign(&self.key, &tried);
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.insert(name.clone(), tag);
         }
+        let entry = self.users.get(&name).ok_or(Refused::Unknown)?;
         Ok(User {
-            may_operate: entry.ok_or(Refused::Unknown)?.may_operate,
+            may_operate: entry.may_operate,
             name,
         })
+    }
+
+    /// Whether the password is right. Counts it if it is wrong.
+    async fn compare(
+        self: Arc<Self>,
+        name: String,
+        password: String,
+        tag: hmac::Tag,
+        address: Option<IpAddr>,
+        _turn: OwnedSemaphorePermit,
+    ) -> bool {
+        let hash = self.hash_for(&name).to_owned();
+        let compare = move || bcrypt::verify(password, &hash).unwrap_or(false);
+        let is_equal = tokio::task::spawn_blocking(compare).await.unwrap_or(false);
+        let is_right = is_equal && self.users.contains_key(&name);
+        if is_right {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name, tag);
+        } else {
+            self.refuse(&name, address);
+        }
+        is_right
+    }
+
+    /// The hash to compare with. A name that is not in the file has always that of the same user, so that time does not
+    /// show which users exist.
+    fn hash_for(&self, name: &str) -> &str {
+        let instead = || {
+            let tag = hmac::sign(&self.key, name.as_bytes());
+            let at = usize::from(tag.as_ref()[0]) % self.users.len().max(1);
+            self.users.values().nth(at)
+        };
+        let entry = self.users.get(name).or_else(instead);
+        entry.map_or("", |entry| &entry.hash)
     }
 
     fn brake(&self, address: Option<IpAddr>) -> Result<(), Refused> {
@@ -262,11 +301,20 @@ fn parse(text: &str) -> Result<BTreeMap<String, Entry>, (usize, String)> {
             _ => return wrong("after the hash, only `:read` may follow; remove the rest"),
         };
         // The hash of a test password costs as much as a sign-in, so only its form is checked.
-        if hash.parse::<bcrypt::HashParts>().is_err() {
+        let Ok(parts) = hash.parse::<bcrypt::HashParts>() else {
             return wrong(
                 "this is not a bcrypt hash; `htpasswd -nB USER` or `shedlock ui --hash-password USER` \
                  prints one",
             );
+        };
+        let cost = parts.get_cost();
+        if !COSTS.contains(&cost) {
+            return wrong(&format!(
+                "the cost of this hash is {cost}; make one with a cost of {} to {}, like \
+                 `shedlock ui --hash-password USER`",
+                COSTS.start(),
+                COSTS.end()
+            ));
         }
         let hash = hash.to_owned();
         let entry = Entry { hash, may_operate };
@@ -294,9 +342,31 @@ mod tests {
             (&*format!("alice:{HASH}:write"), 1, "only `:read`"),
             (&*format!("a:{HASH}\na:{HASH}"), 2, "used before"),
             (&*format!(":{HASH}"), 1, "empty"),
+            (
+                &*format!("a:{}", HASH.replace("$05$", "$18$")),
+                1,
+                "4 to 17",
+            ),
+            (
+                &*format!("a:{}", HASH.replace("$05$", "$03$")),
+                1,
+                "4 to 17",
+            ),
         ] {
             let (at, why) = parse(text).err().unwrap();
             assert!(at == line && why.contains(part), "{text}: {at}: {why}");
+        }
+    }
+
+    /// The cost of a hash is how long it takes to compare.
+    #[test]
+    fn a_name_that_is_not_in_the_file_costs_as_much_as_one_that_is() {
+        let file = std::env::temp_dir().join(format!("shedlock-users-{}", std::process::id()));
+        std::fs::write(&file, format!("alice:{HASH}\nbob:{HASH}\n")).unwrap();
+        let users = Users::read(&file, false).ok().unwrap();
+        std::fs::remove_file(&file).unwrap();
+        for name in ["alice", "carol", "dave", "", "\0"] {
+            assert_eq!(users.hash_for(name), HASH, "{name}");
         }
     }
 }

@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, done, end, eventually, signal};
+use super::common::{Done, Sandbox, connect_from, done, end, eventually, open_at_once, signal};
 
 pub(crate) struct Server {
     child: Child,
@@ -55,10 +54,7 @@ impl Server {
 
     /// A connection from this address of this host.
     fn connect_from(&self, from: Ipv4Addr) -> TcpStream {
-        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-        bind(&socket, &SocketAddrV4::new(from, 0)).unwrap();
-        connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        TcpStream::from(socket)
+        connect_from(from, self.port)
     }
 
     fn send(&self, request: &str) -> String {
@@ -225,7 +221,7 @@ fn a_foreign_host_is_refused_on_a_loopback_address() {
     let refused = get("evil.example");
     assert_eq!(status(&refused), "403");
     assert!(refused.contains("(--allow-host)"), "{refused}");
-    assert!(server.get("/ops", "").contains("location: ops/now\r\n"));
+    assert!(server.get("/ops", "").contains("location: ./ops/now\r\n"));
     server.stop();
 }
 
@@ -303,6 +299,8 @@ fn what_is_wrong_is_named_before_anything_is_served() {
     let sandbox = sandbox();
     fs::write(sandbox.path("users"), "# none\n").unwrap();
     fs::write(sandbox.path("plain"), "\nalice:secret\n").unwrap();
+    let costly = "alice:$2y$31$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe\n";
+    fs::write(sandbox.path("costly"), costly).unwrap();
     fs::write(sandbox.path("pem"), "").unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -323,6 +321,11 @@ fn what_is_wrong_is_named_before_anything_is_served() {
             &["--auth-file", "plain"],
             2,
             "--auth-file: plain:2: this is not a bcrypt hash; ",
+        ),
+        (
+            &["--auth-file", "costly"],
+            2,
+            "--auth-file: costly:1: the cost of this hash is 31; ",
         ),
         (&["--tls-cert", "pem"], 2, "--tls-key"),
         (
@@ -360,6 +363,7 @@ fn what_is_wrong_is_named_before_anything_is_served() {
     }
     for (user, password, text) in [
         ("a:b", "x", "cannot be empty or contain a colon"),
+        ("#a", "x", "a line that starts with # is a comment"),
         ("a", "", "it has 0 bytes; choose one of 1 to 72"),
         (
             "a",
@@ -431,11 +435,16 @@ fn slow_clients_lose_their_connections() {
     let mut idle = server.connect_from(Ipv4Addr::LOCALHOST);
     idle.write_all(b"GET /style HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .unwrap();
+    // A form that never ends.
+    let mut form = server.connect_from(Ipv4Addr::LOCALHOST);
+    let headers = "POST /act HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\
+                   Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\nname=";
+    form.write_all(headers.as_bytes()).unwrap();
     let (encrypted, roots) = with_tls(&sandbox);
     let unshaken = encrypted.connect_from(Ipv4Addr::LOCALHOST);
     let mut shaken = tls(&encrypted, roots);
     shaken.write_all(b"GET /now HTTP/1.1\r\n").unwrap();
-    for mut stream in [silent, slow, idle, unshaken, shaken.sock] {
+    for mut stream in [silent, slow, idle, form, unshaken, shaken.sock] {
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
@@ -452,19 +461,7 @@ fn one_address_cannot_take_all_connections() {
     let sandbox = sandbox();
     let greedy = Ipv4Addr::new(127, 0, 0, 2);
     let open = |server: &Server| {
-        let opened: Vec<_> = (0..MOST + 20)
-            .map(|_| server.connect_from(greedy))
-            .collect();
-        let is_open = |mut stream: &TcpStream| {
-            stream
-                .set_read_timeout(Some(Duration::from_millis(20)))
-                .unwrap();
-            let nothing = stream.read(&mut [0]);
-            nothing.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
-        };
-        // What is refused is refused at once.
-        shedlock_rig::wait::pause(Duration::from_millis(500));
-        let left = opened.iter().filter(|it| is_open(it)).count();
+        let left = open_at_once(greedy, server.port, MOST + 20);
         assert_eq!(status(&server.get("/now", "")), "200");
         left
     };
@@ -539,6 +536,33 @@ fn guesses_of_a_password_are_slowed_down_and_logged() {
     assert_eq!(status(&of("192.0.2.7, 192.0.2.8", &right)), "200");
     let ended = server.stop();
     let refused = "a sign-in from 192.0.2.7 was refused at 20";
+    assert_eq!(ended.stderr.matches(refused).count(), 5, "{}", ended.stderr);
+}
+
+/// Otherwise it would be compared all the same, beside any number of others, and the address could guess on.
+#[test]
+fn a_guess_counts_although_its_client_has_left() {
+    let sandbox = sandbox();
+    let alice = line_for(&sandbox, "alice", "secret");
+    fs::write(sandbox.path("users"), alice.stdout).unwrap();
+    let server = Server::start(&sandbox, &["--auth-file", "users"]);
+    let greedy = Ipv4Addr::new(127, 0, 0, 2);
+    // alice:secret and alice:wrong.
+    let [right, wrong] = ["YWxpY2U6c2VjcmV0", "YWxpY2U6d3Jvbmc="].map(|it| {
+        format!("GET /now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Basic {it}\r\n\r\n")
+    });
+    eventually("a brake", || {
+        let mut left = server.connect_from(greedy);
+        left.write_all(wrong.as_bytes()).unwrap();
+        drop(left);
+        let mut stream = server.connect_from(greedy);
+        stream.write_all(right.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        status(&reply) == "429"
+    });
+    let ended = server.stop();
+    let refused = "a sign-in from 127.0.0.2 was refused at 20";
     assert_eq!(ended.stderr.matches(refused).count(), 5, "{}", ended.stderr);
 }
 

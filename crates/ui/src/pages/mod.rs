@@ -130,9 +130,10 @@ impl Frame {
 /// slash.
 pub(crate) async fn root(OriginalUri(uri): OriginalUri) -> Response {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
+    // With a dot in front, since `https:x/now` would be the URL of a host.
     let to = match last {
         "" => "now".to_owned(),
-        last => format!("{last}/now"),
+        last => format!("./{last}/now"),
     };
     (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
 }
