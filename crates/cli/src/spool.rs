@@ -65,7 +65,7 @@ const CLAIM: &str = ".claimed";
 impl Spool {
     /// The folder of this user. Nothing is created.
     pub(crate) fn of_user() -> Option<Self> {
-        let state = state_folder(|name| std::env::var_os(name)).ok()?;
+        let state = state_folder().ok()?;
         Some(Self(state.join("spool")))
     }
 

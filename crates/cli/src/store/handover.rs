@@ -8,10 +8,10 @@ use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::settings::{StoreChoice, StoreSetting};
 
-/// Set in the environment of a command whose `shedlock run` does not pass its store on.
 /// What `--local` is in a variable.
 const LOCAL: &str = "local";
 
+/// Set in the environment of a command whose `shedlock run` does not pass its store on.
 pub(super) const WITHHELD: &str = "SHEDLOCK_STORE_WITHHELD";
 
 const STORE: &str = "SHEDLOCK_STORE";

@@ -25,8 +25,8 @@ pub(super) struct LocalStore {
 
 impl LocalStore {
     /// Determines the file's location. Nothing is created.
-    pub(super) fn locate(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Failure> {
-        let file = state_folder(variable)?.join("locks.db");
+    pub(super) fn locate() -> Result<Self, Failure> {
+        let file = state_folder()?.join("locks.db");
         Ok(Self { file })
     }
 
@@ -161,9 +161,11 @@ impl LocalStore {
 }
 
 /// The XDG base directory specification's location for state that a program keeps between its runs.
-pub(crate) fn state_folder(
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<PathBuf, Failure> {
+pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
+    state_folder_of(|name| std::env::var_os(name))
+}
+
+fn state_folder_of(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {
     let absolute = |name: &str| {
         let path = PathBuf::from(variable(name)?);
         path.is_absolute().then_some(path)
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     fn folder(variables: &[(&str, &str)]) -> Result<PathBuf, Failure> {
-        state_folder(|name| {
+        state_folder_of(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.into())
         })

@@ -10,7 +10,6 @@ mod rotating;
 mod sqlite;
 mod url;
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
@@ -121,7 +120,7 @@ enum Purpose {
 /// Prints the note about commands that were refused on this host because no store was set, once.
 pub(crate) fn report_refusals(terminal: Terminal) {
     if terminal.is_read_by_a_person()
-        && let Ok(local) = LocalStore::locate(|name| std::env::var_os(name))
+        && let Ok(local) = LocalStore::locate()
     {
         local.report_refusals(terminal);
     }
@@ -173,7 +172,7 @@ impl Store {
         purpose: Purpose,
         within: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let choice = Choice::make(args, |name| std::env::var_os(name))?;
+        let choice = Choice::make(args)?;
         let journal = OwnStore::of(args).await?;
         let place = choice.place();
         let opening = Self::connect(choice, terminal, purpose, args.connect_timeout);
@@ -211,7 +210,7 @@ impl Store {
                 }
             }
             Choice::Local { is_meant } => {
-                let local = LocalStore::locate(|name| std::env::var_os(name))?;
+                let local = LocalStore::locate()?;
                 if purpose == Purpose::Lock && !is_meant && !terminal.is_read_by_a_person() {
                     return Err(local.refuse());
                 }
@@ -295,7 +294,7 @@ fn advise_creation(failure: Failure) -> Failure {
 
 /// The kind of the store, and what it needs before it can keep locks. Connects to nothing.
 pub(crate) async fn schema(args: &StoreArgs) -> Result<(&'static str, Schema), Failure> {
-    let (url, from) = match Choice::make(args, |name| std::env::var_os(name))? {
+    let (url, from) = match Choice::make(args)? {
         Choice::Url { url, from, .. } => (url, from),
         // The file's path is not part of a statement.
         Choice::Local { .. } => ("sqlite:/locks.db".to_owned(), String::new()),
@@ -314,19 +313,16 @@ async fn schema_of(url: &str, from: &str) -> Result<(&'static str, Schema), Fail
 
 /// The SQLite file of this store, if it does not exist.
 pub(crate) fn missing_file(args: &StoreArgs) -> Result<Option<PathBuf>, Failure> {
-    let file = match Choice::make(args, |name| std::env::var_os(name))? {
+    let file = match Choice::make(args)? {
         Choice::Url { url, .. } => sqlite::file(&url),
-        Choice::Local { .. } => {
-            let local = LocalStore::locate(|name| std::env::var_os(name))?;
-            Some(local.into_file())
-        }
+        Choice::Local { .. } => Some(LocalStore::locate()?.into_file()),
     };
     Ok(file.filter(|file| !file.exists()))
 }
 
 /// Where the locks are, and the option, variable or file that chose it. Connects to nothing.
 pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
-    match Choice::make(args, |name| std::env::var_os(name))? {
+    match Choice::make(args)? {
         Choice::Url { url, from, .. } => {
             let setting = args.setting.as_ref();
             let from = match setting.and_then(|it| Some((it, from.strip_prefix(&it.from)?))) {
@@ -336,7 +332,7 @@ pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
             Ok((redact(&url).into_owned(), from))
         }
         Choice::Local { is_meant } => {
-            let place = LocalStore::locate(|name| std::env::var_os(name))?.place();
+            let place = LocalStore::locate()?.place();
             let from = match &args.setting {
                 _ if args.local => "--local",
                 Some(setting) if is_meant => &setting.place,
@@ -349,7 +345,7 @@ pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
 
 /// Whether the URL of the store sets `lock_at_most_for`. Connects to nothing.
 pub(crate) fn sets_at_most(args: &StoreArgs) -> Result<bool, Failure> {
-    let choice = Choice::make(args, |name| std::env::var_os(name))?;
+    let choice = Choice::make(args)?;
     Ok(matches!(&choice, Choice::Url { url, .. } if has_at_most(url)))
 }
 
@@ -387,11 +383,8 @@ fn place_of(url: &str) -> String {
 }
 
 impl Choice {
-    fn make(
-        args: &StoreArgs,
-        variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Self, Failure> {
-        Self::of(Source::of(args, variable)?)
+    fn make(args: &StoreArgs) -> Result<Self, Failure> {
+        Self::of(Source::of(args, |name| std::env::var_os(name))?)
     }
 
     fn of(source: Source) -> Result<Self, Failure> {
@@ -458,10 +451,11 @@ mod tests {
             journal: JournalStoreArgs::default(),
             setting: None,
         };
-        Choice::make(&args, |name| {
+        let source = Source::of(&args, |name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.into())
-        })
+        });
+        Choice::of(source?)
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use shedlock_core::{Clock, Moment, within};
+use shedlock_core::{Clock, Moment};
 use shedlock_store::{FRESH, TEST};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Driver;
+use super::deadline::Deadline;
 use super::sharing::{Opened, Sharing};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
@@ -506,51 +507,6 @@ impl<B: Driver> fmt::Debug for Connections<B> {
             }
             Self::Own(own) => write!(f, "own connections, {} unused", own.lock().len()),
         }
-    }
-}
-
-/// The instants by which one call must have a connection and must have returned, whatever the server does.
-///
-/// The limit for a connection is earlier. So a call that sent nothing can still report this before its caller treats
-/// the outcome as unknown.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline<'a> {
-    clock: &'a dyn Clock,
-    connected: Moment,
-    answered: Moment,
-}
-
-impl<'a> Deadline<'a> {
-    /// For a call that returns within `limit` and whose caller waits for `patience`.
-    pub(crate) fn new(clock: &'a dyn Clock, limit: Duration, patience: Duration) -> Self {
-        let now = clock.now();
-        Self {
-            clock,
-            connected: now + limit.min(patience) / 4 * 3,
-            answered: now + limit,
-        }
-    }
-
-    /// Returns the output, unless the time for a connection (three quarters of the caller's patience) or `limit` from
-    /// now passes first.
-    ///
-    /// The caller pins the future, because each function that takes it by value would double its size.
-    pub(crate) async fn connect<T>(
-        &self,
-        limit: Duration,
-        future: Pin<&mut impl Future<Output = T>>,
-    ) -> Option<T> {
-        let left = self.connected.saturating_since(self.clock.now());
-        within(self.clock, left.min(limit), future).await
-    }
-
-    pub(crate) fn is_too_late_to_connect(&self) -> bool {
-        self.clock.now() >= self.connected
-    }
-
-    pub(crate) async fn answer<T>(&self, future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        let left = self.answered.saturating_since(self.clock.now());
-        within(self.clock, left, future).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a provider needs from a client library, and the connections that it opens.
 
 mod connections;
+mod deadline;
 mod sharing;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) mod sqlx;
@@ -14,7 +15,8 @@ use std::ops::DerefMut;
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::statement::{Reply, Statement, Values};
-pub(crate) use connections::{Connections, Deadline, Session, Wanted};
+pub(crate) use connections::{Connections, Session, Wanted};
+pub(crate) use deadline::Deadline;
 
 /// What the server said, if the failure is its reply: only its message, without the client's words, its source line or
 /// its hints.
