@@ -12,6 +12,7 @@ use shedlock::{
 use shedlock_core::shown::{
     all_jobs, current_jobs, missing_journal, next_slot, run_states, taken_locks,
 };
+use shedlock_core::within;
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
 use crate::audit::{Action, Trail};
@@ -49,15 +50,16 @@ pub(crate) fn registration(args: &RunArgs) -> Option<JobRegistration> {
 }
 
 /// Waits until the end of the run is written. If it cannot be, it is kept for a later `shedlock`.
-pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: Terminal) {
+pub(crate) async fn flush(writer: Option<&JournalWriter>, args: &RunArgs, terminal: Terminal) {
     let Some(writer) = writer else { return };
+    let name = &args.name;
     if writer.flush(FLUSH).await == 0 {
-        if let Some(spool) = Spool::of_user() {
-            tokio::select! {
-                () = spool.deliver(&**writer.journal()) => {}
-                () = SystemClock.sleep_until(SystemClock.now() + FLUSH) => {}
-            }
-        }
+        let journal = &**writer.journal();
+        let more = async {
+            deliver(journal).await;
+            warn_of_missing_schedule(journal, args, terminal).await;
+        };
+        let _ = within(&SystemClock, FLUSH, more).await;
         return;
     }
     let (journal, ends) = writer.take_unwritten().unwrap_or_default();
@@ -71,6 +73,27 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, name: &str, terminal: 
         "{name}: could not write to the journal within {}: {fate}",
         output::duration(FLUSH)
     ));
+}
+
+/// Warns of a run without a slot of a job that has a schedule, unless a person has started it: if the schedule is missing on
+/// one host only, the job runs there in addition.
+async fn warn_of_missing_schedule(journal: &dyn Journal, args: &RunArgs, terminal: Terminal) {
+    let has_schedule = args.schedule().is_ok_and(|schedule| schedule.is_some());
+    if has_schedule || terminal.is_read_by_a_person() {
+        return;
+    }
+    let Ok(Some(job)) = journal.job(&args.name).await else {
+        return;
+    };
+    // Another scheduler that registers when it expects a run has no slots.
+    let has_slots = scheduler::next_slot(&job, SystemClock.system_time()).is_some();
+    if let (true, Some(schedule), Some(by)) = (has_slots, &job.schedule, &job.registered_by) {
+        terminal.warning(&format!(
+            "{}: this run has no schedule, and {by} has registered the job with {schedule:?}: a run without a slot comes in \
+             addition to those of the schedule; unless it was started by hand, give this command the same --schedule",
+            args.name
+        ));
+    }
 }
 
 /// Keeps these ends of runs for the journal with this identity. Returns what becomes of them, for the user.

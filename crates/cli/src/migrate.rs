@@ -69,7 +69,9 @@ async fn give_identity(
     terminal: Terminal,
 ) -> Result<(), Failure> {
     if identify(store, journal, args, terminal).await? {
-        migration.changes.push("gave the lock store an identity".to_owned());
+        migration
+            .changes
+            .push("gave the lock store an identity".to_owned());
     }
     Ok(())
 }

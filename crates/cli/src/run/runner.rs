@@ -177,7 +177,7 @@ impl<'a> Runner<'a> {
                 self.pings.ended(&lease, code, output);
                 settle(&executor, name, self.terminal).await;
                 tokio::join!(
-                    journal::flush(journal, name, self.terminal),
+                    journal::flush(journal, self.args, self.terminal),
                     self.pings.flush(self.terminal),
                 );
             } => {}

@@ -188,6 +188,13 @@ fn drift() {
         json(&sandbox, &["jobs"])["jobs"][0]["replaced"],
         Value::Null
     );
+
+    // A line without the schedule runs the job in addition.
+    let ran = done(&mut sandbox.run("a", "20m", "true"));
+    let missing = "a: this run has no schedule, and ";
+    assert!(ran.stderr.contains(missing), "{}", ran.stderr);
+    let other = done(&mut sandbox.run("b", "20m", "true"));
+    assert_eq!(other.stderr, "");
 }
 
 /// Slots without a run are counted by reason.
