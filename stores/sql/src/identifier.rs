@@ -46,6 +46,12 @@ impl Identifier {
         Err(invalid(format!("{what} cannot be called {text:?}: {why}")))
     }
 
+    /// This name as the catalogue spells it, if it differs in nothing but its case.
+    pub(crate) fn spelled(&self, found: &str) -> Option<Self> {
+        let is_same = self.0.eq_ignore_ascii_case(found);
+        is_same.then(|| Self(found.into()))
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

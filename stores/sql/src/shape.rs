@@ -1,5 +1,6 @@
 //! The current shape of the lock table.
 
+use crate::identifier::Identifier;
 use crate::options::COLUMNS;
 
 /// The shape of the table, as far as statements depend on it. It contains nothing from the rows.
@@ -9,6 +10,8 @@ pub(crate) struct Shape {
     pub(crate) locked_by: TextColumn,
     pub(crate) lock_until: TimeColumn,
     pub(crate) locked_at: TimeColumn,
+    /// ShedLock's columns as the catalogue spells them. `None` if there is no table: as the options do.
+    pub(crate) columns: Option<[Identifier; 4]>,
     /// Which of our own columns exist.
     pub(crate) extras: Extras,
     /// What the dialect's probe returned about the server: its version, then the settings that matter, in the dialect's
@@ -105,12 +108,6 @@ impl Column {
             place: text(9)?.unwrap_or_default(),
         })
     }
-
-    /// Compares names without case. Databases differ in how they compare the names of columns, so two names that differ
-    /// only in case would be a trap in any of them.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name)
-    }
 }
 
 impl TimeColumn {
@@ -135,6 +132,7 @@ impl Shape {
             locked_by,
             lock_until: time,
             locked_at: time,
+            columns: None,
             extras: Extras::ALL,
             server: String::new(),
         }

@@ -27,6 +27,12 @@ impl Dialect {
             locked_by: found.text(by, false)?,
             lock_until: found.time(until)?,
             locked_at: found.time(at)?,
+            columns: Some([
+                found.spelled(name)?,
+                found.spelled(until)?,
+                found.spelled(at)?,
+                found.spelled(by)?,
+            ]),
             extras: found.extras()?,
             server: server.unwrap_or_default(),
         })
@@ -45,19 +51,22 @@ impl<'a> Columns<'a> {
     fn check(&self) -> Result<()> {
         let (names, table) = (&self.options.columns, &self.options.table);
         for name in names {
-            self.get(name.as_str())?;
+            self.get(name)?;
         }
-        let name = names[0].as_str();
-        if !self.get(name)?.unique {
+        let name = self.get(&names[0])?;
+        if !name.unique {
             return Err(configuration(format!(
-                "column {name:?} of table {table} is neither primary key nor unique, so two \
-                 processes could both insert the lock; add a primary key on it"
+                "column {:?} of table {table} is neither primary key nor unique, so two \
+                 processes could both insert the lock; add a primary key on it",
+                name.name
             )));
         }
-        let is_known = |column: &Column| {
-            let mut known = names.iter().map(Identifier::as_str).chain(COLUMNS);
-            known.any(|known| column.is_called(known))
+        let is_theirs = |column: &Column| {
+            let mut theirs = names.iter().filter_map(|name| self.find(name));
+            theirs.any(|theirs| theirs.name == column.name)
         };
+        let is_ours = |column| COLUMNS.iter().any(|name| self.dialect.finds(column, name));
+        let is_known = |column| is_theirs(column) || is_ours(column);
         let mut required = self.columns.iter().filter(|column| column.required);
         match required.find(|column| !is_known(column)) {
             None => Ok(()),
@@ -69,31 +78,57 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn get(&self, name: &str) -> Result<&'a Column> {
-        self.find(name).ok_or_else(|| {
-            configuration(format!(
-                "table {} is not a lock table: it has no column {name:?}; choose another table \
+    fn get(&self, name: &Identifier) -> Result<&'a Column> {
+        if let Some(column) = self.find(name) {
+            return Ok(column);
+        }
+        let option = self.option_of(name);
+        let mut similar = self.similar(name).map(|column| &*column.name);
+        Err(configuration(match (similar.next(), similar.next()) {
+            (Some(one), Some(other)) => format!(
+                "table {} has the columns {one:?} and {other:?}, which differ only in case; set the \
+                 one that holds the lock's data in the store's URL: {option}=%22{one}%22 or \
+                 {option}=%22{other}%22",
+                self.options.table
+            ),
+            _ => format!(
+                "table {} is not a lock table: it has no column {:?}; choose another table \
                  (?table=NAME) and create it with `shedlock migrate --store …`, or, if the columns \
-                 have other names, set them (like ?{}=NAME)",
+                 have other names, set them (like ?{option}=NAME)",
                 self.options.table,
-                self.option_of(name),
-            ))
-        })
+                name.as_str(),
+            ),
+        }))
     }
 
     /// The option that sets this name.
-    fn option_of(&self, name: &str) -> &'static str {
+    fn option_of(&self, name: &Identifier) -> &'static str {
         let [_, until, at, by] = &self.options.columns;
         match name {
-            name if name == until.as_str() => "lock_until_column",
-            name if name == at.as_str() => "locked_at_column",
-            name if name == by.as_str() => "locked_by_column",
+            name if name == until => "lock_until_column",
+            name if name == at => "locked_at_column",
+            name if name == by => "locked_by_column",
             _ => "name_column",
         }
     }
 
-    fn find(&self, name: &str) -> Option<&'a Column> {
-        self.columns.iter().find(|column| column.is_called(name))
+    /// The column of this name, otherwise the only one whose name differs from it in case alone.
+    fn find(&self, name: &Identifier) -> Option<&'a Column> {
+        let mut exact = self.columns.iter();
+        let exact = exact.find(|column| column.name == name.as_str());
+        let mut similar = self.similar(name);
+        exact.or_else(|| similar.next().filter(|_| similar.next().is_none()))
+    }
+
+    /// The columns whose names differ from this one in nothing but case.
+    fn similar(&self, name: &Identifier) -> impl Iterator<Item = &'a Column> {
+        let columns = self.columns.iter();
+        columns.filter(|column| column.name.eq_ignore_ascii_case(name.as_str()))
+    }
+
+    fn spelled(&self, name: &Identifier) -> Result<Identifier> {
+        let column = self.get(name)?;
+        Ok(name.spelled(&column.name).unwrap_or_else(|| name.clone()))
     }
 
     fn unfit(&self, column: &Column, wanted: &str) -> Error {
@@ -104,7 +139,7 @@ impl<'a> Columns<'a> {
     }
 
     fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn> {
-        let column = self.get(name.as_str())?;
+        let column = self.get(name)?;
         let length = column.length.map(usize::try_from);
         let exact = (self.dialect.text)(column, is_name);
         Ok(TextColumn {
@@ -114,7 +149,7 @@ impl<'a> Columns<'a> {
     }
 
     fn time(&self, name: &Identifier) -> Result<TimeColumn> {
-        let column = self.get(name.as_str())?;
+        let column = self.get(name)?;
         let kind = (self.dialect.time)(&column.type_name);
         let digits = column.digits.and_then(|digits| u8::try_from(digits).ok());
         Ok(TimeColumn {
@@ -134,7 +169,8 @@ impl<'a> Columns<'a> {
 
     /// Whether one of our own columns exists; all are 64-bit integers.
     fn has(&self, name: &str) -> Result<bool> {
-        match self.find(name) {
+        let mut columns = self.columns.iter();
+        match columns.find(|column| self.dialect.finds(column, name)) {
             None => Ok(false),
             Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),
             Some(column) => Err(self.unfit(column, "bigint")),

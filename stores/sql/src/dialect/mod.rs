@@ -204,6 +204,14 @@ impl Dialect {
         self.quotation_mark
     }
 
+    /// Whether a statement with this name finds this column. Our own columns have lower-case names without quotes.
+    pub(crate) fn finds(&self, column: &Column, name: &str) -> bool {
+        match self.fold {
+            Fold::Lower => column.name == name,
+            Fold::Keep => column.name.eq_ignore_ascii_case(name),
+        }
+    }
+
     pub(crate) fn longest_name(&self) -> usize {
         self.longest_name
     }
@@ -271,7 +279,7 @@ impl Dialect {
             "INSERT INTO {{table}} ({columns}) SELECT {columns} FROM {{table}} WHERE 1 = 0"
         );
         let update = format!("UPDATE {{table}} SET {same} WHERE 1 = 0");
-        let pieces = Pieces::of_table(self, options);
+        let pieces = Pieces::of_shape(self, options, shape);
         [insert, update].map(|text| Statement::new(self.placeholders, &pieces.expand(&text), &[]))
     }
 

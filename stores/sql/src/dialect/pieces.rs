@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Claim, Dialect, End, Step};
+use crate::identifier::Identifier;
 use crate::options::{
     ATTEMPTS_COLUMN, DONE_COLUMN, Options, SKIP_FROM_COLUMN, SKIP_UNTIL_COLUMN, SLOT_COLUMN,
     TOKEN_COLUMN,
@@ -22,8 +23,18 @@ pub(super) use words;
 
 impl Pieces {
     pub(super) fn of_table(dialect: &Dialect, options: &Options) -> Self {
+        Self::of_columns(dialect, options, &options.columns)
+    }
+
+    /// For a table that exists: its columns are spelled as they are there.
+    pub(super) fn of_shape(dialect: &Dialect, options: &Options, shape: &Shape) -> Self {
+        let columns = shape.columns.as_ref().unwrap_or(&options.columns);
+        Self::of_columns(dialect, options, columns)
+    }
+
+    fn of_columns(dialect: &Dialect, options: &Options, columns: &[Identifier; 4]) -> Self {
         let mark = dialect.quotation_mark;
-        let [name, until, at, by] = &options.columns;
+        let [name, until, at, by] = columns;
         let mut pieces = Self(Vec::new());
         words! { pieces:
             table = options.table.quoted(mark);
@@ -44,7 +55,7 @@ impl Pieces {
     /// The dialect's words and those that all dialects share for this step. The shared texts refer to the dialect's
     /// words.
     pub(super) fn of_step(dialect: &Dialect, options: &Options, shape: &Shape, step: Step) -> Self {
-        let mut pieces = Self::of_table(dialect, options);
+        let mut pieces = Self::of_shape(dialect, options, shape);
         // In the order of `RECORD`.
         let ours = shape.extras.columns();
         let ours = ours.map(|(there, column)| if there { column } else { "{null}" });

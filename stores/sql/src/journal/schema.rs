@@ -435,7 +435,7 @@ impl TableOf {
         options: &Options,
         there: &[Column],
     ) -> Vec<Definition> {
-        let is_missing = |name: &str| !there.iter().any(|column| column.is_called(name));
+        let is_missing = |name: &str| !there.iter().any(|column| dialect.finds(column, name));
         let missing = self.columns.iter().filter(|(name, _)| is_missing(name));
         let table = self.name(options);
         let quoted = table.quoted(dialect.quotation_mark());

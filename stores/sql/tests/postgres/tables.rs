@@ -2,8 +2,8 @@
 
 use crate::common::with_option;
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, skip, take};
-use shedlock_core::{Attempt, ErrorKind, LockProvider as _, SkipReason};
-use shedlock_sql::PostgresProvider;
+use shedlock_core::{Attempt, ErrorKind, Finding, Level, LockProvider, SkipReason};
+use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 
 #[tokio::test]
 async fn dropped_columns_are_noticed_without_harm() {
@@ -181,4 +181,49 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
             ErrorKind::Configuration
         );
     }
+}
+
+/// Tools that quote names in upper case create such tables.
+#[tokio::test]
+async fn columns_are_spelled_as_the_catalogue_has_them() {
+    let room = Room::with(
+        "\"NAME\" VARCHAR(64) NOT NULL PRIMARY KEY, \"LOCK_UNTIL\" TIMESTAMP NOT NULL, \
+         \"LOCKED_AT\" TIMESTAMP NOT NULL, \"LOCKED_BY\" VARCHAR(255) NOT NULL",
+    )
+    .await;
+    for migrated in [false, true] {
+        let providers: [Box<dyn LockProvider>; 2] = [
+            Box::new(room.provider().await),
+            Box::new(TokioPostgresProvider::connect(&room.url).await.unwrap()),
+        ];
+        for provider in &providers {
+            let lease = take(&**provider, "job").await;
+            assert_eq!(lease.fencing_token().is_some(), migrated);
+            free(&**provider, &lease).await;
+            let findings = provider.diagnose().await.unwrap();
+            let is_wrong = |it: &&Finding| it.level == Level::Error;
+            assert_eq!(findings.iter().find(is_wrong), None);
+        }
+        migrate(&*providers[0]).await;
+    }
+}
+
+#[tokio::test]
+async fn columns_that_differ_in_case_alone_are_refused_before_the_table_is_altered() {
+    let room = Room::with(&SHEDLOCKS.replace(
+        "locked_by VARCHAR(255) NOT NULL",
+        "\"Locked_By\" VARCHAR(255) NOT NULL, \"LOCKED_BY\" VARCHAR(255)",
+    ))
+    .await;
+    let provider = room.provider_over(&[]).await;
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    let options = "locked_by_column=%22Locked_By%22 or locked_by_column=%22LOCKED_BY%22";
+    assert!(error.message().contains(options), "{error}");
+    let migration = provider.migrate().await.unwrap_err();
+    assert_eq!(migration.message(), error.message());
+    let of_room = "FROM information_schema.columns WHERE table_schema = current_schema()";
+    assert_eq!(room.number(&format!("SELECT count(*) {of_room}")).await, 5);
+    let url = format!("{}&locked_by_column=%22Locked_By%22", room.url);
+    let provider = PostgresProvider::connect(&url).await.unwrap();
+    free(&provider, &take(&provider, "job").await).await;
 }
