@@ -66,6 +66,8 @@ pub(crate) enum Class {
     Alphabet,
     /// The session is not in the state that a statement needs. The statement detected this and did nothing.
     Session,
+    /// The server has no time zone of the name in the settings.
+    NoZone,
     /// The session has lost a prepared statement, or has a different one of that name.
     Prepared,
     /// The lock cannot be acquired: the statement stopped before it wrote, or was rolled back.
@@ -172,8 +174,8 @@ impl Failure {
     /// What the server said, without the words of the client around it, or why there was no reply. `None` if the
     /// client's own text is as good.
     fn reason(&self) -> Option<String> {
-        if self.class == Class::OtherProtocol {
-            // The client's text is about its own code, or a number of bytes.
+        if matches!(self.class, Class::OtherProtocol | Class::Session) {
+            // The text is about the client's code or a number of bytes, or about the guard in the statement.
             return Some(String::new());
         }
         let is_lost = matches!(
@@ -207,7 +209,10 @@ impl Class {
     /// The session is no longer usable although its server responds, and nothing was written: its server was demoted,
     /// or the session's state has changed.
     pub(crate) fn is_of_session(&self) -> bool {
-        matches!(self, Self::ReadOnly | Self::Session | Self::Prepared)
+        matches!(
+            self,
+            Self::ReadOnly | Self::Session | Self::NoZone | Self::Prepared
+        )
     }
 
     /// Altering the table can cause this failure.
@@ -335,6 +340,10 @@ impl Class {
                  than MySQL 8.0.17, cannot change it for one statement, or the server lacks a zone \
                  of that name), autocommit is off, or its character set is not utf8mb4; correct \
                  these settings of the session"
+            }
+            Self::NoZone => {
+                "the server lacks the time zone of shared_session_zone; nothing was written; load the \
+                 server's time zone tables, or set shared_session_zone to an offset like +02:00"
             }
             Self::Prepared => {
                 "the session does not keep its prepared statements; nothing was written; if a \

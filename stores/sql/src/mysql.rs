@@ -232,8 +232,8 @@ fn of_number(number: u16, message: &str) -> Class {
         // Characters that the column's character set does not have.
         1267 | 1300 | 1366 | 1977 | 3988 => Class::Alphabet,
         1690 if message.contains(LARGEST) => Class::Session,
-        // No such time zone (MySQL reports it only through the guard).
-        1298 => Class::Session,
+        // MySQL reports it only through the guard.
+        1298 => Class::NoZone,
         // A fencing token that cannot grow.
         1690 if message.contains(TOKEN_COLUMN) => Class::Foreign,
         _ => Class::Other,

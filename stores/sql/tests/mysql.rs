@@ -63,6 +63,26 @@ macro_rules! on_all_servers {
     };
 }
 
+/// With its sessions' autocommit off.
+mod off {
+    async fn own_sessions_switch_autocommit_on(kind: &str) {
+        let server = shedlock_rig::OwnServer::start(kind, &["--autocommit=0"]).unwrap();
+        crate::sessions::own_sessions_switch_autocommit_on(server.url()).await;
+    }
+
+    #[tokio::test]
+    async fn mariadb() {
+        own_sessions_switch_autocommit_on("mariadb").await;
+    }
+
+    #[tokio::test]
+    async fn mysql() {
+        if crate::common::server_if_any("mysql").is_some() {
+            own_sessions_switch_autocommit_on("mysql").await;
+        }
+    }
+}
+
 on_all_servers! {
     duties: jobs_that_hold_all_connections_of_a_pool_keep_their_locks,
         a_connection_that_sees_another_database_proves_nothing;

@@ -77,7 +77,18 @@ pub(crate) async fn sessions_without_autocommit_are_refused(server: &str) {
     let error = refused(&provider, "job").await;
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.message().contains("autocommit"), "{error}");
+    let whole = format!("{error:#}");
+    assert!(whole.ends_with(error.message()), "{whole}");
     assert_eq!(room.rows().await, 0);
+}
+
+/// The provider's own sessions do not depend on the server's setting.
+pub(crate) async fn own_sessions_switch_autocommit_on(server: &str) {
+    let room = Room::migrated(server).await;
+    let provider = room.provider().await;
+    let lease = take(&provider, "job").await;
+    assert_eq!(room.rows().await, 1);
+    free(&provider, &lease).await;
 }
 
 pub(crate) async fn a_session_of_another_charset_stores_no_other_name(server: &str) {

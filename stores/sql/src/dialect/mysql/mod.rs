@@ -136,10 +136,10 @@ pub(crate) static MYSQL: Dialect = Dialect {
     quote,
     // Limits waits for row locks to 5 s, unless a shorter limit is set. With the default (50 s) an attempt would wait
     // long for a transaction that keeps its row locked. A statement whose sender has gone would also keep waiting, and
-    // could win the lock for an owner that has ended.
+    // could win the lock for an owner that has ended. A server may start its sessions with autocommit off.
     session_init: Some(
         "SET SESSION innodb_lock_wait_timeout = \
-         CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED)",
+         CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED), SESSION autocommit = 1",
     ),
     makes_space: None,
     tls: TlsNames {
