@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use redis::aio::{ConnectionManager, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
@@ -237,12 +238,29 @@ impl Connect for Servers {
                 Line::Multiplexed(client.get_async_connection_with_config(config).await?)
             }
             Source::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
-            Source::Given(line) => line.clone(),
+            Source::Given(line) => {
+                // A manager whose connection was closed opens another one once it has noticed.
+                Self::is_usable(line);
+                line.clone()
+            }
         })
     }
 
     fn late() -> Failure {
         RedisError::from(io::Error::from(io::ErrorKind::TimedOut)).into()
+    }
+
+    /// A connection that the server has closed, for example an idle one (`timeout`), refuses a command at once. One that is
+    /// open does not send this command, because no one waits for its reply.
+    fn is_usable(line: &Line) -> bool {
+        let ping = redis::cmd("PING");
+        let refused = match line {
+            Line::Manager(line) => line.clone().send_packed_command(&ping).now_or_never(),
+            Line::Multiplexed(line) => line.clone().send_packed_command(&ping).now_or_never(),
+            // It keeps a connection to each node.
+            Line::Cluster(_) => None,
+        };
+        !matches!(refused, Some(Err(_)))
     }
 
     fn heals(line: &Line) -> bool {

@@ -426,6 +426,48 @@ async fn a_server_that_forgot_the_scripts_is_sent_them_again() {
     }
 }
 
+/// As a server does with an idle client (`timeout`), and a load balancer or a NAT in between.
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_replaced_before_anything_is_sent() {
+    let server = own(&[]).await;
+    let client = Client::open(server.url()).unwrap();
+    let mut room = Room::at(&server.url()).await;
+    let manager = client.get_connection_manager().await.unwrap();
+    for provider in [
+        RedisProvider::builder(client).build().unwrap(),
+        RedisProvider::builder(manager).build().unwrap(),
+    ] {
+        let mut lease = None;
+        for _ in 0..2 {
+            provider.check().await.unwrap();
+            let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
+            assert!(room.run::<i64>(&kill).await > 0);
+            while room
+                .run::<String>(&["CLIENT", "LIST"])
+                .await
+                .lines()
+                .count()
+                > 1
+            {}
+            // The reader of the connection is notified.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            lease = match lease {
+                None => match provider.attempt(&room.request()).await.unwrap() {
+                    Attempt::Acquired(lease) => Some(lease),
+                    other => panic!("the lock should be free: {other:?}"),
+                },
+                Some(lease) => {
+                    let answer = provider.unlock(&lease, &UnlockRequest::new()).await;
+                    assert_eq!(answer.unwrap(), Unlock::Unlocked);
+                    None
+                }
+            };
+        }
+    }
+}
+
 #[tokio::test]
 async fn durable_is_declared_where_it_is() {
     for (settings, durable) in [
