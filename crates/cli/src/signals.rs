@@ -84,9 +84,14 @@ static ENDS_AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// They do that anyway, except to the first process of a PID namespace, such as that of a container: the kernel drops
 /// signals for which it has no handler. This works whatever the process waits for.
 pub(crate) fn end_at_once_as_process_1() -> io::Result<()> {
-    if getpid() != Pid::INIT {
-        return Ok(());
+    match getpid() {
+        Pid::INIT => end_at_once(),
+        _ => Ok(()),
     }
+}
+
+/// The same in any process, also if it has handled these signals so far.
+pub(crate) fn end_at_once() -> io::Result<()> {
     let ignored = Ignored::by_this_process();
     let ends = ENDS_AT_ONCE.get_or_init(|| Arc::new(AtomicBool::new(true)));
     for signal in ENDS {

@@ -31,7 +31,7 @@ impl Unreleased {
     }
 
     /// Whether the lease ends before an operator could do anything.
-    fn ends_soon(&self) -> bool {
+    pub(crate) fn ends_soon(&self) -> bool {
         const SOON: Duration = Duration::from_secs(10);
         self.ends_at.left(clock::now()) < SOON
     }
@@ -53,6 +53,25 @@ impl Unreleased {
         }
     }
 
+    /// The same for a lock that another process goes on to release.
+    pub(crate) fn goes_on(&self, store_option: &str) -> String {
+        let at = self.until.as_deref();
+        let at = at.map_or_else(String::new, |until| format!(" at {until}"));
+        format!(
+            "this goes on in the background until the lease ends{at}; if it is stopped before, run `{}`",
+            self.unlock(store_option)
+        )
+    }
+
+    /// The command that frees it.
+    fn unlock(&self, store_option: &str) -> String {
+        format!(
+            "shedlock unlock {} --force --owner {}{store_option}",
+            shell_word(&self.name),
+            shell_word(&self.owner),
+        )
+    }
+
     /// Until when it is taken, and how to free it sooner if there is time for that.
     fn outlook(&self, store_option: &str) -> String {
         if self.ends_soon() {
@@ -62,13 +81,11 @@ impl Unreleased {
             };
         }
         format!(
-            "stays taken until {}; to free it sooner, run `shedlock unlock {} --force --owner {}{}`",
+            "stays taken until {}; to free it sooner, run `{}`",
             self.until
                 .as_deref()
                 .unwrap_or("--lock-at-most-for has passed"),
-            shell_word(&self.name),
-            shell_word(&self.owner),
-            store_option
+            self.unlock(store_option)
         )
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Job<'a> {
     asked: Option<Asked>,
     tee: Option<Tee>,
     output: Option<Passing>,
+    /// The watchdog of the command that has ended.
+    watchdog: Option<Guard>,
 }
 
 impl<'a> Job<'a> {
@@ -63,6 +65,7 @@ impl<'a> Job<'a> {
             asked: None,
             tee: None,
             output: None,
+            watchdog: None,
         }
     }
 
@@ -81,6 +84,11 @@ impl<'a> Job<'a> {
     /// The output of the command that has ended, if it is kept.
     pub(super) fn output(&mut self) -> Option<Passing> {
         self.output.take()
+    }
+
+    /// The watchdog of the command that has ended, if it is alive.
+    pub(super) fn watchdog(&mut self) -> Option<Guard> {
+        self.watchdog.take()
     }
 
     /// The signals that have asked this process, and so the command, to end.
@@ -129,7 +137,10 @@ impl<'a> Job<'a> {
                     }
                     News::NotStarted(why) => return Err(self.not_started(&why)),
                     News::Stopped(signal) => stopped(signal, &mut foreground, &mut guard),
-                    News::Ended(ended) => return Ok(ended),
+                    News::Ended(ended) => {
+                        self.watchdog = Some(guard);
+                        return Ok(ended);
+                    }
                 },
                 // Signals that arrive before the command has started wait for it.
                 signal = self.signals.next(), if is_running => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, getpid};
 use shedlock::{
     Clock, HeldLock, LockConfig, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
 };
@@ -24,7 +24,7 @@ use crate::metrics::Serving;
 use crate::output;
 use crate::terminal::Terminal;
 use crate::unreleased::Unreleased;
-use crate::watchdog::{Ended, Status, StopReason};
+use crate::watchdog::{Ended, Guard, SlotFate, Status, StopReason};
 
 /// What all turns of one `run` share.
 pub(super) struct Runner<'a> {
@@ -146,6 +146,7 @@ impl<'a> Runner<'a> {
         let ended = job.run(&held, &**executor.provider()).await;
         let asked = job.asked_to_end();
         let output = job.output();
+        let watchdog = job.watchdog();
         if let Ok(ended) = &ended {
             explain(
                 ended,
@@ -160,7 +161,10 @@ impl<'a> Runner<'a> {
         let has_survivors = left.is_some();
         let given = match left {
             Some(left) => self.leave(held, left),
-            None => self.release(held, &events, &ended, asked.is_some()).await,
+            None => {
+                self.release(held, &events, &ended, asked.is_some(), watchdog)
+                    .await
+            }
         };
         let code = match (&ended, given) {
             (Err(failure), _) => failure.number(),
@@ -245,6 +249,7 @@ impl<'a> Runner<'a> {
         events: &Events,
         ended: &Result<Ended, Failure>,
         has_signal: bool,
+        watchdog: Option<Guard>,
     ) -> Given {
         // Calls to an unavailable store are retried. The caller waits for its command, not for that.
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -252,6 +257,7 @@ impl<'a> Runner<'a> {
         let lock = Unreleased::of(&held);
         let locked_until = held.locked_until();
         let unrecorded = self.unrecorded(&held, ended);
+        let fate = self.slot_fate(&held, ended, has_signal);
         let (now, left) = (SystemClock.now(), held.time_left());
         let give_up = now + PATIENCE;
         let is_past_the_lease = || SystemClock.now() >= now + left;
@@ -286,9 +292,14 @@ impl<'a> Runner<'a> {
         let released = tokio::select! {
             biased;
             released = unlock => Ok(released),
-            signal = first_to_end(&mut self.signals) => Err(format!("{} arrived", name_of(signal))),
+            signal = first_to_end(&mut self.signals) => Err(End::Signal(signal)),
             () = SystemClock.sleep_until(give_up) => {
-                Err(format!("gave up after {}", output::duration(PATIENCE)))
+                // The first process of a container takes all others with it.
+                let watchdog = watchdog.filter(|_| !lock.ends_soon() && getpid() != Pid::INIT);
+                Err(match watchdog.map(|watchdog| watchdog.hand_over(fate)) {
+                    Some(Ok(())) => End::HandedOver,
+                    None | Some(Err(_)) => End::GaveUp,
+                })
             }
             () = retrying(events, &mut last_error, |why| {
                 let why = cause::of(why, name.as_str());
@@ -338,6 +349,13 @@ impl<'a> Runner<'a> {
             Ok(_) => return Given::Back,
             Err(end) => (last_error.unwrap_or_else(|| NO_REPLY.to_owned()), Some(end)),
         };
+        let is_handed_over = matches!(end, Some(End::HandedOver));
+        let end = end.map(|end| match end {
+            End::Signal(signal) => format!("{} arrived", name_of(signal)),
+            End::GaveUp | End::HandedOver => {
+                format!("gave up after {}", output::duration(PATIENCE))
+            }
+        });
         let why = cause::of(&why, name.as_str());
         let is_repeated = told.as_ref() == Some(&why);
         let not_released = match end {
@@ -347,6 +365,12 @@ impl<'a> Runner<'a> {
             None if is_known(&why) => "was not released either, for the same reason".to_owned(),
             None => format!("was not released: {why}"),
         };
+        if is_handed_over {
+            let fate = lock.goes_on(&self.args.store.option());
+            self.terminal
+                .error(&format!("{name}: the lock {not_released}; {fate}"));
+            return Given::NotBack;
+        }
         // This host's calendar and the store's may differ.
         let has_passed = |until| until <= SystemClock.system_time();
         let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
@@ -356,6 +380,26 @@ impl<'a> Runner<'a> {
             "{name}: the lock {not_released}; {fate}{unrecorded}"
         ));
         Given::NotBack
+    }
+
+    /// How the slot of a command that was started ends with its lock.
+    fn slot_fate(
+        &self,
+        held: &HeldLock,
+        ended: &Result<Ended, Failure>,
+        has_signal: bool,
+    ) -> SlotFate {
+        let durable = self.args.must_not_be_lost;
+        match ended.as_ref().map_or(exit::INTERNAL, code_of) {
+            0 => SlotFate::Done { durable },
+            _ if has_signal => SlotFate::Cut,
+            _ if durable => {
+                let attempt = held.slot_attempt().unwrap_or(1);
+                let retry_after = self.args.retries().pause_after(attempt);
+                SlotFate::Failed { retry_after }
+            }
+            _ => SlotFate::Open,
+        }
     }
 
     /// What it means for the slot if a success is not recorded, because the lock is not released.
@@ -425,6 +469,14 @@ fn failure(ended: Option<&Ended>, code: u8) -> String {
         }
         (None, _) => format!("exit code {code}"),
     }
+}
+
+/// Why this process no longer tries to release the lock.
+enum End {
+    Signal(Signal),
+    GaveUp,
+    /// Its watchdog goes on.
+    HandedOver,
 }
 
 const NO_REPLY: &str = "the store does not reply";

@@ -1,6 +1,6 @@
 //! The watchdog as `run` sees it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
@@ -13,6 +13,7 @@ use shedlock::{Deadline, LeaseClock, Reading};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+use super::heirloom::SlotFate;
 use super::plan::{Plan, StopReason};
 use super::processes::{self, Process};
 use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, send_file};
@@ -157,6 +158,14 @@ impl Guard {
             self.made = clock::now();
             self.tell_if_short(&Order::Extend(plan.to_send(clock::now())));
         }
+    }
+
+    /// Makes the watchdog of a job that has ended release its lock, in the background, with its slot like this.
+    pub(crate) fn hand_over(mut self, fate: SlotFate) -> io::Result<()> {
+        self.tell(&Order::Release(fate))?;
+        let mut socket = self.socket.into_std()?;
+        socket.set_nonblocking(false)?;
+        socket.write_all(&self.outbox)
     }
 
     /// Makes the watchdog stop the command for this reason.

@@ -6,6 +6,7 @@
 mod client;
 mod heirloom;
 mod job;
+mod orphaned;
 mod plan;
 mod processes;
 mod protocol;
@@ -21,7 +22,7 @@ pub(crate) use plan::Supervision;
 pub(crate) use protocol::{Inbox, Order, Report, Survivors, frame};
 
 pub(crate) use client::{Guard, News, own_program};
-pub(crate) use heirloom::{Copies, Heirloom, Legacy};
+pub(crate) use heirloom::{Copies, Heirloom, Legacy, SlotFate};
 pub(crate) use plan::{Plan, StopReason};
 pub(crate) use processes::Process;
 pub(crate) use protocol::{Ended, NotStarted, Start, Status};

@@ -18,7 +18,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::heirloom::Heirloom;
+use super::heirloom::{Heirloom, SlotFate};
 use super::plan::{SentPlan, StopReason};
 use super::processes::Process;
 
@@ -36,6 +36,9 @@ pub(crate) enum Order {
     Extend(SentPlan),
     /// Stop the command for this reason.
     Stop(StopReason),
+    /// The job has ended, and its lock could not be released in time: release it in the background, with its slot like
+    /// this. The last order.
+    Release(SlotFate),
 }
 
 /// What to start.

@@ -15,8 +15,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::heirloom::Orphaned;
+use super::heirloom::SlotFate;
 use super::job::{Change, Job};
+use super::orphaned::Orphaned;
 use super::plan::{Step, StopReason, Supervision};
 use super::protocol::{Ended, Inbox, NotStarted, Order, Report, Start, frame, receive_file};
 use super::timer::Timer;
@@ -31,10 +32,7 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(orphaned)) => {
             // Only now that nothing is left to guard: a terminal or pipe may block forever.
-            terminal.error(&orphaned.settle());
-            if let Some(failed) = orphaned.withdraw_copies() {
-                terminal.error(&failed);
-            }
+            orphaned.end(terminal);
             ExitCode::from(exit::LOST)
         }
         Err(error) => {
@@ -44,7 +42,7 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     }
 }
 
-/// Returns the job if it has ended and `run` is gone, so that its lock is still held.
+/// Returns the job if it has ended and `run` is gone, or has given up, so that its lock is still held.
 fn try_serve() -> io::Result<Option<Orphaned>> {
     let mut line = Line::of_stdin()?;
     let Prepared {
@@ -87,12 +85,23 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
         leaves_children: start.leave_children,
     };
     let ended = watch.until_gone()?;
-    Ok(watch.line.is_cut.then(|| Orphaned {
-        lock: start.lock,
+    let mut lock = start.lock;
+    let mut handed_over = None;
+    if !watch.line.is_cut {
+        handed_over = watch.line.last_order();
+        if handed_over.is_none() {
+            return Ok(None);
+        }
+        // `run` withdraws them itself.
+        lock.copies.clear();
+    }
+    Ok(Some(Orphaned {
+        lock,
         ended,
         ends_at: watch.supervision.lease_ends_at(),
         is_asked_to_end: watch.supervision.is_asked_to_end(),
         has_unanswered: Cell::default(),
+        handed_over,
     }))
 }
 
@@ -215,7 +224,7 @@ impl Watch {
                     self.supervision.extend(plan.received(clock::now()));
                 }
                 Ok(Some(Order::Stop(reason))) => self.supervision.stop(reason, clock::now()),
-                Ok(Some(Order::Start(_))) => {}
+                Ok(Some(Order::Start(_) | Order::Release(_))) => {}
                 Ok(None) => break,
                 Err(_) => {
                     self.line.is_cut = true;
@@ -329,10 +338,26 @@ impl Line {
                     self.socket.set_nonblocking(true)?;
                     return Ok(Some((*start, files)));
                 }
-                Some(Order::Signal(_) | Order::Kill | Order::Extend(_) | Order::Stop(_)) => {}
+                Some(_) => {}
                 None => match self.socket.read(&mut bytes)? {
                     0 => return Ok(None),
                     length => self.inbox.extend(&bytes[..length]),
+                },
+            }
+        }
+    }
+
+    /// Waits until `run` ends, or hands over the release of the lock.
+    fn last_order(&mut self) -> Option<SlotFate> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.inbox.next().ok()? {
+                Some(Order::Release(fate)) => return Some(fate),
+                Some(_) => {}
+                None => match self.socket.read(&mut bytes) {
+                    Ok(length @ 1..) => self.inbox.extend(&bytes[..length]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => return None,
                 },
             }
         }

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr};
 use rustix::process::Signal;
 use sqlx::{Connection, Executor, SqliteConnection};
 
-use super::common::{Sandbox, done, end, signal};
+use super::common::{Sandbox, done, end, eventually, signal};
 
 /// Another program that writes to the store's file, and so keeps every other writer out.
 pub(crate) struct Writer {
@@ -83,18 +83,46 @@ fn an_unlock_that_is_retried_is_not_silent() {
 }
 
 #[test]
-fn an_unlock_that_fails_does_not_last_half_a_minute_and_is_reported_once() {
+fn an_unlock_that_fails_for_long_goes_on_in_the_background() {
     let sandbox = Sandbox::new();
     let (child, mut stderr, writer) = ended_without_store(&sandbox);
     let first = line(&mut stderr);
     assert!(first.starts_with(RETRYING), "{first}");
     let last = line(&mut stderr);
-    let said = "shedlock: a: the lock was not released: gave up after 10s; it stays taken until 20";
+    let said = "shedlock: a: the lock was not released: gave up after 10s; this goes on in the \
+                background until the lease ends at 20";
     assert!(last.starts_with(said), "{last}");
     assert_eq!(end(child).code, 5);
+    // No process keeps the pipe open.
+    assert_eq!(line(&mut stderr), "");
+    assert_eq!(sandbox.lock("a")["state"], "held");
+    writer.end();
+    eventually("a release", || sandbox.lock("a")["state"] == "free");
+}
+
+#[test]
+fn so_does_that_of_a_run_that_was_killed() {
+    let sandbox = Sandbox::new();
+    let store = format!("{}?busy_timeout=200ms", sandbox.store());
+    let mut child = sandbox
+        .run_with("a", "10m", &[], "echo x > up; sleep 60")
+        .env("SHEDLOCK_STORE", store)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("up", 1);
+    let writer = Writer::of(&sandbox);
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    signal(child.id(), Signal::KILL);
+    child.wait().unwrap();
+    let said = line(&mut stderr);
+    let start = "shedlock: a: `shedlock run` was killed; the watchdog stopped its command, but the \
+                 lock was not released: ";
+    assert!(said.starts_with(start), "{said}");
+    let end = "; this goes on in the background until the lease ends at about 20";
+    assert!(said.contains(end), "{said}");
     assert_eq!(line(&mut stderr), "");
     writer.end();
-    assert_eq!(sandbox.lock("a")["state"], "held");
+    eventually("a release", || sandbox.lock("a")["state"] == "free");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server that is away for a moment, or is reached in another way.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::thread;
@@ -8,7 +9,9 @@ use std::time::Duration;
 use shedlock_conformance::support::unique;
 use shedlock_rig::given::server_if_any;
 
-use super::common::{Sandbox, done, end, pause};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+use super::common::{Sandbox, done, end, eventually, pause};
 
 /// The host and the port of the URL of a server.
 fn place_of(url: &str) -> String {
@@ -67,6 +70,52 @@ fn a_server_that_restarts_does_not_cost_the_slot_if_run_waits() {
     });
     let ended = end(waiting);
     assert_eq!((ended.code, &*ended.stdout), (0, "ran\n"), "{ended:?}");
+}
+
+/// As VACUUM FULL and some forms of ALTER TABLE do, for minutes.
+#[test]
+fn a_table_that_is_locked_when_the_command_ends_does_not_keep_the_lock() {
+    let Some(server) = server_if_any("postgres") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let table = unique("locked");
+    let store = format!("{server}?table={table}");
+    let migrated = done(&mut sandbox.bare(&["migrate", "--no-journal", "--store", &store]));
+    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+    let script = "echo x > up; until [ -e go ]; do sleep 0.05; done";
+    let mut running = sandbox
+        .run_with("a", "10m", &["--store", &store], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("up", 1);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let run = |text: String, connection: &mut PgConnection| {
+        let ran = connection.execute(AssertSqlSafe(text));
+        runtime.block_on(ran).unwrap();
+    };
+    let mut other = runtime.block_on(PgConnection::connect(&server)).unwrap();
+    run("BEGIN".to_owned(), &mut other);
+    run(format!("LOCK TABLE {table}"), &mut other);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    let mut stderr = BufReader::new(running.stderr.take().unwrap()).lines();
+    let retries = stderr.next().unwrap().unwrap();
+    assert!(retries.contains("cannot release the lock yet"), "{retries}");
+    let given_up = stderr.next().unwrap().unwrap();
+    let goes_on = "; this goes on in the background until the lease ends at 20";
+    assert!(given_up.contains(goes_on), "{given_up}");
+    assert!(stderr.next().is_none());
+    assert_eq!(end(running).code, 0);
+    run("ROLLBACK".to_owned(), &mut other);
+    let show = ["show", "a", "-o", "json", "--store", &store];
+    eventually("a release", || {
+        let shown = done(&mut sandbox.bare(&show));
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        shown["lock"]["state"] == "free"
+    });
 }
 
 #[test]
