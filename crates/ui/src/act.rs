@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use axum::Extension;
+use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, FromRequest as _, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -19,7 +20,7 @@ use shedlock_core::{
 use crate::Access;
 use crate::components::link;
 use crate::failure::Failure;
-use crate::pages::{Shared, given, instant_of};
+use crate::pages::{Shared, again, given, instant_of};
 use crate::store::Store;
 
 /// How long a client may take to send its form.
@@ -93,24 +94,34 @@ impl Action {
 }
 
 /// The form of an action. Each action has some of the fields.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Fields {
-    store: Option<String>,
-    name: String,
+    pub(crate) store: Option<String>,
+    pub(crate) name: String,
     #[serde(rename = "do")]
-    action: String,
+    pub(crate) action: String,
     /// The owner that the page showed.
     owner: Option<String>,
     /// The name of the lock as the operator typed it.
     typed: Option<String>,
-    #[serde(rename = "for")]
-    lasts: Option<String>,
-    reason: Option<String>,
-    now: Option<String>,
-    catch_up: Option<String>,
-    to: Option<String>,
-    far: Option<String>,
+    #[serde(default, rename = "for")]
+    pub(crate) lasts: String,
+    #[serde(default)]
+    pub(crate) reason: String,
+    pub(crate) now: Option<String>,
+    /// Confirms that the lock does not exist yet.
+    pub(crate) create: Option<String>,
+    pub(crate) catch_up: Option<String>,
+    #[serde(default)]
+    pub(crate) to: String,
+    pub(crate) far: Option<String>,
 }
+
+/// The longest body of a form, in bytes.
+pub(crate) const LONGEST_FORM: usize = 16 * 1024;
+
+/// The most characters of a reason, as in the form.
+pub(crate) const LONGEST_REASON: usize = 200;
 
 /// What was done, for the audit.
 #[derive(Default)]
@@ -132,7 +143,7 @@ pub(crate) async fn act(
     let form = Form::<Fields>::from_request(request, &());
     let fields = match within(&SystemClock, SENDING, form).await {
         Some(Ok(Form(fields))) => fields,
-        Some(Err(rejected)) => return Ok(rejected.into_response()),
+        Some(Err(rejection)) => return Err(unreadable(&rejection)),
         None => {
             return Err(Failure::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -153,7 +164,12 @@ pub(crate) async fn act(
     };
     // Also after a failure: it may have been done although its reply was lost.
     store.seen.forget();
-    let done = done?;
+    let done = match done {
+        Err(failure) if failure.field.is_some() => {
+            return again(&dashboard, &access, store, (action, &name), fields, failure).await;
+        }
+        done => done?,
+    };
     tracing::info!(
         store = store.name,
         lock = name.as_str(),
@@ -206,8 +222,30 @@ async fn record(
     }
 }
 
+fn unreadable(rejection: &FormRejection) -> Failure {
+    let message = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            format!("the form has more than {LONGEST_FORM} bytes; nothing was done; shorten it")
+        }
+        _ => rejection.body_text(),
+    };
+    Failure::new(rejection.status(), message)
+}
+
 fn not_done(what: &str, why: &str) -> Failure {
-    Failure::conflict(format!("not {what}: {why}"))
+    Failure::conflict(format!("not {what}: {why}")).at("")
+}
+
+/// Whether there is a lock or a job of this name, so that it is not mistyped.
+pub(crate) async fn is_known(store: &Store, name: &LockName) -> Result<bool, Failure> {
+    if inspect(store, name).await?.is_some() || store.scheduler_of(name.as_str()).await.is_some() {
+        return Ok(true);
+    }
+    let Some(journal) = &store.journal else {
+        return Ok(false);
+    };
+    let job = within(&SystemClock, FLUSH, journal.job(name.as_str())).await;
+    Ok(matches!(job, Some(Ok(Some(_)))))
 }
 
 async fn inspect(store: &Store, name: &LockName) -> Result<Option<LockRecord>, Failure> {
@@ -215,10 +253,11 @@ async fn inspect(store: &Store, name: &LockName) -> Result<Option<LockRecord>, F
 }
 
 fn duration_of(fields: &Fields) -> Result<Option<Duration>, Failure> {
-    let Some(text) = given(fields.lasts.as_ref()) else {
+    let Some(text) = given(Some(&fields.lasts)) else {
         return Ok(None);
     };
-    let duration = parse_duration(text).map_err(|error| Failure::bad(error.to_string()))?;
+    let wrong = |error: Error| Failure::bad(error.to_string()).at("for");
+    let duration = parse_duration(text).map_err(wrong)?;
     Ok(Some(duration))
 }
 
@@ -229,7 +268,21 @@ async fn pause(
     actor: &Actor,
 ) -> Result<Done, Failure> {
     let lasts = duration_of(fields)?;
-    let reason = given(fields.reason.as_ref()).unwrap_or_default();
+    let reason = given(Some(&fields.reason)).unwrap_or_default();
+    let length = reason.chars().count();
+    if length > LONGEST_REASON {
+        return Err(Failure::bad(format!(
+            "not paused: the reason has {length} characters, more than {LONGEST_REASON}; shorten it"
+        ))
+        .at("reason"));
+    }
+    if fields.create.is_none() && !is_known(store, name).await? {
+        return Err(not_done(
+            "paused",
+            "there is no lock and no job of this name; check the name, or confirm that it has not run yet",
+        )
+        .at("create"));
+    }
     // Only the name of `user@host`: the pause adds this host.
     let user = actor.user().split('@').next().unwrap_or_default();
     let mut request = PauseRequest::new(name.clone(), user).with_reason(reason);
@@ -292,7 +345,8 @@ async fn unlock(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
     if fields.typed.as_deref() != Some(name.as_str()) {
         return Err(Failure::bad(
             "not unlocked: the name that was typed is not that of the lock; type it exactly",
-        ));
+        )
+        .at("typed"));
     }
     let seen = inspect(store, name).await?;
     let owner = given(fields.owner.as_ref());
@@ -312,9 +366,9 @@ async fn unlock(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
 
 async fn extend(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
     let Some(lasts) = duration_of(fields)? else {
-        return Err(Failure::bad(
-            "not extended: no duration was given; write one, like 30m",
-        ));
+        return Err(
+            Failure::bad("not extended: no duration was given; write one, like 30m").at("for"),
+        );
     };
     let Some(before) = inspect(store, name).await? else {
         return Err(not_done("extended", &why_not("held", None)));
@@ -369,8 +423,8 @@ async fn run_now(store: &Store, name: &LockName) -> Result<Done, Failure> {
 async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
     const WHAT: &str = "reset";
     let mut request = ResetSlotRequest::new(name.clone());
-    if let Some(to) = given(fields.to.as_ref()) {
-        let to = instant_of(to)?;
+    if let Some(to) = given(Some(&fields.to)) {
+        let to = instant_of(to).map_err(|failure| failure.at("to"))?;
         let lock = inspect(store, name).await?;
         let is_confirmed = fields.far.is_some();
         if !is_confirmed && lock.is_some_and(|lock| is_far_ahead(to, lock.read_at)) {
@@ -378,7 +432,8 @@ async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<D
                 "not reset: {} is more than a day ahead of the store's clock, and no slot before it \
                  would run; check the time, or confirm it",
                 second(to)
-            )));
+            ))
+            .at("far"));
         }
         request = request.with_slot(Slot::at(to)?);
     }

@@ -51,7 +51,9 @@ impl From<Failure> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let Failure { status, message } = self.0;
+        let Failure {
+            status, message, ..
+        } = self.0;
         let kind = match status.as_u16() {
             503 => "store",
             400..500 => "usage",

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::middleware;
 use axum::routing::get;
@@ -81,7 +82,12 @@ impl Dashboard {
             .route("/runs", get(pages::runs))
             .route("/stores", get(pages::stores))
             .route("/audit", get(pages::audit))
-            .route("/act", get(pages::confirm).post(act::act))
+            .route(
+                "/act",
+                get(pages::confirm)
+                    .post(act::act)
+                    .layer(DefaultBodyLimit::max(act::LONGEST_FORM)),
+            )
             .route("/asset/{name}", get(assets::asset))
             .nest("/api", api::router())
             .fallback(async || Failure::not_found("there is no such page"))

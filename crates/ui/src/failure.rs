@@ -13,6 +13,8 @@ use crate::components::Text;
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
+    /// The field of the form that it is about; empty if it is about all of it. The form is shown again with it.
+    pub(crate) field: Option<&'static str>,
 }
 
 #[derive(Template)]
@@ -29,7 +31,14 @@ impl Failure {
         Self {
             status,
             message: message.into(),
+            field: None,
         }
+    }
+
+    /// About this field of the form.
+    pub(crate) fn at(mut self, field: &'static str) -> Self {
+        self.field = Some(field);
+        self
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {

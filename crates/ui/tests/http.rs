@@ -416,6 +416,7 @@ async fn each_action_is_done_once_confirmed_and_recorded_with_its_user() {
             ("do", "pause"),
             ("for", "2h"),
             ("reason", "mail down"),
+            ("create", "1"),
         ])
         .await;
     assert_eq!(paused.status, StatusCode::SEE_OTHER, "{}", paused.text);
@@ -509,9 +510,61 @@ async fn an_action_that_is_not_possible_says_why() {
 }
 
 #[tokio::test]
+async fn a_form_that_is_refused_is_shown_again_with_what_is_wrong() {
+    let fixture = Fixture::new().await;
+    let fields = [("name", "reprot"), ("do", "pause"), ("reason", "mail down")];
+    let unknown = fixture.post(&fields).await;
+    assert_eq!(unknown.status, StatusCode::CONFLICT, "{}", unknown.text);
+    let name = LockName::new("reprot").unwrap();
+    assert!(fixture.provider.inspect(&name).await.unwrap().is_none());
+    for part in [
+        "there is no lock and no job of this name",
+        "name=\"create\" value=\"1\" aria-invalid=\"true\"",
+        "value=\"mail down\"",
+        "href=\"jobs",
+    ] {
+        assert!(unknown.text.contains(part), "{part}: {}", unknown.text);
+    }
+    // The journal knows it.
+    fixture.run("nightly", 1, None).await;
+    let known = [("name", "nightly"), ("do", "pause")];
+    let form = fixture.get("/act?name=nightly&do=pause").await;
+    assert!(!form.text.contains("name=\"create\""), "{}", form.text);
+    let paused = fixture.post(&known).await;
+    assert_eq!(paused.status, StatusCode::SEE_OTHER, "{}", paused.text);
+
+    fixture.hold("report").await;
+    let report = [("name", "report"), ("do", "pause")];
+    let (reason, form) = ("x".repeat(201), "y".repeat(200_000));
+    for (more, status, wrong) in [
+        (
+            ("for", "banana"),
+            400,
+            "name=\"for\" placeholder=\"2h\" value=\"banana\" aria-invalid",
+        ),
+        (("reason", &*reason), 400, "the reason has 201 characters"),
+        (
+            ("reason", &*form),
+            413,
+            "the form has more than 16384 bytes",
+        ),
+        (
+            ("for", "2h"),
+            409,
+            "class=\"note bad\" role=\"alert\"><bdi>not paused: a task holds the lock",
+        ),
+    ] {
+        let reply = fixture.post(&[&report[..], &[more]].concat()).await;
+        assert_eq!(reply.status, status, "{}", reply.text);
+        assert!(reply.text.contains(wrong), "{wrong}: {}", reply.text);
+    }
+    assert_eq!(fixture.state("report").await, LockState::Held);
+}
+
+#[tokio::test]
 async fn a_form_of_another_site_changes_nothing() {
     let fixture = Fixture::new().await;
-    let pause = [("name", "report"), ("do", "pause")];
+    let pause = [("name", "report"), ("do", "pause"), ("create", "1")];
     let own = format!("https://{HOST}");
     for headers in [
         &[][..],

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use shedlock_core::{Clock as _, SystemClock};
 
 pub(crate) use audit::{Parameters as AuditParameters, audit};
-pub(crate) use confirm::confirm;
+pub(crate) use confirm::{again, confirm};
 pub(crate) use job::job;
 pub(crate) use jobs::jobs;
 pub(crate) use locks::locks;
