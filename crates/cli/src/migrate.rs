@@ -108,16 +108,27 @@ async fn print(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure
         true => None,
     };
     let (kind, schema) = match own {
-        Some((kind, schema)) => (kind, Schema::default().journal(schema.journal)),
+        Some((kind, schema)) => {
+            let grants = Schema::default().grants(Vec::new(), schema.journal_grants);
+            (kind, grants.journal(schema.journal))
+        }
         None => store::schema(&args.store).await?,
     };
     let mut schema = schema;
     if args.no_journal {
         schema.journal.clear();
+        schema.journal_grants.clear();
     } else if schema.journal.is_empty() {
         terminal.notice(&without_journal(kind, schema.note.as_deref()));
     }
-    Ok(output::schema(kind, &schema, args.output.format))
+    let role = args.grant_to.as_deref();
+    if role.is_some() && schema.grants.is_empty() && schema.journal_grants.is_empty() {
+        return Err(Failure::usage(format!(
+            "--grant-to: {kind} has no statement that grants privileges on tables; use it with PostgreSQL, \
+             MySQL or MariaDB"
+        )));
+    }
+    Ok(output::schema(kind, &schema, role, args.output.format))
 }
 
 /// What the store lacks now, and that of the journal if it has one of its own.

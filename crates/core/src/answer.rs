@@ -298,6 +298,11 @@ pub struct Schema {
     pub upgrade: Vec<MigrationStep>,
     /// What the journal needs. Empty if the store cannot keep one.
     pub journal: Vec<MigrationStep>,
+    /// What a user needs to run jobs and to operate on their locks, and no more: statements up to the name of that user
+    /// (`GRANT … ON … TO`). Empty if the store has no such statement.
+    pub grants: Vec<MigrationStep>,
+    /// The same for the journal.
+    pub journal_grants: Vec<MigrationStep>,
     /// What else there is to say, such as what the store creates together with the first lock.
     pub note: Option<String>,
 }
@@ -322,6 +327,14 @@ impl Schema {
     #[must_use]
     pub fn journal(mut self, journal: Vec<MigrationStep>) -> Self {
         self.journal = journal;
+        self
+    }
+
+    /// Sets what a user of the locks, and one of the journal, must be granted.
+    #[must_use]
+    pub fn grants(mut self, grants: Vec<MigrationStep>, of_journal: Vec<MigrationStep>) -> Self {
+        self.grants = grants;
+        self.journal_grants = of_journal;
         self
     }
 

@@ -58,7 +58,7 @@ async fn now_is_shared_between_requests_until_an_operator_acts() {
     let shared = get(&router, "/now").await;
     assert!(shared.contains("payroll") && !shared.contains("report"));
 
-    let form = "store=main&name=backup&do=pause&for=1h&reason=repair";
+    let form = "store=main&name=backup&do=pause&for=1h&reason=repair&create=1";
     let post = Request::post("/act")
         .header("host", HOST)
         .header("origin", format!("https://{HOST}"))

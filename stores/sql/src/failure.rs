@@ -321,7 +321,8 @@ impl Class {
             }
             Self::Privilege => {
                 "the database user lacks a privilege; grant it SELECT, INSERT and UPDATE on table \
-                 {table}, for `shedlock prune` also DELETE, and USAGE on its schema"
+                 {table}, for `shedlock prune` also DELETE, and USAGE on its schema (`shedlock migrate \
+                 --print --grant-to ROLE --store …` prints the statements)"
             }
             Self::TooLong => {
                 "a value is too long for its column in table {table}; shorten the lock's name"

@@ -6,6 +6,7 @@ use shedlock_store::Result;
 use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::driver::Driver;
+use crate::identifier::Table;
 use crate::journal;
 use crate::options::Options;
 use crate::shape::Extras;
@@ -112,10 +113,44 @@ impl Dialect {
         let create = steps(&[self.creation(options)]);
         let schema =
             Schema::with_create(create).upgrade(steps(&self.additions(options, Extras::default())));
-        match journal::definitions(self, options) {
+        let (grants, mut of_journal) = self.grants(options);
+        let schema = match journal::definitions(self, options) {
             Ok(journal) => schema.journal(steps(&journal)),
-            Err(error) => schema.note(error.message()),
+            Err(error) => {
+                of_journal.clear();
+                schema.note(error.message())
+            }
+        };
+        schema.grants(grants, of_journal)
+    }
+
+    /// What a user needs for the lock table, and for the journal. Both are what `diagnose` rehearses.
+    fn grants(&self, options: &Options) -> (Vec<MigrationStep>, Vec<MigrationStep>) {
+        if self.journal.may_not_create.is_empty() {
+            return (Vec::new(), Vec::new());
         }
+        let mark = self.quotation_mark();
+        let grant = |what: &str, on: String, quoted: String| {
+            let step = MigrationStep::new(format!("grant {what} on {on}"));
+            step.with_statement(format!("GRANT {what} ON {quoted} TO"))
+        };
+        let on_table = |privileges: &[&str], table: &Table| {
+            let on = format!("table {table}");
+            grant(&privileges.join(", "), on, table.quoted(mark))
+        };
+        let schema = options.table.schema.as_ref().filter(|_| self.has_usage);
+        let usage = schema.map(|schema| {
+            let on = format!("schema {:?}", schema.as_str());
+            grant("USAGE", on, format!("SCHEMA {}", schema.quoted(mark)))
+        });
+        let of_locks = on_table(&["SELECT", "INSERT", "UPDATE"], &options.table);
+        let of_journal = journal::needed()
+            .map(|(suffix, privileges)| on_table(&privileges, &options.table.with_suffix(suffix)));
+        let with_usage = |steps| usage.iter().cloned().chain(steps).collect();
+        (
+            with_usage(vec![of_locks]),
+            with_usage(of_journal.collect::<Vec<_>>()),
+        )
     }
 }
 

@@ -332,6 +332,14 @@ pub(crate) struct MigrateArgs {
     /// URL's options for tables and columns count. The server need not exist.
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) print: bool,
+    /// With --print, also print what this database user needs to run jobs and to operate on them, and
+    /// no more
+    ///
+    /// For PostgreSQL, MySQL and MariaDB. A role of PostgreSQL is spelled as the server stores it. A user
+    /// of MySQL or MariaDB may include the host, like app@10.0.0.%. `shedlock prune` also needs DELETE
+    /// on the lock table.
+    #[arg(long, value_name = "ROLE", value_parser = values::role, requires = "print")]
+    pub(crate) grant_to: Option<String>,
     /// Print what would be changed in this store now, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -35,6 +35,15 @@ pub(super) fn owner_prefix(text: &str) -> Result<String, String> {
     }
 }
 
+/// A user of a database, which can be quoted without escaping.
+pub(super) fn role(text: &str) -> Result<String, String> {
+    let is_unfit = |c: char| c.is_control() || matches!(c, '"' | '\'' | '`' | '\\');
+    match text.is_empty() || text.contains(is_unfit) {
+        true => Err("write a name without quotes and backslashes".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// A duration that is not zero.
 pub(super) fn duration_above_zero(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;

@@ -13,6 +13,8 @@ struct Printed<'a> {
     create: Vec<Step<'a>>,
     upgrade: Vec<Step<'a>>,
     journal: Vec<Step<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grants: Option<Vec<Step<'a>>>,
     note: Option<&'a str>,
 }
 
@@ -29,8 +31,9 @@ struct Step<'a> {
     statement: Option<&'a str>,
 }
 
-/// What an empty store needs, and a container of ShedLock's.
-pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
+/// What an empty store needs, and a container of ShedLock's; what this user needs to be granted.
+pub(crate) fn schema(store: &str, schema: &Schema, role: Option<&str>, format: Format) -> String {
+    let grants = role.map(|role| granted(store, schema, role));
     if format == Format::Json {
         return json::text(&Printed {
             version: json::VERSION,
@@ -38,6 +41,7 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
             create: steps(&schema.create),
             upgrade: steps(&schema.upgrade),
             journal: steps(&schema.journal),
+            grants: grants.as_deref().map(steps),
             note: schema.note.as_deref(),
         });
     }
@@ -48,7 +52,11 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
             return format!("{store}: nothing to create{note}\n");
         }
         let journal = script(store, &schema.journal);
-        return format!("{store}: nothing to create for locks{note}\n{journal}");
+        let grants = grants.map_or_else(String::new, |grants| format!("\n{}", lines(&grants)));
+        return match is_sql(store) {
+            true => journal + &grants,
+            false => format!("{store}: nothing to create for locks{note}\n{journal}"),
+        };
     }
     let mut parts = vec![script(store, &schema.create)];
     if !schema.upgrade.is_empty() {
@@ -62,6 +70,9 @@ pub(crate) fn schema(store: &str, schema: &Schema, format: Format) -> String {
     }
     if !schema.journal.is_empty() {
         parts.push(script(store, &schema.journal));
+    }
+    if let Some(grants) = grants {
+        parts.push(lines(&grants));
     }
     if let Some(note) = &schema.note {
         let start = if is_sql(store) { "--" } else { "note:" };
@@ -81,6 +92,31 @@ pub(crate) fn plan(store: &str, plan: &[MigrationStep], format: Format) -> Strin
         Format::Table if plan.is_empty() => format!("{store}: nothing to change\n"),
         Format::Table => script(store, plan),
     }
+}
+
+/// The grants to this user.
+fn granted(store: &str, schema: &Schema, role: &str) -> Vec<MigrationStep> {
+    let user = match (store, role.rsplit_once('@')) {
+        ("postgres", _) => format!("\"{role}\""),
+        (_, Some((user, host))) => format!("'{user}'@'{host}'"),
+        (_, None) => format!("'{role}'"),
+    };
+    // The two may need the same.
+    let of_journal = schema.journal_grants.iter();
+    let of_journal = of_journal.filter(|step| !schema.grants.contains(step));
+    let grants = schema.grants.iter().chain(of_journal).map(|step| {
+        let statement = step.statement.as_deref().unwrap_or_default();
+        MigrationStep::new(format!("{} to {role:?}", step.change))
+            .with_statement(format!("{statement} {user}"))
+    });
+    grants.collect()
+}
+
+/// Statements without what they change.
+fn lines(steps: &[MigrationStep]) -> String {
+    let statements = steps.iter().filter_map(|step| step.statement.as_deref());
+    let statements = statements.map(|statement| format!("{statement};\n"));
+    "-- what this user needs, and no more\n".to_owned() + &statements.collect::<String>()
 }
 
 fn steps(steps: &[MigrationStep]) -> Vec<Step<'_>> {

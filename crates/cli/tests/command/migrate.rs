@@ -31,4 +31,14 @@ fn schema_page() {
             "docs/schema.md needs this section:\n{section}"
         );
     }
+    for (title, store) in &SERVERS[..2] {
+        let granted = migrate(&sandbox, store, &["--print", "--grant-to", "app"]);
+        let plain = migrate(&sandbox, store, &["--print"]);
+        let grants = granted.stdout.strip_prefix(&plain.stdout).unwrap();
+        let section = format!("{title}:\n\n```sql{grants}```\n");
+        assert!(
+            page.contains(&section),
+            "docs/schema.md needs this section:\n{section}"
+        );
+    }
 }

@@ -24,13 +24,17 @@ impl Client {
     }
 
     async fn run(&mut self, script: &str) {
+        let ran = self.try_run(script).await;
+        ran.unwrap_or_else(|error| panic!("{script}\n{error}"));
+    }
+
+    async fn try_run(&mut self, script: &str) -> Result<(), sqlx::Error> {
         let text = sqlx::raw_sql(AssertSqlSafe(script));
-        let ran = match self {
+        match self {
             Self::Postgres(client) => text.execute(client).await.map(drop),
             Self::MySql(client) => text.execute(client).await.map(drop),
             Self::Sqlite(client) => text.execute(client).await.map(drop),
-        };
-        ran.unwrap_or_else(|error| panic!("{script}\n{error}"));
+        }
     }
 }
 
@@ -131,6 +135,86 @@ async fn what_is_printed_makes_an_empty_database_complete() {
             let history = done(&mut database.sandbox.bare(&history));
             assert_eq!(history.code, 0, "{}", history.stderr);
         }
+    }
+}
+
+/// As `docs/schema.md` has them.
+#[tokio::test]
+async fn what_is_granted_is_what_jobs_and_operators_need_and_no_more() {
+    for mut database in Database::each().await {
+        let store = database.url.clone();
+        let is_postgres = store.starts_with("postgres:");
+        if store.starts_with("sqlite:") {
+            continue;
+        }
+        let user: String = unique("granted").chars().take(32).collect();
+        let printed = database.migrate(&store, &["--print", "--grant-to", &user]);
+        database
+            .run(&match is_postgres {
+                true => format!("CREATE ROLE {user} LOGIN PASSWORD 'x'"),
+                false => format!("CREATE USER {user} IDENTIFIED BY 'x'"),
+            })
+            .await;
+        database.run(&printed).await;
+        let mut url = url::Url::parse(&store).unwrap();
+        url.set_username(&user).unwrap();
+        url.set_password(Some("x")).unwrap();
+        let theirs = url.to_string();
+        let sandbox = Sandbox::new();
+        let as_user = |words: &[&str]| done(sandbox.bare(words).env("SHEDLOCK_STORE", &theirs));
+        let run = ["run", "-n", "a", "--lock-at-most-for", "1m", "--", "true"];
+        let of_slot = [&["run", "--every", "1h", "--must-not-be-lost"], &run[1..]].concat();
+        for words in [
+            &run[..],
+            &of_slot,
+            &["jobs"],
+            &["history", "a"],
+            &["list"],
+            &["show", "a"],
+            &["metrics"],
+            &["pause", "a", "--reason", "repair"],
+            &["resume", "a"],
+            &["slot", "reset", "a", "--to", "2026-11-21T03:00:00Z"],
+            &["migrate", "--dry-run"],
+        ] {
+            let ran = as_user(words);
+            assert_eq!(
+                (ran.code, &*ran.stderr),
+                (0, ""),
+                "{words:?}: {}",
+                ran.stdout
+            );
+        }
+        let history = as_user(&["history", "a", "-o", "json"]);
+        let history: Value = serde_json::from_str(&history.stdout).unwrap();
+        assert_eq!(history["runs"].as_array().unwrap().len(), 2, "{history}");
+        let doctor = as_user(&["doctor", "-o", "json"]);
+        let doctor: Value = serde_json::from_str(&doctor.stdout).unwrap();
+        for finding in doctor["findings"].as_array().unwrap() {
+            if ["privileges", "journal"].contains(&finding["check"].as_str().unwrap()) {
+                assert_eq!(finding["level"], "ok", "{finding}");
+            }
+        }
+        let mut client = Client::connect(&theirs).await;
+        for forbidden in [
+            "DELETE FROM shedlock_audit",
+            "UPDATE shedlock_audit SET actor = 'x'",
+            "DELETE FROM shedlock",
+            "DELETE FROM shedlock_job",
+            "UPDATE shedlock_journal SET version = 2",
+            "CREATE TABLE theirs (a int)",
+        ] {
+            let refused = client.try_run(forbidden).await;
+            assert!(refused.is_err(), "{forbidden}");
+        }
+        let revoked = match is_postgres {
+            true => format!("REVOKE UPDATE ON shedlock FROM {user}"),
+            false => format!("REVOKE UPDATE ON shedlock FROM '{user}'"),
+        };
+        database.run(&revoked).await;
+        let lacking = as_user(&run);
+        let advice = "(`shedlock migrate --print --grant-to ROLE` prints the statements)";
+        assert!(lacking.stderr.contains(advice), "{}", lacking.stderr);
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Dialect {
     other_warnings: fn(&Options, &Shape) -> Vec<(&'static str, String)>,
     /// What follows FROM to select the schema of the name `{schema}`.
     schemas: &'static str,
+    /// Whether a user needs a privilege on the schema to use a table in it.
+    pub(crate) has_usage: bool,
     /// What `diagnose` checks on this server, in addition to the warnings.
     pub(crate) checks: fn(&Options) -> Vec<Check>,
     /// How to find out whether this server is a replica that accepts writes.
@@ -91,6 +93,8 @@ pub(crate) struct JournalWords {
     /// What an insert adds so that it does nothing if `{key}` exists. A condition would lock the gaps between the
     /// records on MySQL, and concurrent inserts would deadlock.
     pub(crate) unless_there: &'static str,
+    /// What makes an insert do the same without a privilege to update: after `INSERT`, and at the end.
+    pub(crate) ignores: [&'static str; 2],
     pub(crate) begin: &'static str,
     /// How a transaction in a session of the user's limits its waits for locks of others, if there is a server whose
     /// session would wait on: a statement before its first one, or after `begin`, and one after its last one.
@@ -187,6 +191,9 @@ impl Dialect {
         pieces.set("clock", self.journal.clock);
         pieces.set("random", self.journal.random);
         pieces.set("unless_there", self.journal.unless_there);
+        let [before, after] = self.journal.ignores;
+        pieces.set("ignore", before);
+        pieces.set("ignored", after);
         pieces.set(
             "key",
             if template.contains("{job}") {

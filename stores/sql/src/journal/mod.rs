@@ -20,6 +20,7 @@ use shedlock_core::{
 };
 use shedlock_store::{Result, configuration};
 
+pub(crate) use self::privileges::needed;
 use self::rows::{ended, fit, start_of};
 pub(crate) use self::schema::definitions;
 use self::schema::{Statements, TABLES};
@@ -71,14 +72,16 @@ impl<B: Driver> SqlJournal<B> {
                 "there is no journal beside table {table}, or not all of it: create it with \
                  `shedlock migrate`"
             ))),
-            Class::Privilege => failure.causing(configuration(format!(
-                "the database user may not use the journal: grant it SELECT on {}, SELECT, INSERT and \
-                 UPDATE on {}, SELECT, INSERT, UPDATE and DELETE on {}, and SELECT and INSERT on {}",
-                table.with_suffix(TABLES[0]),
-                table.with_suffix(TABLES[1]),
-                table.with_suffix(TABLES[2]),
-                table.with_suffix(TABLES[3]),
-            ))),
+            Class::Privilege => {
+                let needed = needed().map(|(suffix, privileges)| {
+                    format!("{} on {}", privileges.join(", "), table.with_suffix(suffix))
+                });
+                let needed = needed.collect::<Vec<_>>().join("; ");
+                failure.causing(configuration(format!(
+                    "the database user may not use the journal: grant it {needed} (`shedlock migrate \
+                     --print --grant-to ROLE --store …` prints the statements)"
+                )))
+            }
             _ => self.store.explained(failure, writes),
         };
         self.about(error)

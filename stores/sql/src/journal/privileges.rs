@@ -53,6 +53,14 @@ const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
     ),
 ];
 
+/// The tables of the journal, each with what a user needs on it.
+pub(crate) fn needed() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    REHEARSALS.into_iter().map(|(suffix, rehearsals)| {
+        let privileges = rehearsals.iter().map(|(privilege, _)| *privilege);
+        (suffix, privileges.collect())
+    })
+}
+
 impl<B: Driver> SqlJournal<B> {
     /// The privileges that are missing on the tables; the one to create them if there are none.
     pub(super) async fn lacking(&self) -> Result<Vec<String>> {

@@ -187,9 +187,9 @@ impl Statements {
                 replaces("outcome")
             )),
             audit_insert: plain(&format!(
-                "INSERT INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
+                "INSERT {{ignore}}INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
                  :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''), NULLIF(:j_until, -1), \
-                 NULLIF(:j_lock_store, '')) {{unless_there}}"
+                 NULLIF(:j_lock_store, '')){{ignored}}"
             )),
             // A read of its own, because on MySQL it would lock what it reads as part of the DELETE.
             first_excess: with(

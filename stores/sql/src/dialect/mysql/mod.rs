@@ -123,6 +123,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         privileges: "REPLICATION CLIENT (MariaDB: SLAVE MONITOR)",
     }),
     schemas: "information_schema.SCHEMATA WHERE SCHEMA_NAME = '{schema}'",
+    has_usage: false,
     text,
     time: |type_name| match type_name {
         "timestamp" => Ok(TimeKind::Instant),
@@ -180,6 +181,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         qualified_indexes: false,
         has_index: |_| "1 = 1".to_owned(),
         unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
+        ignores: ["IGNORE ", ""],
         begin: "BEGIN",
         limits: Some(Limits {
             set: "SET @shedlock_waits = @@lock_wait_timeout, \

@@ -53,6 +53,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pg_catalog.pg_namespace WHERE nspname = '{schema}'",
+    has_usage: true,
     text,
     time: |type_name| match type_name {
         "timestamp" => Ok(TimeKind::Wall),
@@ -107,6 +108,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
             )
         },
         unless_there: "ON CONFLICT DO NOTHING",
+        ignores: ["", " ON CONFLICT DO NOTHING"],
         begin: "BEGIN",
         limits: Some(Limits {
             set: "SET LOCAL lock_timeout = '1s'",

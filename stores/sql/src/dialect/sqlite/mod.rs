@@ -56,6 +56,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pragma_database_list WHERE name = '{schema}'",
+    has_usage: false,
     // The collation cannot be queried. The statements always compare byte for byte.
     text: |column, _| match Affinity::of(&column.type_name) {
         Affinity::Text => Ok(false),
@@ -116,6 +117,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
             format!("EXISTS (SELECT 1 FROM pragma_index_info('{name}'{schema}))")
         },
         unless_there: "ON CONFLICT DO NOTHING",
+        ignores: ["", " ON CONFLICT DO NOTHING"],
         // Two transactions that read first and then write would deadlock.
         begin: "BEGIN IMMEDIATE",
         limits: None,
