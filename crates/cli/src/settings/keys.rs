@@ -38,6 +38,7 @@ const OF_ONE_CALL: &[&str] = &[
     "journal",
     "print",
     "dry-run",
+    "grant-to",
     "since",
     "failed",
     "config",
