@@ -122,93 +122,46 @@ pub(super) fn new_login(file: &Path, from: &str, url: &str) -> Option<String> {
     (new != url && without_login(&new) == without_login(url)).then_some(new)
 }
 
-/// Calls the current connection, and once more if it was renewed.
+/// Methods that call the current connection, or its journal, and once more if it was renewed.
 macro_rules! renewing {
-    ($rotating:expr, $provider:ident => $call:expr) => {
-        Box::pin(async move {
-            let $provider = $rotating.current();
-            match $call.await {
-                Ok(done) => Ok(done),
-                Err(error) => match $rotating.renewed(&$provider, &error).await {
-                    Some($provider) => $call.await,
-                    None => Err(error),
-                },
-            }
-        })
-    };
+    (
+        $this:ident => $rotating:expr, $it:ident => $callee:expr;
+        $(fn $method:ident($($arg:ident: $of:ty),*) -> $result:ty;)+
+    ) => {$(
+        fn $method<'a>(&'a $this, $($arg: &'a $of),*) -> BoxFuture<'a, Result<$result, Error>> {
+            Box::pin(async move {
+                let call = async |$it: Arc<dyn LockProvider>| $callee.$method($($arg),*).await;
+                let used = $rotating.current();
+                match call(used.clone()).await {
+                    Ok(done) => Ok(done),
+                    Err(error) => match $rotating.renewed(&used, &error).await {
+                        Some(renewed) => call(renewed).await,
+                        None => Err(error),
+                    },
+                }
+            })
+        }
+    )+};
 }
 
 impl LockProvider for Rotating {
-    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
-        renewing!(self, it => it.attempt(request))
-    }
-
-    fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
-        renewing!(self, it => it.withdraw(request))
-    }
-
-    fn extend<'a>(
-        &'a self,
-        lease: &'a Lease,
-        request: &'a ExtendRequest,
-    ) -> BoxFuture<'a, Result<Extension, Error>> {
-        renewing!(self, it => it.extend(lease, request))
-    }
-
-    fn unlock<'a>(
-        &'a self,
-        lease: &'a Lease,
-        request: &'a UnlockRequest,
-    ) -> BoxFuture<'a, Result<Unlock, Error>> {
-        renewing!(self, it => it.unlock(lease, request))
-    }
-
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        renewing!(self, it => it.inspect(name))
-    }
-
-    fn list<'a>(
-        &'a self,
-        request: &'a ListRequest,
-    ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
-        renewing!(self, it => it.list(request))
-    }
-
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        renewing!(self, it => it.force_unlock(request))
-    }
-
-    fn reset_slot<'a>(
-        &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        renewing!(self, it => it.reset_slot(request))
-    }
-
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        renewing!(self, it => it.pause(request))
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        renewing!(self, it => it.resume(request))
-    }
-
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
-        renewing!(self, it => it.prune(request))
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
-        renewing!(self, it => it.check())
-    }
-
-    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
-        renewing!(self, it => it.diagnose())
+    renewing! {
+        self => self, it => it;
+        fn attempt(request: AttemptRequest) -> Attempt;
+        fn withdraw(request: AttemptRequest) -> bool;
+        fn extend(lease: Lease, request: ExtendRequest) -> Extension;
+        fn unlock(lease: Lease, request: UnlockRequest) -> Unlock;
+        fn inspect(name: LockName) -> Option<LockRecord>;
+        fn list(request: ListRequest) -> Vec<LockRecord>;
+        fn force_unlock(request: ForceUnlockRequest) -> ForcedUnlock;
+        fn reset_slot(request: ResetSlotRequest) -> SlotReset;
+        fn pause(request: PauseRequest) -> Paused;
+        fn resume(request: ResumeRequest) -> Resumed;
+        fn prune(request: PruneRequest) -> Pruned;
+        fn check() -> ();
+        fn diagnose() -> Vec<Finding>;
+        fn migrate() -> Migration;
+        fn plan_migration() -> Vec<MigrationStep>;
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -249,14 +202,6 @@ impl LockProvider for Rotating {
         }))
     }
 
-    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
-        renewing!(self, it => it.migrate())
-    }
-
-    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
-        renewing!(self, it => it.plan_migration())
-    }
-
     fn schema(&self) -> Schema {
         self.0.first.schema()
     }
@@ -273,65 +218,20 @@ fn journal_of(provider: &Arc<dyn LockProvider>) -> Result<Arc<dyn Journal>, Erro
 }
 
 impl Journal for RotatingJournal {
-    fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<(), Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.record(entries).await })
-    }
-
-    fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.job(job).await })
-    }
-
-    fn jobs<'a>(
-        &'a self,
-        request: &'a JobsRequest,
-    ) -> BoxFuture<'a, Result<Vec<JobRecord>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.jobs(request).await })
-    }
-
-    fn runs<'a>(
-        &'a self,
-        request: &'a RunsRequest,
-    ) -> BoxFuture<'a, Result<Vec<RunRecord>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.runs(request).await })
-    }
-
-    fn audit<'a>(
-        &'a self,
-        request: &'a AuditRequest,
-    ) -> BoxFuture<'a, Result<Vec<AuditRecord>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.audit(request).await })
-    }
-
-    fn prune<'a>(
-        &'a self,
-        job: &'a str,
-        retention: &'a Retention,
-    ) -> BoxFuture<'a, Result<u64, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.prune(job, retention).await })
-    }
-
-    fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.forget(job).await })
-    }
-
-    fn version(&self) -> BoxFuture<'_, Result<Option<u32>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.version().await })
-    }
-
-    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.identity().await })
-    }
-
-    fn missing_privileges(&self) -> BoxFuture<'_, Result<Vec<String>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.missing_privileges().await })
-    }
-
-    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.migrate().await })
-    }
-
-    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
-        renewing!(self.0, it => async { journal_of(&it)?.plan_migration().await })
+    renewing! {
+        self => self.0, it => journal_of(&it)?;
+        fn record(entries: [JournalEntry]) -> ();
+        fn job(job: str) -> Option<JobRecord>;
+        fn jobs(request: JobsRequest) -> Vec<JobRecord>;
+        fn runs(request: RunsRequest) -> Vec<RunRecord>;
+        fn audit(request: AuditRequest) -> Vec<AuditRecord>;
+        fn prune(job: str, retention: Retention) -> u64;
+        fn forget(job: str) -> bool;
+        fn version() -> Option<u32>;
+        fn identity() -> Option<String>;
+        fn missing_privileges() -> Vec<String>;
+        fn migrate() -> Migration;
+        fn plan_migration() -> Vec<MigrationStep>;
     }
 }
 
