@@ -19,9 +19,9 @@ pub(crate) const INTERNAL: u8 = 70;
 /// The lease was about to end before the command did, or the maximum run time has passed, and the command was stopped; or
 /// the lease was lost.
 pub(crate) const LOST: u8 = 75;
-/// No host runs the slot any more, unless an operator resets the last slot: all attempts at it were made, or the last
-/// slot is ahead of the clock.
-pub(crate) const GIVEN_UP: u8 = 76;
+/// The slot was not run here: this host's clock is wrong, or an operator has to reset the last slot, because all attempts
+/// at it were made, or because it is ahead of the store's clock.
+pub(crate) const SLOT_NOT_RUN: u8 = 76;
 /// The command exists but cannot be executed.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The command does not exist.
@@ -78,7 +78,7 @@ impl Failure {
     }
 
     /// The same before the command of this lock has started (`again`, for another attempt): a failure
-    /// of the store says so. It names the lock once, and the option as it is written on the command
+    /// of the store, or of this host's clock, says so. It names the lock once, and the option as it is written on the command
     /// line.
     pub(crate) fn not_started(self, name: &str, again: bool) -> Self {
         let again = if again { " again" } else { "" };
@@ -92,7 +92,7 @@ impl Failure {
 
     fn about(self, name: &str, what: &str) -> Self {
         let failure = self.with_options();
-        if failure.code != STORE {
+        if ![STORE, SLOT_NOT_RUN].contains(&failure.code) {
             return failure;
         }
         let lock = format!("lock {name:?} in ");
@@ -157,12 +157,13 @@ impl Failure {
     }
 }
 
-/// Bad input is the caller's to fix; everything else is the store's.
+/// Bad input is the caller's to fix, and a wrong clock this host's; everything else is the store's.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
             ErrorKind::InvalidInput => USAGE,
             ErrorKind::Internal | ErrorKind::WrongContext => INTERNAL,
+            ErrorKind::SlotAhead => SLOT_NOT_RUN,
             _ => STORE,
         };
         Self {

@@ -10,7 +10,7 @@ use shedlock::{
     scheduler,
 };
 use shedlock_core::shown::{
-    all_jobs, current_jobs, missing_journal, next_slot, run_states, taken_locks,
+    all_jobs, current_jobs, missing_journal, next_slot, run_states, store_now, taken_locks,
 };
 use shedlock_core::within;
 
@@ -152,7 +152,7 @@ async fn print_jobs(
 ) -> Result<(), Failure> {
     let width = args.width.or_else(|| terminal.width());
     let provider = &**store.provider();
-    let now = SystemClock.system_time();
+    let now = store_now(provider, SystemClock.system_time()).await?;
     let next = |job: &JobRecord, after| next_slot(job, after, scheduler::next_slot);
     let locks = taken_locks(provider).await?;
     let mut found = Vec::new();
@@ -218,8 +218,9 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
         runs = matching(&*journal, &of_name, args).await?;
     }
     let actions = actions(&*journal, &runs, args).await?;
-    let now = SystemClock.system_time();
-    let rows = run_states(&**store.provider(), runs, now).await?;
+    let provider = &**store.provider();
+    let now = store_now(provider, SystemClock.system_time()).await?;
+    let rows = run_states(provider, runs, now).await?;
     let width = args.width.or_else(|| terminal.width());
     let kind = store.provider().store();
     let text = output::history(kind, &rows, &actions, width, args.output.format);

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use shedlock::{LockName, LockRecord, ResetSlotRequest, Slot, SlotReset};
+use shedlock::{
+    ClockOffset, LockName, LockProvider, LockRecord, ResetSlotRequest, Slot, SlotReset, SystemClock,
+};
 use shedlock_core::shown::{is_far_ahead, slot_detail};
 
 use crate::args::ResetArgs;
@@ -41,14 +43,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
                 .await;
             (Some(before), Some(last_slot), None)
         }
-        SlotReset::NotAhead(lock) => (
-            Some(lock),
-            None,
-            Some(
-                "it is not ahead of the store's clock; to set it anyway, give a time with --to"
-                    .to_owned(),
-            ),
-        ),
+        SlotReset::NotAhead(lock) => (Some(lock), None, Some(not_ahead(&**provider).await)),
         _ => match provider.inspect(&name).await? {
             Some(_) => (None, None, Some("no slot was ever taken".to_owned())),
             None => (None, None, Some(no_such_lock(&store, &args.store))),
@@ -64,6 +59,16 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why nothing is reset. A slot can seem to be ahead on a host whose own clock is behind.
+async fn not_ahead(provider: &dyn LockProvider) -> String {
+    let clocks = ClockOffset::measure(provider, &SystemClock).await;
+    let off = match clocks.ok().flatten().filter(ClockOffset::is_off) {
+        Some(clock) => format!(": {clock}; set this host's clock (NTP)"),
+        None => String::new(),
+    };
+    format!("it is not ahead of the store's clock{off}; to set it anyway, give a time with --to")
 }
 
 /// A mistyped time is refused.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use crate::text;
-use crate::{Lease, LockRecord, Pause, SkippedSlots, Slot};
+use crate::{ClockOffset, Lease, LockRecord, Pause, SkippedSlots, Slot};
+use crate::{shown, text};
 
 /// The result of an attempt at a lock. A provider grants a [`Lease`], and
 /// [`Executor::lock`](crate::Executor::lock) returns a [`HeldLock`](crate::HeldLock).
@@ -44,6 +44,9 @@ pub struct Skip {
     pub last_slot: Option<Slot>,
     /// The slots that an earlier pause has skipped, if the job has not run past it.
     pub skipped_slots: Option<SkippedSlots>,
+    /// The clocks of this host and of the store, if the last slot is ahead of this host's clock and
+    /// the store reports its time. The runtime reads them.
+    pub clock: Option<ClockOffset>,
 }
 
 /// Why a task is skipped.
@@ -62,10 +65,14 @@ pub enum SkipReason {
     /// This slot must not be lost, and all attempts at it were made without success. It is given
     /// up.
     SlotGivenUp,
-    /// A later slot was taken, and it is ahead of this host's clock. Until the clock reaches it, or
-    /// an operator resets it, no slot of this lock runs. The runtime detects this; providers report
-    /// [`SlotTaken`](Self::SlotTaken).
+    /// A later slot was taken, and it is ahead of the store's clock (of this host's, if the store does
+    /// not report its time). Until the clock reaches it, or an operator resets it, no slot of this
+    /// lock runs. The runtime detects this; providers report [`SlotTaken`](Self::SlotTaken).
     LastSlotAhead,
+    /// A later slot was taken, and it is ahead of this host's clock but not of the store's: this
+    /// host's clock is behind, as [`Skip::clock`] shows. Other replicas run the slots. The runtime
+    /// detects this; providers report [`SlotTaken`](Self::SlotTaken).
+    ClockBehind,
     /// Slots of this lock run in order, and an earlier slot must run first: the one after
     /// [`Skip::last_slot`], or `last_slot` itself if it is not done. Or the attempt took other slots
     /// as skipped by a pause than [`Skip::skipped_slots`].
@@ -85,6 +92,7 @@ impl Skip {
             until: None,
             last_slot: None,
             skipped_slots: None,
+            clock: None,
         }
     }
 
@@ -143,10 +151,32 @@ impl fmt::Display for Skip {
                 if let Some(slot) = self.last_slot {
                     write!(f, ", {slot},")?;
                 }
-                return f.write_str(
-                    " is ahead of the clock; check this host's clock, then set the last slot back \
-                     with `shedlock slot reset`",
-                );
+                const RESET: &str = "set the last slot back with `shedlock slot reset`";
+                return match self.clock {
+                    None => write!(
+                        f,
+                        " is ahead of this host's clock; set the clock if it is wrong (NTP); if it is \
+                         right, {RESET}"
+                    ),
+                    Some(clock) => {
+                        let store = shown::second(clock.store);
+                        write!(f, " is ahead of the store's clock ({store}); {RESET}")?;
+                        match clock.is_off() {
+                            true => write!(f, "; {clock}: set it, too (NTP)"),
+                            false => Ok(()),
+                        }
+                    }
+                };
+            }
+            SkipReason::ClockBehind => {
+                f.write_str("a later slot was taken already")?;
+                if let Some(slot) = self.last_slot {
+                    write!(f, " ({slot})")?;
+                }
+                if let Some(clock) = self.clock {
+                    write!(f, ": {clock}; set this host's clock (NTP)")?;
+                }
+                return Ok(());
             }
             SkipReason::SlotPending => {
                 f.write_str("an earlier slot must run first")?;

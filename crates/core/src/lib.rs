@@ -65,7 +65,7 @@ pub use answer::{
 };
 pub use capabilities::{Capabilities, ClockSource, Failover};
 pub use clock::{
-    Clock, Deadline, LeaseClock, ManualClock, Moment, NotBefore, Reading, SystemClock,
+    Clock, ClockOffset, Deadline, LeaseClock, ManualClock, Moment, NotBefore, Reading, SystemClock,
 };
 pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};

@@ -21,7 +21,7 @@ use crate::{Event, Listener, SkipReason};
 /// | `shedlock.execution.active` | gauge | tasks that are running |
 /// | `shedlock.lock.slot.skipped` | counter | skips because the slot was taken |
 /// | `shedlock.slot.given.up` | counter | slots that must not be lost whose last attempt failed here, and skips because all attempts at the slot were made |
-/// | `shedlock.slot.blocked` | counter | skips because the last slot taken is ahead of the clock |
+/// | `shedlock.slot.blocked` | counter | skips because the last slot taken is ahead of the store's clock or of this host's |
 /// | `shedlock.lock.lost` | counter | leases that ended before their task |
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
 /// | `shedlock.journal.dropped` | counter | entries that a [`JournalWriter`](crate::JournalWriter) dropped; without labels |
@@ -57,7 +57,7 @@ impl MetricsListener {
             ),
             (
                 "shedlock.slot.blocked",
-                "Skips because the last slot taken is ahead of the clock",
+                "Skips because the last slot taken is ahead of the store's clock or of this host's",
             ),
             (
                 "shedlock.lock.lost",
@@ -119,7 +119,9 @@ impl Listener for MetricsListener {
                 count("shedlock.lock.not.acquired");
                 match skip.reason {
                     SkipReason::SlotTaken => count("shedlock.lock.slot.skipped"),
-                    SkipReason::LastSlotAhead => count("shedlock.slot.blocked"),
+                    SkipReason::LastSlotAhead | SkipReason::ClockBehind => {
+                        count("shedlock.slot.blocked");
+                    }
                     _ => {}
                 }
             }

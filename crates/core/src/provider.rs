@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
@@ -148,6 +149,12 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// returns none.
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Reads the clock of the store, for a comparison with the clock of this host
+    /// ([`ClockOffset`](crate::ClockOffset)); `None` if the store does not report its time.
+    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// Returns what this provider can do, as far as it is known without I/O. If that depends on how

@@ -18,7 +18,7 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 /// - `ran`, `failed` (with an error), `lost` (its lease), `panicked`, `cut` (by a shutdown): it
 ///   started here;
 /// - `taken` (another replica has the slot): the normal outcome on all replicas but one;
-/// - `given_up` (all attempts at the slot were made, or the last slot taken is ahead of the clock:
+/// - `given_up` (all attempts at the slot were made, or the last slot taken is ahead of the store's clock:
 ///   an operator has to act);
 /// - `busy` (the lock stayed taken), `store_failed`;
 /// - `too_late`, `superseded`, `overlap`, `set_back`, `paused`, `shutdown`: the [`MissedReason`].

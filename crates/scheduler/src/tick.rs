@@ -91,7 +91,7 @@ pub enum TickEnd {
     /// after a second attempt, up to 10 s later, since the slot might have been given back.
     Taken,
     /// No replica runs this slot any more: all attempts at it were made without success, or the
-    /// last slot taken is ahead of the clock. An operator has to reset the last slot.
+    /// last slot taken is ahead of the store's clock. An operator has to reset the last slot.
     GivenUp(Skip),
     /// Another owner held the lock as long as the tick could wait.
     Busy(Skip),

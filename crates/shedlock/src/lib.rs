@@ -100,8 +100,8 @@
 //!   lock failed; [`Release`] reports that.
 //! - **Skipped**: another owner holds the lock, an operator has paused it, `lock_at_least_for` still keeps
 //!   it taken, or the run's [slot](#slots) is taken or cannot run now. The call never returns an error for
-//!   this. The [`Skip`] reports who holds the lock and until when, if the store records it. (Two reasons
-//!   that need an operator, `SlotGivenUp` and `LastSlotAhead`, are logged at error level.)
+//!   this. The [`Skip`] reports who holds the lock and until when, if the store records it. (The
+//!   reasons that need an operator, `SlotGivenUp`, `LastSlotAhead` and `ClockBehind`, are logged at error level.)
 //! - **Lost**: the task was stopped because its lease was about to end, or because it exceeded its
 //!   [`max_run_time`](LockConfig::max_run_time), if you set one; or the lease ended, or may have ended,
 //!   before the task did. If the task still ran to its end, its value is returned.
@@ -401,11 +401,11 @@ pub mod __stores {
 pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities, Clock,
-    ClockSource, Completion, CurrentLock, Deadline, Error, ErrorKind, ErrorText, Event, Executor,
-    ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock, HeldLock,
-    JobChange, JobMetrics, JobMetricsText, JobRecord, JobRegistration, JobsRequest, Journal,
-    JournalEntry, JournalSettings, JournalWriter, KeepReason, LastRun, Lease, LeaseClock, Level,
-    ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName, LockProvider,
+    ClockOffset, ClockSource, Completion, CurrentLock, Deadline, Error, ErrorKind, ErrorText,
+    Event, Executor, ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock,
+    HeldLock, JobChange, JobMetrics, JobMetricsText, JobRecord, JobRegistration, JobsRequest,
+    Journal, JournalEntry, JournalSettings, JournalWriter, KeepReason, LastRun, Lease, LeaseClock,
+    Level, ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName, LockProvider,
     LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal, MemoryProvider,
     Migration, MigrationStep, MissedSlots, Moment, NotBefore, Outcome, Owner, Pause, PauseRequest,
     Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Reading, Release,

@@ -11,8 +11,8 @@ use axum::{Json, Router};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
+use shedlock_core::LockName;
 use shedlock_core::shown::json::{Action, Found, Job, Lock, Run, VERSION};
-use shedlock_core::{Clock as _, LockName, SystemClock};
 
 use crate::dashboard::Inner;
 use crate::failure::Failure;
@@ -157,7 +157,8 @@ async fn lock(dashboard: Shared, Query(parameters): Parameters) -> Reply {
 
 async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
     let page = Page::of(&dashboard, &parameters, JOBS)?;
-    let (store, now) = (page.store, SystemClock.system_time());
+    let store = page.store;
+    let now = store.read(reading::now_of(store)).await?;
     let read = async {
         let Some(journal) = store.existing_journal().await? else {
             return Ok(None);

@@ -3,7 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::shown::{CurrentJob, current_jobs, journal_findings, run_states, taken_locks};
+use shedlock_core::shown::{
+    CurrentJob, current_jobs, journal_findings, run_states, store_now, taken_locks,
+};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
     ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState, RunsRequest,
@@ -15,6 +17,11 @@ use crate::store::Store;
 
 /// How many questions about single jobs a page asks at a time.
 const AT_ONCE: usize = 8;
+
+/// The time of the store, by which its jobs and locks are judged.
+pub(crate) async fn now_of(store: &Store) -> Result<SystemTime, Error> {
+    store_now(&*store.provider, SystemClock.system_time()).await
+}
 
 /// These jobs as they are now.
 pub(crate) async fn current(
@@ -53,7 +60,7 @@ pub(crate) async fn runs(
         return Ok(None);
     };
     let runs = journal.runs(request).await?;
-    let now = SystemClock.system_time();
+    let now = now_of(store).await?;
     run_states(&*store.provider, runs, now).await.map(Some)
 }
 

@@ -13,9 +13,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
 use shedlock::{
-    Actor, Attempt, AttemptRequest, AuditRequest, Clock, Journal, JournalEntry, LockName,
-    LockProvider, LockState, MemoryJournal, MemoryProvider, Owner, RunEnd, RunOutcome, RunRecord,
-    SystemClock,
+    Actor, Attempt, AttemptRequest, AuditRequest, Clock, JobRegistration, Journal, JournalEntry,
+    JournalWriter, LockName, LockProvider, LockState, ManualClock, MemoryJournal, MemoryProvider,
+    Owner, RunEnd, RunOutcome, RunRecord, SystemClock,
 };
 use shedlock_ui::{Access, Dashboard};
 use tower::ServiceExt as _;
@@ -680,4 +680,37 @@ fn a_dashboard_needs_stores_with_names() {
         twice,
         "two stores are called \"a\"; give each a name of its own"
     );
+}
+
+/// A host whose clock is off shows the same as any other.
+#[tokio::test]
+async fn what_is_overdue_is_judged_by_the_stores_clock() {
+    let host = SystemClock.system_time();
+    let clock = Arc::new(ManualClock::new());
+    let provider = Arc::new(MemoryProvider::with_clock(clock.clone()));
+    let journal = Arc::new(MemoryJournal::with_clock(clock.clone()));
+    journal.migrate().await.unwrap();
+    let hour = Duration::from_secs(3_600);
+    // Between the two clocks.
+    assert!(clock.system_time() > host + 2 * hour);
+    let next = move |_| Some(host + hour);
+    let job = JobRegistration::new("report", "hourly", next);
+    let writer = JournalWriter::new(journal.clone());
+    writer.register(job);
+    assert_eq!(writer.flush(hour).await, 0);
+    let fixture = Fixture {
+        router: Dashboard::builder()
+            .store_with_journal("main", provider.clone(), journal.clone())
+            .build()
+            .unwrap()
+            .router(),
+        provider,
+        journal,
+    };
+    let jobs = fixture.json("/api/jobs").await;
+    assert_eq!(jobs["jobs"][0]["state"], "overdue", "{jobs}");
+    for page in ["/now", "/jobs", "/job?name=report"] {
+        let reply = fixture.get(page).await;
+        assert!(reply.text.contains("overdue"), "{page}: {}", reply.text);
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
@@ -240,6 +241,10 @@ impl<S: Store> LockProvider for StoreProvider<S> {
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>>> {
         Box::pin(async { Ok(diagnose::diagnose(self).await) })
+    }
+
+    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>>> {
+        Box::pin(self.bounded(Unavailable, self.store.server_time()))
     }
 
     fn capabilities(&self) -> Capabilities {

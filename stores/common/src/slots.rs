@@ -44,8 +44,8 @@ pub fn slot_ahead(slot: Slot, now: SystemTime, clock: &str) -> Error {
     Error::new(
         ErrorKind::SlotAhead,
         format!(
-            "slot {slot} is too far ahead of {clock} ({now}): compare the clocks of all hosts that \
-             share the locks"
+            "slot {slot} is too far ahead of {clock} ({now}): claim it when it is due; if it is due, \
+             set that clock (NTP)"
         ),
     )
 }

@@ -53,10 +53,11 @@ Exit codes:
          after the command has ended, and then only if another owner has taken the lock, an operator
          has paused it with --now, or the lease ended while shedlock was suspended. A lease also
          ends when the wall clock jumps past its end
-  76     no host will run the slot: the last slot taken is ahead of the clock (see `shedlock slot
-         reset`); or, with --must-not-be-lost, all attempts at it had failed before (the run that
-         makes the last attempt exits with the command's own code, or with 75 if the command was
-         stopped)
+  76     the slot was not run here: this host's clock is ahead of the store's or behind it (stderr
+         shows both; set it), or the last slot taken is ahead of the store's clock (see `shedlock
+         slot reset`); or, with --must-not-be-lost, all attempts at it had failed before (the run
+         that makes the last attempt exits with the command's own code, or with 75 if the command
+         was stopped)
   126    the command cannot be run
   127    the command, or its interpreter, was not found
   128+N  signal N ended the command (137 if it did not end within --stop-grace), or ended shedlock

@@ -79,7 +79,7 @@ fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) 
     let again = |slot| slot::again(args, slot, left.unwrap_or_default());
     if let Some(why) = slot::not_run(&args.name, &args.store.option(), slot, skip, again) {
         terminal.error(&why);
-        return exit::GIVEN_UP;
+        return exit::SLOT_NOT_RUN;
     }
     terminal.notice(&slot::skipped(&args.name, slot, skip));
     args.skip_exit_code

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shedlock::{Clock, Completion, LockConfig, Pause, Skip, SkipReason, Slot, SystemClock};
+use shedlock::{
+    Clock, ClockOffset, Completion, LockConfig, Pause, Skip, SkipReason, Slot, SystemClock,
+};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::output::{instant, open_end, shell_word, visible};
+use crate::output::{instant, open_end, second, shell_word, visible};
 use crate::terminal::Terminal;
 
 /// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
@@ -95,8 +97,8 @@ pub(super) fn again(args: &RunArgs, slot: Slot, taken_for: Duration) -> String {
     )
 }
 
-/// Why no host will run the slot unless an operator acts, if that is so. The command that they need
-/// has this option for its store.
+/// Why the slot is not run unless an operator acts, if that is so. The command that they need has
+/// this option for its store.
 pub(super) fn not_run(
     name: &str,
     option: &str,
@@ -115,14 +117,42 @@ pub(super) fn not_run(
             let last = skip
                 .last_slot
                 .map_or_else(String::new, |last| format!(", {last},"));
+            let reset = format!("run `shedlock slot reset {word}{option}`");
+            let Some(clock) = skip.clock else {
+                return Some(format!(
+                    "{name}: not run: the last slot taken{last} is ahead of this host's clock ({}), and \
+                     the store does not report its time; set this clock if it is wrong (NTP); if it \
+                     is right, {reset}",
+                    second(SystemClock.system_time())
+                ));
+            };
+            let too = match clock.is_off() {
+                true => format!("; {clock}: set it, too (NTP)"),
+                false => String::new(),
+            };
             Some(format!(
-                "{name}: not run: the last slot taken{last} is in the future; unless an \
-                 operator has set it with `slot reset --to`, a clock is or was wrong (this host's, \
-                 the store's, or that of the host that took the slot): correct it, then run \
-                 `shedlock slot reset {word}{option}`"
+                "{name}: not run: the last slot taken{last} is ahead of the store's clock ({}): a host \
+                 whose clock was wrong took it, or an operator set it with `slot reset --to`; to let \
+                 slots run again, {reset}{too}",
+                second(clock.store)
+            ))
+        }
+        (SkipReason::ClockBehind, _) => {
+            let (last, clock) = skip.last_slot.zip(skip.clock)?;
+            Some(format!(
+                "{name}: not run: slots up to {last} were taken already, and {clock}; set this host's \
+                 clock (NTP): there is nothing to reset"
             ))
         }
         _ => None,
+    }
+}
+
+/// The clocks as the cause, after these words, if this host's is off.
+fn clock_of(skip: &Skip) -> String {
+    match skip.clock.filter(ClockOffset::is_off) {
+        Some(clock) => format!(": {clock}; set this host's clock (NTP)"),
+        None => String::new(),
     }
 }
 
@@ -192,7 +222,8 @@ pub(super) fn skipped(name: &str, slot: Option<Slot>, skip: &Skip) -> String {
         Some(last) if last != slot => {
             format!(
                 "{name}: skipped slot {slot}: too late: slots up to {last} were taken, or passed over by \
-                 `shedlock slot reset`"
+                 `shedlock slot reset`{}",
+                clock_of(skip)
             )
         }
         _ => format!("{name}: skipped slot {slot}: already taken"),
@@ -285,12 +316,17 @@ mod tests {
             "a b: not run: slot 2027-01-15T08:00:00Z was given up: all its attempts failed; reset \
              2027-01-15T08:00:00Z"
         );
-        let ahead = Skip::new(SkipReason::LastSlotAhead).with_last_slot(slot(60));
+        let mut ahead = Skip::new(SkipReason::LastSlotAhead).with_last_slot(slot(60));
+        ahead.clock = Some(ClockOffset::new(
+            slot(0).instant(),
+            slot(0).instant(),
+            Duration::ZERO,
+        ));
         assert_eq!(
             not_run("a b", " --local", Some(slot(0)), &ahead, never).unwrap(),
-            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is in the future; unless an \
-             operator has set it with `slot reset --to`, a clock is or was wrong (this host's, the store's, or \
-             that of the host that took the slot): correct it, then run `shedlock slot reset 'a b' --local`"
+            "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the store's clock \
+             (2027-01-15T08:00:00Z): a host whose clock was wrong took it, or an operator set it \
+             with `slot reset --to`; to let slots run again, run `shedlock slot reset 'a b' --local`"
         );
         let held = Skip::new(SkipReason::Held);
         assert_eq!(not_run("a", "", Some(slot(0)), &held, never), None);

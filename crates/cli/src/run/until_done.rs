@@ -42,7 +42,10 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                     (slot, wait) = (wanted, Duration::ZERO);
                 }
                 (
-                    SkipReason::SlotTaken | SkipReason::SlotGivenUp | SkipReason::LastSlotAhead,
+                    SkipReason::SlotTaken
+                    | SkipReason::SlotGivenUp
+                    | SkipReason::LastSlotAhead
+                    | SkipReason::ClockBehind,
                     _,
                 ) => return Ok(skipped(args, Some(slot), &skip, terminal)),
                 _ if wait >= patience => return Ok(skipped(args, Some(slot), &skip, terminal)),

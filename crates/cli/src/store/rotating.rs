@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock::{
     Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities, Error, ErrorKind,
@@ -162,6 +162,10 @@ impl LockProvider for Rotating {
         fn diagnose() -> Vec<Finding>;
         fn migrate() -> Migration;
         fn plan_migration() -> Vec<MigrationStep>;
+    }
+
+    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        renewing!(self, it => it.store_time())
     }
 
     fn capabilities(&self) -> Capabilities {

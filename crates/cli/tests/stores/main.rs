@@ -9,6 +9,7 @@
 mod common;
 
 mod audit;
+mod clocks;
 mod emptied;
 mod faults;
 mod fenced;
@@ -53,6 +54,13 @@ fn main() {
             Ok(prune::only_old_records_are_removed(&place)?)
         });
         trials.push(prune.with_ignored_flag(!prune::can_change_clocks()));
+        // A file has the clock of its host.
+        if place.has_server {
+            let clocks = Trial::test(format!("clocks_{}", place.name), move || {
+                Ok(clocks::a_wrong_clock_is_named(&place)?)
+            });
+            trials.push(clocks.with_ignored_flag(!prune::can_change_clocks()));
+        }
         if place.has_server {
             trials.push(Trial::test(
                 format!("unreachable_{}", place.name),

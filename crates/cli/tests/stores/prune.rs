@@ -11,7 +11,7 @@ use crate::common::{Done, Sandbox, done};
 use crate::places::Place;
 
 /// The path of libfaketime, which `cargo xtask test` installs.
-const LIBRARY: &str = "SHEDLOCK_TEST_FAKETIME";
+pub(crate) const LIBRARY: &str = "SHEDLOCK_TEST_FAKETIME";
 const AGE: Duration = Duration::from_secs(100 * 86_400);
 
 pub(crate) fn can_change_clocks() -> bool {

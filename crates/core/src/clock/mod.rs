@@ -6,6 +6,7 @@ mod ends;
 mod lease;
 mod manual;
 mod moment;
+mod offset;
 mod system;
 
 use std::fmt;
@@ -16,6 +17,7 @@ pub use lease::LeaseClock;
 pub(crate) use lease::{TOLERATED_PPM, parts_per_million};
 pub use manual::ManualClock;
 pub use moment::Moment;
+pub use offset::ClockOffset;
 pub use system::SystemClock;
 
 use crate::BoxFuture;

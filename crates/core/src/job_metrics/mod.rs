@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::status::{CurrentJob, all_jobs, current_jobs, next_slot, taken_locks};
+use crate::status::{CurrentJob, all_jobs, current_jobs, next_slot, store_now, taken_locks};
 use crate::{
     Clock, Error, ErrorKind, Executor, JobRecord, Journal, JournalWriter, LockProvider, LockRecord,
     MissedSlots, SystemClock, missed_slots, within,
@@ -189,7 +189,7 @@ impl JobMetrics {
             return Ok(None);
         }
         let jobs = all_jobs(journal).await?;
-        let now = self.clock.system_time();
+        let now = store_now(&*self.provider, self.clock.system_time()).await?;
         let next = |job: &JobRecord, after| self.next_slot(job, after);
         let current = current_jobs(&*self.provider, journal, jobs, locks, now, next).await?;
         let mut found = Vec::with_capacity(current.len());

@@ -345,8 +345,7 @@ fn slot_ahead(slot: Slot, now: SystemTime) -> Error {
     Error::new(
         ErrorKind::SlotAhead,
         format!(
-            "slot {slot} is too far ahead of the store's clock ({now}): compare the clocks of this \
-             host and of the store"
+            "slot {slot} is too far ahead of the store's clock ({now}): claim it when it is due"
         ),
     )
 }
@@ -453,6 +452,10 @@ impl LockProvider for MemoryProvider {
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        Box::pin(async { Ok(Some(self.clock.system_time())) })
     }
 
     fn capabilities(&self) -> Capabilities {

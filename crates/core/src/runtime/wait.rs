@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::acquire::attempt;
+use super::bounded::bounded;
 use super::{Context, Held};
 use crate::clock::Clock;
-use crate::{Attempt, AttemptRequest, Error, Event, Skip, SkipReason, Slot};
+use crate::{Attempt, AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason};
 
 /// Takes the lock or returns why not. Retries until `wait` is over, or returns at once if it is
 /// zero.
@@ -24,15 +25,19 @@ pub(crate) async fn acquire(
     let mut pauses = Pauses::of(wait);
     loop {
         let request = request()?.with_timeout(context.store_timeout);
-        let mut skip = match attempt(context, &request, until).await? {
-            Attempt::Skipped(skip) => skip,
-            acquired @ Attempt::Acquired(_) => return Ok(acquired),
+        let mut skip = match attempt(context, &request, until).await {
+            Ok(Attempt::Skipped(skip)) => skip,
+            Ok(acquired) => return Ok(acquired),
+            Err(error) => return Err(explained(context, &request, error).await),
         };
-        look_ahead(&mut skip, &request, context.clock.system_time());
+        look_ahead(context, &request, &mut skip).await;
         // A slot that was taken stays taken, however long the wait.
         let is_final = matches!(
             skip.reason,
-            SkipReason::SlotTaken | SkipReason::SlotGivenUp | SkipReason::LastSlotAhead
+            SkipReason::SlotTaken
+                | SkipReason::SlotGivenUp
+                | SkipReason::LastSlotAhead
+                | SkipReason::ClockBehind
         );
         let left = until.filter(|_| !is_final).and_then(|until| {
             let now = context.clock.now();
@@ -56,16 +61,62 @@ pub(crate) async fn acquire(
     }
 }
 
-/// A slot that is refused because of a later one that the clock has not reached is not late but
-/// blocked, like all slots up to that one.
-fn look_ahead(skip: &mut Skip, request: &AttemptRequest, now: SystemTime) {
-    let ahead = |last: Slot| last.instant().duration_since(now).unwrap_or_default();
-    if skip.reason == SkipReason::SlotTaken
-        && skip.last_slot > request.slot()
-        && skip.last_slot.map(ahead) > Some(request.slot_tolerance())
-    {
-        skip.reason = SkipReason::LastSlotAhead;
+/// A slot that is refused because of a later one that this host's clock has not reached is not late.
+/// If the store's clock has not reached that one either, this slot is blocked, like all slots up to
+/// that one. Otherwise this host's clock is behind.
+async fn look_ahead(context: &Context, request: &AttemptRequest, skip: &mut Skip) {
+    let here = context.clock.system_time();
+    let later = skip.last_slot.filter(|last| {
+        skip.reason == SkipReason::SlotTaken
+            && Some(*last) > request.slot()
+            && last.instant() > here
+    });
+    let Some(last) = later else { return };
+    let is_ahead = |now: SystemTime| {
+        let ahead = last.instant().duration_since(now);
+        ahead.is_ok_and(|ahead| ahead > request.slot_tolerance())
+    };
+    skip.clock = clocks(context).await;
+    let behind = skip.clock.filter(|it| it.is_off() && !it.is_ahead());
+    if is_ahead(here) {
+        skip.reason = match behind {
+            Some(clock) if !is_ahead(clock.store) => SkipReason::ClockBehind,
+            _ => SkipReason::LastSlotAhead,
+        };
     }
+}
+
+/// A slot that is ahead of the store's clock only because this host's is: the error names both.
+async fn explained(context: &Context, request: &AttemptRequest, error: Error) -> Error {
+    let Some(slot) = request
+        .slot()
+        .filter(|_| error.kind() == ErrorKind::SlotAhead)
+    else {
+        return error;
+    };
+    let clock = clocks(context).await;
+    let Some(clock) = clock.filter(|it| it.is_off() && it.is_ahead()) else {
+        return error;
+    };
+    let explained = Error::new(
+        ErrorKind::SlotAhead,
+        format!(
+            "slot {slot} is not due yet by the store's clock: {clock}; set this host's clock (NTP)"
+        ),
+    )
+    .with_lock(request.name().as_str())
+    .with_store(error.store().unwrap_or(context.provider.store()));
+    match error.address() {
+        Some(address) => explained.with_address(address),
+        None => explained,
+    }
+}
+
+/// The clocks of this host and of the store. `None` if the store does not report its time now.
+async fn clocks(context: &Context) -> Option<ClockOffset> {
+    let clock = &*context.clock;
+    let read = ClockOffset::measure(&*context.provider, clock);
+    bounded(clock, context.store_timeout, read).await.ok()?
 }
 
 /// Skips are normal, except those that only an operator can end.
@@ -78,7 +129,9 @@ fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
             let (name, job, slot) = (request.name(), request.job(), given_up);
             context.emit(|| Event::SlotGivenUp { name, job, slot });
         }
-        (SkipReason::LastSlotAhead, _) => tracing::error!(lock, slot, "skipped: {skip}"),
+        (SkipReason::LastSlotAhead | SkipReason::ClockBehind, _) => {
+            tracing::error!(lock, slot, "skipped: {skip}")
+        }
         _ => tracing::debug!(lock, "skipped: {skip}"),
     }
 }

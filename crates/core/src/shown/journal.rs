@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::evidence::{drift_finding, lost_state};
-use crate::status::{LostState, all_jobs};
+use crate::status::{LostState, all_jobs, store_now};
 use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider};
 
 /// What is wrong with the journal, and what it shows about the locks and the hosts. Locks work without it, so the worst
@@ -19,6 +19,7 @@ pub async fn journal_findings(
         if journal.version().await?.is_none() {
             return Ok::<_, Error>(Vec::new());
         }
+        let now = store_now(provider, now).await?;
         let lost = LostState::of_all(provider, journal, now).await?;
         let jobs = all_jobs(journal).await?;
         Ok(vec![

@@ -15,7 +15,7 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 pub use crate::journal::OpenRun;
 pub use crate::status::{
     CurrentJob, JobState, LostPause, LostSlot, LostState, all_jobs, current_jobs, next_slot,
-    run_states, taken, taken_locks,
+    run_states, store_now, taken, taken_locks,
 };
 pub use crate::text::{visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};

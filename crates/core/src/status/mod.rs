@@ -166,6 +166,15 @@ pub fn next_slot(
     }
 }
 
+/// The time by which deadlines and ends of leases are judged: the store's, or that of this host if the
+/// store does not report its time.
+///
+/// # Errors
+/// Those of the store.
+pub async fn store_now(provider: &dyn LockProvider, here: SystemTime) -> Result<SystemTime, Error> {
+    Ok(provider.store_time().await?.unwrap_or(here))
+}
+
 /// All locks that cannot be taken now.
 ///
 /// # Errors

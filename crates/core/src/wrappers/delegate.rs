@@ -94,6 +94,11 @@ macro_rules! delegate {
                 self.$inner.diagnose()
             }
         });
+        $crate::delegate!(@ store_time [$($own)+] {
+            fn store_time(&self) -> $crate::BoxFuture<'_, Result<Option<std::time::SystemTime>, $crate::Error>> {
+                self.$inner.store_time()
+            }
+        });
         $crate::delegate!(@ capabilities [$($own)+] {
             fn capabilities(&self) -> $crate::Capabilities {
                 self.$inner.capabilities()
@@ -158,6 +163,7 @@ macro_rules! delegate {
     (@ prune [prune $($rest:ident)*] { $($method:tt)* }) => {};
     (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
     (@ diagnose [diagnose $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ store_time [store_time $($rest:ident)*] { $($method:tt)* }) => {};
     (@ capabilities [capabilities $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity [identity $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity_of [identity_of $($rest:ident)*] { $($method:tt)* }) => {};

@@ -1,6 +1,7 @@
 //! Namespaces.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Finding,
@@ -221,6 +222,10 @@ impl LockProvider for PrefixProvider {
     /// Diagnoses the whole store, with all its records: their names have their prefix.
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         self.inner.diagnose()
+    }
+
+    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        self.inner.store_time()
     }
 
     fn capabilities(&self) -> Capabilities {

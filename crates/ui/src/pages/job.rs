@@ -9,8 +9,8 @@ use axum::response::Response;
 use serde::Deserialize;
 use shedlock_core::shown::{CurrentJob, drift, run_states, taken_locks, took};
 use shedlock_core::{
-    AuditRecord, AuditRequest, Clock as _, Error, LockName, LockRecord, LockState, MissedSlots,
-    RunRecord, RunState, RunsRequest, SystemClock, missed_slots,
+    AuditRecord, AuditRequest, Error, LockName, LockRecord, LockState, MissedSlots, RunRecord,
+    RunState, RunsRequest, missed_slots,
 };
 
 use super::audit::ActionRow;
@@ -22,7 +22,7 @@ use crate::Access;
 use crate::act::Action;
 use crate::components::{Badge, Text, When, link};
 use crate::failure::{Failure, render};
-use crate::reading::current;
+use crate::reading::{current, now_of};
 use crate::slots::{self, SHOWN, SlotRow};
 use crate::store::Store;
 
@@ -86,7 +86,7 @@ pub(crate) async fn job(
 ) -> Result<Response, Failure> {
     let store = dashboard.store(given(parameters.store.as_ref()))?;
     let name = LockName::new(&parameters.name)?;
-    let now = SystemClock.system_time();
+    let now = store.read(now_of(store)).await?;
     let seen = store.read(see(store, &name, now)).await?;
     let is_known = seen.lock.is_some() || seen.job.is_some() || !seen.runs.is_empty();
     let done = given(parameters.done.as_ref()).and_then(|it| Action::parse(it).ok());

@@ -7,14 +7,14 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use shedlock_core::shown::{CurrentJob, took};
-use shedlock_core::{Clock as _, Error, JobRecord, LockState, RunRecord, Slot, SystemClock};
+use shedlock_core::{Error, JobRecord, LockState, RunRecord, Slot};
 use shedlock_scheduler as scheduler;
 
 use super::{Frame, Listed, ROWS, Shared, given};
 use crate::Access;
 use crate::components::{Bars, Pager, Text, When, link};
 use crate::failure::{Failure, render};
-use crate::reading::{self, latest_runs};
+use crate::reading::{self, latest_runs, now_of};
 use crate::slots;
 use crate::standing::Standing;
 use crate::store::Store;
@@ -101,7 +101,7 @@ pub(crate) async fn jobs(
 ) -> Result<Response, Failure> {
     let store = dashboard.store(given(parameters.store.as_ref()))?;
     let after = given(parameters.after.as_ref());
-    let now = SystemClock.system_time();
+    let now = store.read(now_of(store)).await?;
     let Some(rows) = store.read(read(store, after, now)).await? else {
         // The locks are all that there is.
         let url = link("locks", &[("store", &store.name)]);

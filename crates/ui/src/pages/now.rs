@@ -13,7 +13,7 @@ use super::{Frame, Shared};
 use crate::Access;
 use crate::components::{Badge, LeaseBar, Text, link};
 use crate::failure::render;
-use crate::reading::current;
+use crate::reading::{current, now_of};
 use crate::standing::Standing;
 use crate::store::Store;
 
@@ -62,6 +62,8 @@ struct Note {
 /// What is known about a store.
 pub(crate) struct Seen {
     at: SystemTime,
+    /// The same time by the store's clock.
+    now: SystemTime,
     taken: Vec<LockRecord>,
     /// None if there is no journal.
     jobs: Option<Vec<CurrentJob>>,
@@ -144,15 +146,21 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
 /// Reads all jobs of a store, so requests share what it finds.
 async fn see(store: &Store) -> Result<Seen, Error> {
     let at = SystemClock.system_time();
+    let now = now_of(store).await?;
     let taken = taken_locks(&*store.provider).await?;
     let jobs = match store.existing_journal().await? {
         Some(journal) => {
             let jobs = all_jobs(journal).await?;
-            Some(current(store, journal, jobs, &taken, at).await?)
+            Some(current(store, journal, jobs, &taken, now).await?)
         }
         None => None,
     };
-    Ok(Seen { at, taken, jobs })
+    Ok(Seen {
+        at,
+        now,
+        taken,
+        jobs,
+    })
 }
 
 /// The first rows of a table, and how many more there are.
@@ -174,7 +182,7 @@ impl Rows {
 
 impl Counts {
     fn add(&mut self, store: &Store, seen: &Seen, attention: &mut Rows, running: &mut Rows) {
-        let now = seen.at;
+        let now = seen.now;
         let row = |name: &str, standing: &Standing, lock: Option<&LockRecord>| Row {
             store: Text::of(&store.name),
             url: link("job", &[("store", &store.name), ("name", name)]),

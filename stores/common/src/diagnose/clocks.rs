@@ -1,8 +1,8 @@
 //! The round trip to the store, and the offset between its clock and that of this host.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use shedlock_core::{Capabilities, ClockSource, ErrorKind, Finding, format_duration};
+use shedlock_core::{Capabilities, ClockOffset, ClockSource, ErrorKind, Finding, format_duration};
 
 use crate::errors::Result;
 use crate::provider::StoreProvider;
@@ -13,10 +13,6 @@ const SAMPLES: usize = 5;
 const SLOW: Duration = Duration::from_secs(1);
 /// One clock, or two that differ by less than anyone has to know.
 const AGREES: Duration = Duration::from_millis(10);
-/// The resolution of the coarsest clock that a store reports.
-const GRANULARITY: Duration = Duration::from_millis(1);
-/// Hosts that use NTP differ by milliseconds.
-const OFF: Duration = Duration::from_secs(1);
 /// The default tolerance for slots that are ahead of the store's clock.
 const FAR_OFF: Duration = Duration::from_secs(60);
 
@@ -24,8 +20,7 @@ const FAR_OFF: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     round_trip: Duration,
-    /// The store's time, and that of this host halfway between request and reply.
-    times: Option<(SystemTime, SystemTime)>,
+    clocks: Option<ClockOffset>,
 }
 
 pub(super) async fn measure<S: Store>(provider: &StoreProvider<S>) -> Result<Sample> {
@@ -39,7 +34,7 @@ pub(super) async fn measure<S: Store>(provider: &StoreProvider<S>) -> Result<Sam
         let round_trip = clock.now().saturating_since(sent);
         let sample = Sample {
             round_trip,
-            times: there.map(|there| (there, here + round_trip / 2)),
+            clocks: there.map(|there| ClockOffset::new(here, there, round_trip)),
         };
         best = best
             .filter(|best| best.round_trip <= round_trip)
@@ -72,7 +67,7 @@ impl Sample {
             ClockSource::Clients { tolerated_skew } => Some(tolerated_skew),
             _ => None,
         };
-        let Some((there, here)) = self.times else {
+        let Some(clocks) = self.clocks else {
             return Finding::ok(
                 check,
                 match skew {
@@ -86,11 +81,12 @@ impl Sample {
                 },
             );
         };
-        let (offset, side) = match here.duration_since(there) {
-            Ok(ahead) => (ahead, "ahead of"),
-            Err(behind) => (behind.duration(), "behind"),
+        let (offset, exactness) = (clocks.by(), clocks.exactness);
+        let side = if clocks.is_ahead() {
+            "ahead of"
+        } else {
+            "behind"
         };
-        let exactness = self.round_trip / 2 + GRANULARITY;
         let at_most = offset + exactness;
         let found = if offset <= exactness || at_most < AGREES {
             format!(
@@ -104,9 +100,12 @@ impl Sample {
                 rounded(exactness)
             )
         };
-        let allowed = skew.unwrap_or(OFF).saturating_add(exactness);
         let remedy = "synchronize the clocks of this host and of the store's server (NTP)";
-        if offset <= allowed {
+        let is_off = match skew {
+            Some(skew) => offset > skew.saturating_add(exactness),
+            None => clocks.is_off(),
+        };
+        if !is_off {
             return Finding::ok(check, found);
         }
         if let Some(skew) = skew {
@@ -144,7 +143,16 @@ fn rounded(duration: Duration) -> String {
 mod tests {
     use super::*;
     use shedlock_core::Level;
-    use std::time::UNIX_EPOCH;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    /// `here` is the time of this host halfway between request and reply.
+    fn sample(round_trip: u64, there: SystemTime, here: SystemTime) -> Sample {
+        let round_trip = Duration::from_millis(round_trip);
+        Sample {
+            round_trip,
+            clocks: Some(ClockOffset::new(here - round_trip / 2, there, round_trip)),
+        }
+    }
 
     #[test]
     fn a_clock_that_is_off_is_found_despite_the_round_trip() {
@@ -164,10 +172,7 @@ mod tests {
         ] {
             let by = Duration::from_millis(i64::unsigned_abs(offset));
             let there = if offset > 0 { here - by } else { here + by };
-            let sample = Sample {
-                round_trip: Duration::from_millis(round_trip),
-                times: Some((there, here)),
-            };
+            let sample = sample(round_trip, there, here);
             let finding = sample.offset(capabilities);
             assert_eq!(finding.level, level, "{finding:?}");
         }
@@ -177,16 +182,13 @@ mod tests {
             (16, 9, "agrees with the store's to within 18ms"),
             (16, 20, "is 20ms ahead of the store's, give or take 9ms"),
         ] {
-            let sample = Sample {
-                round_trip: Duration::from_millis(round_trip),
-                times: Some((here - Duration::from_millis(offset), here)),
-            };
+            let sample = sample(round_trip, here - Duration::from_millis(offset), here);
             let message = sample.offset(&store).message;
             assert_eq!(message, format!("the clock of this host {says}"));
         }
         let sample = Sample {
             round_trip: 2 * SLOW,
-            times: None,
+            clocks: None,
         };
         let [reply, clock] = sample.findings(&store);
         assert_eq!((reply.level, clock.level), (Level::Warning, Level::Ok));
