@@ -80,6 +80,7 @@ const CONCERNS: &[(&str, Side, &str)] = {
         ("testing/bench/", Proof, "bench"),
         ("testing/", Proof, "interop, scenarios, alerts, docs, fuzz"),
         ("examples/", Proof, "examples"),
+        ("docs/incidents.md", Proof, "transcripts' runner"),
         ("docs/operating.md", Proof, "transcripts' runner"),
         (
             "docs/alerts/shedlock.test.yml",
@@ -185,7 +186,7 @@ fn code_lines(path: &str, text: &str) -> (usize, usize) {
 }
 
 fn is_transcript(path: &str) -> bool {
-    path == "docs/operating.md" || path.contains("/transcripts/")
+    ["docs/incidents.md", "docs/operating.md"].contains(&path) || path.contains("/transcripts/")
 }
 
 /// The lines in code blocks, other than blank ones.
