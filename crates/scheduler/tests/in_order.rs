@@ -346,7 +346,7 @@ fn a_last_slot_in_the_future_is_not_another_replicas_run() {
         })]);
         world.run_until(secs(15)).await;
         let ticks = log.ticks();
-        let is_reported = |(_, end): &&(_, String)| end.contains("is ahead of the clock");
+        let is_reported = |(_, end): &&(_, String)| end.contains("is ahead of the store's clock");
         assert!(ticks.iter().filter(is_reported).count() >= 4, "{ticks:?}");
         assert!(ticks.iter().all(|tick| is_reported(&tick)), "{ticks:?}");
     });

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
@@ -149,6 +149,9 @@ impl LockProvider for Flaky {
     }
     fn identity(&self) -> ProviderIdentity {
         self.store.identity()
+    }
+    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        Box::pin(self.answer(self.store.store_time()))
     }
     fn store(&self) -> &str {
         "flaky"
