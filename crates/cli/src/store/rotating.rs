@@ -160,12 +160,9 @@ impl LockProvider for Rotating {
         fn prune(request: PruneRequest) -> Pruned;
         fn check() -> ();
         fn diagnose() -> Vec<Finding>;
+        fn store_time() -> Option<SystemTime>;
         fn migrate() -> Migration;
         fn plan_migration() -> Vec<MigrationStep>;
-    }
-
-    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
-        renewing!(self, it => it.store_time())
     }
 
     fn capabilities(&self) -> Capabilities {

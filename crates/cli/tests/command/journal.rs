@@ -155,8 +155,8 @@ fn drift() {
     // One host changes its mind: nothing differs. Two hosts differ until the other one has the same.
     let finding = || {
         let findings = json(&sandbox, &["doctor"])["findings"].clone();
-        let found = findings.as_array().unwrap().iter();
-        let found = found.filter(|it| it["check"] == "registrations").next();
+        let all = findings.as_array().unwrap();
+        let found = all.iter().find(|it| it["check"] == "registrations");
         found.unwrap()["message"].as_str().unwrap().to_owned()
     };
     let none = "no job that two hosts have registered differently";
