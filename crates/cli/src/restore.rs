@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use shedlock::{
     Clock as _, Journal, LockName, Owner, Slot, SystemClock, identify_store, store_identity,
 };
-use shedlock_core::shown::{LostState, lost_in_words};
+use shedlock_core::shown::{LostSlot, LostState, lost_in_words};
 use shedlock_core::within;
 
 use crate::args::{ANY_STORE, MigrateArgs};
@@ -77,8 +77,12 @@ pub(crate) async fn refuse_lost(
     let Some(Ok(Some(mut lost))) = within(&SystemClock, FLUSH, compared).await else {
         return Ok(());
     };
+    // A later slot may run, unless that leaves out one that is not done.
+    let matters = |of: SlotOf, lost: &LostSlot| {
+        of.slot <= lost.slot || of.must_not_be_lost && !lost.has_succeeded()
+    };
     lost.slots
-        .retain(|lost| slot.is_some_and(|of| of.must_not_be_lost || of.slot <= lost.slot));
+        .retain(|lost| slot.is_some_and(|of| matters(of, lost)));
     if lost.is_empty() {
         return Ok(());
     }

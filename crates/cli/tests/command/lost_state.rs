@@ -42,6 +42,11 @@ fn what_a_dropped_lock_table_contained_is_missed_and_restored() {
     let open = [&SLOT[..], &open].concat();
     let unfinished = done(&mut sandbox.run_with("unfinished", "1m", &open, "exit 1"));
     assert_eq!(unfinished.code, 1, "{}", unfinished.stderr);
+    let often = |script: &str| {
+        let often = ["--every", "1s", "--must-not-be-lost"];
+        done(&mut sandbox.run_with("often", "1m", &often, script))
+    };
+    assert_eq!(often("true").code, 0);
     let paused = shedlock(&sandbox, &["pause", "payroll", "--reason", "year end"]);
     assert_eq!(paused.code, 0, "{}", paused.stderr);
     let healthy = (
@@ -85,6 +90,8 @@ fn what_a_dropped_lock_table_contained_is_missed_and_restored() {
         assert!(refused.stderr.contains(advice), "{}", refused.stderr);
     }
     assert_eq!(slot("new", "echo new").stdout, "new\n");
+    let again = often("echo again");
+    assert_eq!(again.stdout, "again\n", "{}", again.stderr);
 
     let restore = ["migrate", "--restore-from-journal"];
     let printed = shedlock(&sandbox, &restore);

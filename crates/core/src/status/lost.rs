@@ -172,6 +172,11 @@ impl LostState {
 }
 
 impl LostSlot {
+    /// Whether its run is known to have succeeded.
+    pub fn has_succeeded(&self) -> bool {
+        self.outcome == Some(RunOutcome::Succeeded)
+    }
+
     /// What the journal knows about the slot.
     ///
     /// # Errors
