@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use shedlock::{Journal, Migration, MigrationStep, Schema, store_identity};
+use shedlock::{Journal, Migration, MigrationStep, Schema};
 
 use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
@@ -76,11 +76,6 @@ async fn give_identity(
     Ok(())
 }
 
-/// The step that is no statement: the identity is a record like that of a lock.
-fn identity_step() -> MigrationStep {
-    MigrationStep::new("give the lock store an identity")
-}
-
 /// Adds the journal's statements to those that an administrator is to run for the locks.
 async fn with_journal(failure: Failure, store: &Store) -> Failure {
     const ADVICE: &str = "have such a user run: ";
@@ -146,18 +141,12 @@ async fn dry_run(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
         if is_beside {
             steps.extend(schema.journal);
         }
-        steps.push(identity_step());
         (kind.to_owned(), steps)
     } else {
         let store = Store::open_existing(&args.store, terminal).await?;
         let mut steps = store.provider().plan_migration().await?;
         if let Some(journal) = store.journal().filter(|_| is_beside) {
             steps.extend(journal.plan_migration().await?);
-        }
-        // A store that is not prepared yet has none.
-        let identity = store_identity(&**store.provider()).await;
-        if !matches!(identity, Ok(Some(_))) {
-            steps.push(identity_step());
         }
         (store.provider().store().to_owned(), steps)
     };

@@ -276,6 +276,7 @@ async fn of_two_processes(journal: &dyn Journal) {
     let open = run("kit-two", 30);
     let mut late = RunRecord::new("kit-two", "kit-two", &*open.owner, at(31));
     late.lock_at_most_for = open.lock_at_most_for;
+    late.lock_store.clone_from(&open.lock_store);
     let end = ended(&late, 4, RunOutcome::Failed, Some("killed"));
     record(journal, &[entry(&open), entry(&end)]).await;
     record(journal, &[entry(&late), entry(&open)]).await;

@@ -143,7 +143,7 @@ mod tests {
         let text = to_bytes(seen.into_body(), 1_000_000).await.unwrap();
         assert!(String::from_utf8_lossy(&text).contains("read-only"));
 
-        let pause = "do=pause&name=mails&reason=maintenance";
+        let pause = "do=pause&name=mails&reason=maintenance&create=yes";
         let refused = send(&app, form("/jobs/act", &bob, pause)).await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
         let done = send(&app, form("/jobs/act", &alice, pause)).await;

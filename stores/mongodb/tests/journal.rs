@@ -129,6 +129,7 @@ async fn its_documents_are_as_documented() {
         "lastOwner": "web-3/1/ab",
         "lastLockAtMostUs": 60_000_000_i64,
         "lastSlotUs": null,
+        "lastLockStore": null,
         "lastFailedUs": micros + 5_000,
         "lastOutcome": "failed",
         "lastError": "$no route",
@@ -144,6 +145,7 @@ async fn its_documents_are_as_documented() {
         "detail": "",
         "reason": null,
         "untilUs": null,
+        "lockStore": null,
     };
     assert_eq!(room.only("audit").await, expected);
     let mut version = room.only("journal").await;

@@ -193,7 +193,8 @@ fn only_users_of_the_file_are_let_in() {
     }
     assert_eq!(status(&server.get("/now", &bob)), "200");
     assert_eq!(status(&server.post("name=payroll&do=pause", &bob)), "403");
-    assert_eq!(status(&server.post("name=payroll&do=pause", &alice)), "303");
+    let pause = "name=payroll&do=pause&create=yes";
+    assert_eq!(status(&server.post(pause, &alice)), "303");
     let page = server.get("/audit", &alice);
     assert!(
         page.contains("<bdi>alice</bdi> <span class=\"badge ok\">signed in"),
