@@ -42,6 +42,18 @@ impl LockName {
         Ok(Self(name))
     }
 
+    /// Creates the name of a record that a provider was asked for elsewhere, which may be the one with the
+    /// [identity of the store](crate::store_identity). For providers that pass names on as texts.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_record(name: impl AsRef<str>) -> Result<Self, Error> {
+        match name.as_ref() == OF_STORE {
+            true => Ok(Self::of_store()),
+            false => Self::new(name),
+        }
+    }
+
     /// The name of the record with the identity of the store, which no lock can have.
     pub(crate) fn of_store() -> Self {
         Self(OF_STORE.into())

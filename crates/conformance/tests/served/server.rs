@@ -205,7 +205,7 @@ impl Desk {
                 }
             }
             Call::Inspect(name) => {
-                let found = store.inspect(&LockName::new(name)?).await?;
+                let found = store.inspect(&LockName::of_record(name)?).await?;
                 Reply::Found(found.map(Into::into))
             }
             Call::List {

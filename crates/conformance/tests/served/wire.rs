@@ -127,7 +127,7 @@ impl From<&Lease> for Request {
 
 impl Request {
     pub(crate) fn attempt(&self) -> Result<AttemptRequest, Error> {
-        let name = LockName::new(&self.name)?;
+        let name = LockName::of_record(&self.name)?;
         let owner = Owner::parse(&self.owner)?;
         let mut request =
             AttemptRequest::new(name, owner, self.at_most).with_lock_at_least_for(self.at_least);
@@ -217,7 +217,7 @@ impl From<LockRecord> for Record {
 impl Record {
     pub(crate) fn record(self) -> Result<LockRecord, Error> {
         let state = find(&STATES, &self.state)?;
-        let mut record = LockRecord::new(LockName::new(self.name)?, state);
+        let mut record = LockRecord::new(LockName::of_record(self.name)?, state);
         record.owner = self.owner;
         record.locked_at = self.locked_at;
         record.locked_until = self.locked_until;
