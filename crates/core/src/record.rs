@@ -51,14 +51,16 @@ pub struct LockRecord {
 /// Filters a record of a list, so that an unreadable one does not hide all others. Returns `None`
 /// for a record that looks like neither a lock of ours nor one of ShedLock's (`Conflict`,
 /// `InvalidInput`). A warning names it, and [`inspect`](crate::LockProvider::inspect) returns its
-/// error. For providers.
+/// error. The record with the [identity](crate::store_identity) of the store is filtered too. For providers.
 ///
 /// # Errors
 /// All other errors: the store could not be read.
 pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Option<T>, Error> {
+    if LockName::of_store().as_str() == name {
+        return Ok(None);
+    }
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(_) if LockName::of_store().as_str() == name => Ok(None),
         Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::InvalidInput) => {
             tracing::warn!("lock {name:?} in {store} is left out: {error:#}");
             Ok(None)
