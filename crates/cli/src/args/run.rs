@@ -153,11 +153,12 @@ pub(crate) struct RunArgs {
     /// its slots
     ///
     /// Five fields (minute, hour, day of month, month, day of week), or six with seconds first, as
-    /// in '0 */10 * * * *'; lists, ranges, steps, names, L, W and #; or @hourly, @daily, @weekly,
-    /// @monthly, @yearly or @annually. If one of the two day fields begins with *, a day must match
-    /// both, as in crond; otherwise either is enough. A start
-    /// belongs to the newest slot, however late it is. The store grants each slot to one host. The
-    /// others skip it, even long after its command has ended, so you need not guess a
+    /// in '0 */10 * * * *'; lists, ranges, steps, names, L, W and #; or @hourly, @daily, @midnight,
+    /// @weekly, @monthly, @yearly or @annually. A step starts again in each hour, day, month or year:
+    /// */45 means minutes 0 and 45. 5/15 means 5-59/15, as in Kubernetes; crond may refuse it. If one of
+    /// the two day fields begins with *, a day must match both, as in crond; otherwise either is
+    /// enough. A start belongs to the newest slot, however late it is. The store grants each slot to
+    /// one host. The others skip it, even long after its command has ended, so you need not guess a
     /// --lock-at-least-for. A run that still holds the lock when the next slot is due makes the
     /// starts for that slot skip it, unless they wait with --lock-wait.
     #[arg(

@@ -5,17 +5,16 @@
 
 use std::time::Duration;
 
-use croner::parser::{CronParser, Year};
 use croner::time::days_in_month;
 use croner::{Cron, Weekday};
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
 
-use super::refusal::refusal;
+use super::refusal::read;
 
 /// Checks that a cron expression can be parsed and fires on some day.
 pub(crate) fn cron(expression: &str) -> Result<(), String> {
-    let parsed = parsed(expression)?;
+    let parsed = read(expression)?;
     if !ever_fits(&parsed) {
         return Err(format!(
             "the cron expression {expression:?} never fires: no date matches"
@@ -24,31 +23,9 @@ pub(crate) fn cron(expression: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn parsed(expression: &str) -> Result<Cron, String> {
-    let fields: Vec<&str> = expression.split_whitespace().rev().collect();
-    let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
-    if fields.len() > 4 && fields[0].split(',').any(is_bare) {
-        return Err(format!(
-            "cannot read {expression:?} as a cron expression: `L` alone is not a day of the week; \
-             write `5L` for the last Friday of the month, or `L` as the day of month for its last \
-             day"
-        ));
-    }
-    // If one of the day fields begins with a star, a day has to match both.
-    let is_starred = |field: &&str| field.starts_with(['*', '?']);
-    let both_days = [fields.first(), fields.get(2)];
-    let parser = CronParser::builder()
-        .year(Year::Disallowed)
-        .dom_and_dow(both_days.into_iter().flatten().any(is_starred))
-        .build();
-    parser
-        .parse(expression)
-        .map_err(|_| refusal(expression, &parser))
-}
-
 /// Returns the shortest time between two slots of an expression, if its fields determine it.
 pub(super) fn shortest_gap(expression: &str) -> Option<Duration> {
-    let pattern = parsed(expression).ok()?.pattern;
+    let pattern = read(expression).ok()?.pattern;
     let (seconds, minutes, hours) = (
         pattern.seconds.values(),
         pattern.minutes.values(),
@@ -223,8 +200,19 @@ mod tests {
             "*/0 * * * *",
             "*/x * * * *",
             "*/99999 * * * *",
+            "*/90 * * * *",
+            "0 */24 * * *",
+            "0 0 1 */18 *",
             "/5 * * * *",
             "5/10 * * * *",
+            "60/10 * * * *",
+            "5L/2 * * * *",
+            "0 0 * * */2",
+            "0 0 * * SUN/3",
+            "0 0 * * 7-7",
+            "0 0 * * */2#x",
+            "@midnight",
+            "-",
             "0,30-10/5 * * * *",
             "5- * * * *",
             "* 0-24 * * *",

@@ -5,10 +5,9 @@ mod refusal;
 use std::fmt;
 use std::time::Duration;
 
-use croner::parser::{CronParser, Year};
 use shedlock_core::{Error, ErrorKind};
 
-use refusal::refusal;
+use refusal::read;
 
 use super::fields::Fields;
 use super::zone::{Stretch, Zone};
@@ -24,31 +23,19 @@ pub(super) struct Cron {
 
 const MICROS: i64 = 1_000_000;
 
-fn parser(expression: &str) -> CronParser {
-    CronParser::builder()
-        .year(Year::Disallowed)
-        .dom_and_dow(has_starred_day(expression))
-        .build()
-}
-
 impl Cron {
     pub(super) fn parse(expression: &str, zone: &str) -> Result<Self, Error> {
         Self::parse_in(expression, Zone::get(zone)?)
     }
 
     fn parse_in(expression: &str, zone: Zone) -> Result<Self, Error> {
-        if let Some(message) = unclear(expression) {
-            return Err(Error::new(ErrorKind::InvalidInput, message));
-        }
-        let parser = parser(expression);
-        let parsed = parser
-            .parse(expression)
-            .map_err(|_| Error::new(ErrorKind::InvalidInput, refusal(expression, &parser)))?;
+        let refused = |message| Error::new(ErrorKind::InvalidInput, message);
+        let parsed = read(expression).map_err(refused)?;
         let fields = Fields::of(&parsed);
         if !fields.ever_fit() {
             let message =
                 format!("the cron expression {expression:?} never fires: no date matches");
-            return Err(Error::new(ErrorKind::InvalidInput, message));
+            return Err(refused(message));
         }
         Ok(Self {
             expression: expression.into(),
@@ -64,8 +51,7 @@ impl Cron {
 
     /// The expression in words, like `At 03:00.`
     pub(super) fn in_words(&self) -> Option<String> {
-        let parsed = parser(&self.expression).parse(&self.expression);
-        Some(parsed.ok()?.describe())
+        Some(read(&self.expression).ok()?.describe())
     }
 
     pub(super) fn zone(&self) -> &str {
@@ -133,27 +119,6 @@ fn instant(stretch: &Stretch, local: i64) -> Option<i64> {
     (local - stretch.offset)
         .max(stretch.start)
         .checked_mul(MICROS)
-}
-
-/// Returns true if one of the day fields begins with `*`. A day then has to match both, as in Vixie
-/// cron.
-fn has_starred_day(expression: &str) -> bool {
-    let fields: Vec<&str> = expression.split_whitespace().rev().collect();
-    let is_starred = |field: &&str| field.starts_with(['*', '?']);
-    fields.first().is_some_and(is_starred) || fields.get(2).is_some_and(is_starred)
-}
-
-/// Returns the error message for an expression that the parser accepts but that makes no sense.
-fn unclear(expression: &str) -> Option<String> {
-    let weekday = expression.split_whitespace().skip(4).last()?;
-    let is_bare = |part: &str| part.trim_start_matches('+').eq_ignore_ascii_case("L");
-    weekday.split(',').any(is_bare).then(|| {
-        format!(
-            "cannot read {expression:?} as a cron expression: `L` alone is not a day of the week; \
-             write `5L` for the last Friday of the month, or `L` as the day of month for its last \
-             day"
-        )
-    })
 }
 
 /// Returns true if the field of seconds, minutes or hours begins with `*`.

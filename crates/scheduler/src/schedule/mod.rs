@@ -63,6 +63,14 @@ impl Schedule {
     /// Friday), `W` (nearest working day: `15W`, `LW`), `#` (`MON#2`: second Monday), `?`, and
     /// `@hourly` to `@yearly`.
     ///
+    /// # Steps
+    ///
+    /// `*/20` and `5-50/15` count from the first value of the range, and again in each minute, hour,
+    /// day, month or year: `*/45` in the minute fires at 0 and 45. `5/15` is `5-59/15`. For a period
+    /// that does not fit into its field, such as 90 minutes, use [`every`](Self::every): a step that
+    /// long is refused. `*/2` in the day of week is refused, too: crond counts from Sunday, and Spring
+    /// from Monday. List the days.
+    ///
     /// # Two day fields
     ///
     /// As in Vixie cron: if one of them begins with `*` (or `?`), a day has to match both, so

@@ -108,6 +108,10 @@ struct NoFunction;
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 async fn jitter_over_gap() {}
 
+#[scheduled(cron = "0 */90 * * * *")]
+#[scheduler_lock(name = "a", lock_at_most_for = "9m")]
+async fn step_over_hour() {}
+
 #[scheduled(fixed_delay = "2000000h")]
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 async fn never_again() {}

@@ -1,8 +1,9 @@
-//! Why a cron expression is refused: the field, the value, and what the field allows.
+//! Reads a cron expression, or says why it is refused: the field, the value, and what the field allows.
 //!
 //! `#[scheduled]` refuses an expression in the same words: crates/macros has a copy of this file.
 
-use croner::parser::CronParser;
+use croner::Cron;
+use croner::parser::{CronParser, Year};
 
 const FORM: &str = "write five fields (minute, hour, day of month, month, day of week), or six \
                     with seconds first";
@@ -25,22 +26,150 @@ const FIELDS: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// Returns the message for an expression that this parser refuses.
-pub(super) fn refusal(expression: &str, parser: &CronParser) -> String {
+/// How many values each field has, what they are, what they fill, and what to use for a longer step.
+const SPANS: [(u64, &str, &str, Longer); 6] = [
+    (60, "seconds", "a minute", Longer::Every("s")),
+    (60, "minutes", "an hour", Longer::Every("m")),
+    (24, "hours", "a day", Longer::Every("h")),
+    (31, "days", "a month", Longer::Every("d")),
+    (12, "months", "a year", Longer::List("months, like JAN,JUL")),
+    (7, "days", "a week", Longer::List("days, like MON,THU")),
+];
+
+/// What to use for a step that does not fit into its field.
+enum Longer {
+    /// A period in this unit.
+    Every(&'static str),
+    /// A list of these.
+    List(&'static str),
+}
+
+const WEEK: [&str; 8] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
+
+/// Reads an expression. If one of the day fields begins with `*`, a day has to match both, as in Vixie
+/// cron.
+///
+/// # Errors
+/// The message of the refusal.
+pub(super) fn read(expression: &str) -> Result<Cron, String> {
     let fields: Vec<&str> = expression.split_whitespace().collect();
-    let why = match fields.as_slice() {
+    let is_starred = |field: &&str| field.starts_with(['*', '?']);
+    let both_days = match fields.as_slice() {
+        [.., day, _, weekday] => is_starred(day) || is_starred(weekday),
+        _ => false,
+    };
+    let parser = CronParser::builder()
+        .year(Year::Disallowed)
+        .dom_and_dow(both_days)
+        // For `5/15`, which is `5-59/15`.
+        .sloppy_ranges(true)
+        .build();
+    let known = match expression.trim().eq_ignore_ascii_case("@midnight") {
+        true => "@daily",
+        false => expression,
+    };
+    let parsed = || parser.parse(known).map_err(|_| refusal(&fields, &parser));
+    misread(&fields)
+        .map_or_else(parsed, Err)
+        .map_err(|why| format!("cannot read {expression:?} as a cron expression: {why}"))
+}
+
+/// Returns why an expression is refused that the parser accepts, but reads otherwise than its author
+/// or another reader would.
+fn misread(fields: &[&str]) -> Option<String> {
+    let ([_, _, _, _, weekday] | [_, _, _, _, _, weekday]) = fields else {
+        return None;
+    };
+    let first = FIELDS.len() - fields.len();
+    let mut parts = (first..)
+        .zip(fields)
+        .flat_map(|(nth, field)| field.split(',').map(move |part| (nth, part)));
+    let step = parts.find_map(|(nth, part)| wrong_step(part, nth));
+    step.or_else(|| {
+        weekday
+            .trim_start_matches('+')
+            .split(',')
+            .find_map(wrong_weekday)
+    })
+}
+
+fn wrong_weekday(part: &str) -> Option<String> {
+    let range = part.split('/').next().unwrap_or_default();
+    match range.to_ascii_uppercase().as_str() {
+        "L" => Some(
+            "`L` alone is not a day of the week; write `5L` for the last Friday of the month, or \
+             `L` as the day of month for its last day"
+                .to_owned(),
+        ),
+        "7-7" | "SUN-SUN" => Some(format!(
+            "the day of week {part:?} is Sunday for some readers, and other days too for Spring; \
+             list the days that you mean"
+        )),
+        _ => None,
+    }
+}
+
+/// Returns why a step is refused that does not fit into its field, or that other readers count from
+/// another day of the week.
+fn wrong_step(part: &str, nth: usize) -> Option<String> {
+    let (range, step) = part.split_once('/')?;
+    let step = step.split('#').next().filter(|step| is_number(step))?;
+    let (name, ..) = FIELDS[nth];
+    let (size, unit, whole, longer) = &SPANS[nth];
+    let step = step.trim_start_matches('0');
+    let count: u64 = match step {
+        "" => return None,
+        // Whatever is too long for a number is too long for a field.
+        step => step.parse().unwrap_or(u64::MAX),
+    };
+    if range.is_empty() {
+        return Some(format!("the {name} {part:?} has no range; write */{step}"));
+    }
+    if count >= *size {
+        let instead = match longer {
+            _ if count == *size => format!("write one {name} to fire once {whole}"),
+            Longer::Every(short) => format!("use `every` with {step}{short} instead of cron"),
+            Longer::List(values) => format!("list the {values}"),
+        };
+        return Some(format!(
+            "a step of {step} {unit} does not fit into {whole}; {instead}"
+        ));
+    }
+    let range = range.trim_start_matches('+').to_ascii_uppercase();
+    let (reader, spring_counts_from) = match range.as_str() {
+        _ if nth + 1 < FIELDS.len() => return None,
+        "*" | "?" if count > 1 => ("crond", 1),
+        "SUN" => ("Kubernetes", 7),
+        _ => return None,
+    };
+    let step = usize::try_from(count).ok()?;
+    let days = |days: &[&'static str]| -> String {
+        let days: Vec<&str> = days.iter().copied().step_by(step).collect();
+        days.join(",")
+    };
+    Some(format!(
+        "{reader} reads the day of week {part:?} as {}, and Spring as {}; list the days that you mean",
+        days(&WEEK[..7]),
+        days(&WEEK[spring_counts_from..])
+    ))
+}
+
+/// Returns why this parser refuses these fields.
+fn refusal(fields: &[&str], parser: &CronParser) -> String {
+    match fields {
         [] => format!("it is empty; {FORM}"),
+        ["-"] => "`-` disables a task in Spring; here, leave the job out, or pause it".to_owned(),
         [only] if only.starts_with('@') => {
-            "its name is unknown; use @yearly, @annually, @monthly, @weekly, @daily or @hourly"
+            "its name is unknown; use @yearly, @annually, @monthly, \
+                                            @weekly, @daily, @midnight or @hourly"
                 .to_owned()
         }
         [_] => format!("it has 1 field; {FORM}"),
         [_, _, _, _, _] | [_, _, _, _, _, _] => {
-            wrong_field(&fields, parser).unwrap_or_else(|| FORM.to_owned())
+            wrong_field(fields, parser).unwrap_or_else(|| FORM.to_owned())
         }
         _ => format!("it has {} fields; {FORM}", fields.len()),
-    };
-    format!("cannot read {expression:?} as a cron expression: {why}")
+    }
 }
 
 fn wrong_field(fields: &[&str], parser: &CronParser) -> Option<String> {
@@ -101,14 +230,10 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         }
         return not_one(end);
     }
-    match (ends.as_slice(), step) {
-        ([_, _], _) if ends.iter().all(is_plain) => {
+    match ends.as_slice() {
+        [_, _] if ends.iter().all(is_plain) => {
             format!("the {name} range {range} ends before it starts")
         }
-        ([""], Some(step)) => format!("the {name} {part:?} has no range; write */{step}"),
-        ([start], Some(step)) if is_number(start) => format!(
-            "the {name} {part:?} has no range; write a range before the step, like {numbers}/{step}"
-        ),
         _ => not_one(part),
     }
 }

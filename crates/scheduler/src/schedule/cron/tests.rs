@@ -162,6 +162,7 @@ fn what_cannot_be_read_is_refused() {
         ("* * * *", "it has 4 fields; write five fields"),
         ("* * * * * * 2030", "it has 7 fields; write five fields"),
         ("@reboot", "use @yearly"),
+        ("-", ": `-` disables a task in Spring"),
         ("61 * * * *", ": minute 61 is not in 0-59"),
         ("0 61 * * * *", ": minute 61 is not in 0-59"),
         ("0 0,24 * * *", ": hour 24 is not in 0-23"),
@@ -190,11 +191,8 @@ fn what_cannot_be_read_is_refused() {
             ": \"L-40\" is not a day of month; use 1-31, L, LW, or W after a day, like 15W",
         ),
         ("0 0 1-40 * *", ": day of month 40 is not in 1-31"),
-        (
-            "5/10 * * * *",
-            "write a range before the step, like 0-59/10",
-        ),
         ("/10 * * * *", "write */10"),
+        ("0 70/10 * * * *", ": minute 70 is not in 0-59"),
         (
             "0 0 * FOO *",
             ": \"FOO\" is not a month; use 1-12 or JAN-DEC",
@@ -374,7 +372,6 @@ fn a_day_matches_both_day_fields_where_one_begins_with_a_star() {
     // Every other day that is a Monday, and so on.
     assert_eq!(days("0 0 */2 * 1"), [11, 25]);
     assert_eq!(days("0 0 0 */2 * MON"), [11, 25]);
-    assert_eq!(days("0 0 1-9 * */3"), [2, 3, 6, 9]);
     assert_eq!(days("0 0 ?/2 * 1"), [11, 25]);
     // Neither begins with a star: a match of either field is enough.
     assert_eq!(days("0 0 1,2 * 1"), [1, 2, 4, 11, 18, 25]);
@@ -390,4 +387,119 @@ fn a_last_day_without_a_weekday_is_refused_in_plain_words() {
         assert!(error.message().contains("`5L`"), "{error}");
     }
     assert!(Cron::parse("0 0 L * *", "UTC").is_ok());
+}
+
+#[test]
+fn a_step_that_does_not_fit_into_its_field_is_refused() {
+    for (expression, says) in [
+        (
+            "*/90 * * * *",
+            "a step of 90 minutes does not fit into an hour; use `every` with 90m instead of cron",
+        ),
+        ("0 */100 * * * *", "into an hour; use `every` with 100m"),
+        (
+            "*/60 * * * *",
+            "into an hour; write one minute to fire once an hour",
+        ),
+        ("*/060 * * * *", "a step of 60 minutes does not fit"),
+        ("5,*/60 * * * *", "a step of 60 minutes does not fit"),
+        ("5/60 * * * *", "a step of 60 minutes does not fit"),
+        ("0-59/61 * * * *", "into an hour; use `every` with 61m"),
+        ("*/99999 * * * *", "into an hour; use `every` with 99999m"),
+        (
+            "*/61 * * * * *",
+            "a step of 61 seconds does not fit into a minute; use `every` with 61s",
+        ),
+        (
+            "0 */48 * * *",
+            "a step of 48 hours does not fit into a day; use `every` with 48h",
+        ),
+        (
+            "0 0 */31 * *",
+            "a step of 31 days does not fit into a month; write one day of month to fire once a month",
+        ),
+        (
+            "0 0 1 */18 *",
+            "a step of 18 months does not fit into a year; list the months, like JAN,JUL",
+        ),
+        ("0 0 * * 1/8", "into a week; list the days, like MON,THU"),
+        (
+            "0 0 * * 1/7",
+            "a step of 7 days does not fit into a week; write one day of week to fire once a week",
+        ),
+    ] {
+        let error = Cron::parse(expression, "UTC").unwrap_err();
+        assert!(error.message().contains(says), "{expression:?}: {error}");
+    }
+    for expression in ["*/59 * * * * *", "0 */23 * * *", "0 0 */30 */11 *"] {
+        assert!(Cron::parse(expression, "UTC").is_ok(), "{expression}");
+    }
+}
+
+/// Spring counts `*` from Monday, crond from Sunday.
+#[test]
+fn a_step_in_the_day_of_the_week_is_refused_where_its_readers_differ() {
+    for (expression, says) in [
+        (
+            "0 0 12 * * */2",
+            "crond reads the day of week \"*/2\" as SUN,TUE,THU,SAT, and Spring as MON,WED,FRI,SUN; \
+             list the days that you mean",
+        ),
+        ("0 0 * * ?/3", "as SUN,WED,SAT, and Spring as MON,THU,SUN;"),
+        ("0 0 * * +*/4", "as SUN,THU, and Spring as MON,FRI;"),
+        ("0 0 * * 1,*/6", "as SUN,SAT, and Spring as MON,SUN;"),
+        ("0 0 * * 7-7", "\"7-7\" is Sunday for some readers"),
+        ("0 0 * * 1,Sun-Sun/3", "\"Sun-Sun/3\" is Sunday for"),
+        ("0 0 * * */2#1", "list the days"),
+        (
+            "0 0 * * sun/2",
+            "Kubernetes reads the day of week \"sun/2\" as SUN,TUE,THU,SAT, and Spring as SUN;",
+        ),
+    ] {
+        let error = Cron::parse(expression, "UTC").unwrap_err();
+        assert!(error.message().contains(says), "{expression:?}: {error}");
+    }
+    for expression in [
+        "0 0 * * */1",
+        "0 0 * * 0/2",
+        "0 0 * * 1-5/2",
+        "0 0 * * MON/3",
+    ] {
+        assert!(Cron::parse(expression, "UTC").is_ok(), "{expression}");
+    }
+}
+
+#[test]
+fn a_step_after_one_number_runs_to_the_end_of_the_field() {
+    let same = |one: &str, other: &str| {
+        assert_eq!(cron(one, "UTC").fields, cron(other, "UTC").fields, "{one}");
+    };
+    same("0 0/5 * * * *", "0 0-59/5 * * * *");
+    same("5/15 * * * * *", "5-59/15 * * * * *");
+    same("10 7/8 * * *", "10 7,15,23 * * *");
+    same("0 0 12 1/1 * ?", "0 0 12 1-31 * *");
+    same("0 0 1,10/10 3/4 *", "0 0 1,10,20,30 3,7,11 *");
+    same("0 0 * * MON/2", "0 0 * * MON,WED,FRI,SUN");
+    same("0 0 * * 0/2", "0 0 * * SUN,TUE,THU,SAT");
+    assert_eq!(cron("5/15 * * * *", "UTC").expression(), "5/15 * * * *");
+}
+
+#[test]
+fn each_nickname_is_its_expression() {
+    for (nickname, expression) in [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * SUN"),
+        ("@daily", "0 0 * * *"),
+        (" @Midnight ", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+    ] {
+        let (nickname, expression) = (cron(nickname, "UTC"), cron(expression, "UTC"));
+        let at = micros("2027-02-03T04:05:06Z");
+        assert_eq!(nickname.first_after(at), expression.first_after(at));
+        assert_eq!(nickname.newest_at(at), expression.newest_at(at));
+        assert_eq!(nickname.runs_through, expression.runs_through, "{nickname}");
+        assert_eq!(nickname.in_words(), expression.in_words(), "{nickname}");
+    }
 }
