@@ -74,7 +74,8 @@ pub struct Run {
 }
 
 impl Java {
-    /// Starts the process in this time zone with these arguments; see `testing/interop/java`.
+    /// Starts the process in this time zone with these arguments; see `testing/interop/java`. Without arguments it has
+    /// no store.
     ///
     /// # Errors
     /// If it cannot be started, or if it cannot open its store.
@@ -244,6 +245,21 @@ impl Java {
                 .as_u64()
                 .context("the answer does not count the overruns")?,
         })
+    }
+
+    /// Returns the slots of Spring's `@Scheduled` that follow each of these instants, in seconds since 1970: this many,
+    /// or `None` if Spring refuses the cron expression. Each case is an expression, a time zone and an instant.
+    ///
+    /// # Errors
+    /// Any exception that Spring throws.
+    pub async fn spring_slots(
+        &self,
+        cases: &[(String, &str, i64)],
+        count: usize,
+    ) -> anyhow::Result<Vec<Option<Vec<i64>>>> {
+        let command = json!({ "do": "cron", "cases": cases, "count": count });
+        let mut answer = self.ask(command).await?;
+        Ok(serde_json::from_value(answer["slots"].take())?)
     }
 
     /// Returns whether this error of another call means that ShedLock does not support the

@@ -10,6 +10,7 @@
 )]
 
 mod cases;
+mod cron;
 mod document;
 mod holding;
 mod late;
@@ -58,6 +59,17 @@ fn main() {
         "the_document_says_what_is_expected_here",
         || document::check().map_err(Into::into),
     )];
+    if Fleets::ALL.iter().any(|how| given::is_listed(how.store())) {
+        let runtime = Arc::clone(&runtime);
+        trials.push(Trial::test(
+            "cron_differs_from_spring_as_documented",
+            move || {
+                runtime
+                    .block_on(cron::differs_as_documented())
+                    .map_err(|why| format!("{why:#}").into())
+            },
+        ));
+    }
     for fleet in fleets(&runtime, &arguments) {
         let fleet = Arc::new(fleet);
         for case in CASES {

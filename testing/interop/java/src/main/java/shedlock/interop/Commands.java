@@ -35,8 +35,8 @@ final class Commands {
         return thread;
     });
 
-    Commands(LockProvider provider) {
-        providers.add(provider);
+    Commands(List<LockProvider> providers) {
+        this.providers.addAll(providers);
     }
 
     /** Marks the answer as {@code doubtful} if ShedLock hides a possible failure of the store. */
@@ -58,6 +58,7 @@ final class Commands {
             case "extend" -> extend(command);
             case "run" -> run(command);
             case "schedule" -> schedule(command);
+            case "cron" -> SpringCron.slots(command);
             default -> throw new IllegalArgumentException("no such command: " + what);
         };
     }

@@ -8,6 +8,7 @@ import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import net.javacrumbs.shedlock.core.LockProvider;
@@ -19,7 +20,7 @@ import net.javacrumbs.shedlock.core.LockProvider;
  *
  * <p>Arguments: the provider as named in {@link Stores}, the store's URL, and the database, environment
  * or path of the test; for {@code jdbc-template} the time mode instead: {@code db}, {@code client} (in
- * the zone of this JVM) or {@code client-utc}.
+ * the zone of this JVM) or {@code client-utc}. Without arguments there is no store.
  *
  * <p>Properties: {@code interop.host} is the host that {@code jdbc-template} writes as owner, instead
  * of the name of this machine; {@code interop.patience} is the timeout for a connection in
@@ -36,8 +37,8 @@ public final class Main {
                 new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
         System.setOut(System.err);
 
-        LockProvider provider = Stores.open(args);
-        Commands commands = new Commands(provider);
+        List<LockProvider> providers = args.length == 0 ? List.of() : List.of(Stores.open(args));
+        Commands commands = new Commands(providers);
         ExecutorService workers = Executors.newCachedThreadPool(task -> {
             Thread thread = new Thread(task);
             thread.setDaemon(true);
