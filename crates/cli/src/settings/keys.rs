@@ -39,6 +39,8 @@ const OF_ONE_CALL: &[&str] = &[
     "print",
     "dry-run",
     "grant-to",
+    "restore-from-journal",
+    "new-identity",
     "since",
     "failed",
     "config",

@@ -69,7 +69,7 @@ fn what_a_dropped_lock_table_contained_is_missed_and_restored() {
     let migrated = shedlock(&sandbox, &["migrate"]);
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     let said =
-        "shedlock: this lock store has no identity, and the journal has the last slot of ran (";
+        "shedlock: this lock store has no identity, and the journal has the last slot of often (";
     assert!(migrated.stderr.starts_with(said), "{}", migrated.stderr);
     assert!(!migrated.stdout.contains("identity"), "{}", migrated.stdout);
     let (level, text) = finding(&sandbox);
