@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use shedlock::{
-    Clock as _, Journal, LockName, Owner, Slot, SystemClock, identify_store, store_identity,
+    Clock as _, Journal, JournalWriter, LockName, Owner, Slot, SystemClock, identify_store,
+    store_identity,
 };
-use shedlock_core::shown::{LostSlot, LostState, lost_in_words};
+use shedlock_core::shown::{LostSlot, LostState, all_jobs, lost_in_words};
 use shedlock_core::within;
 
 use crate::args::{ANY_STORE, MigrateArgs};
@@ -32,7 +33,8 @@ pub(crate) async fn identify(
     }
     if let Some(journal) = journal.filter(|_| !args.new_identity) {
         let now = SystemClock.system_time();
-        let lost = LostState::of_all(provider, journal, now).await?;
+        let jobs = all_jobs(journal).await?;
+        let lost = LostState::of_all(provider, journal, &jobs, now).await?;
         if let Some(other) = lost.others.first() {
             let what = match lost.is_empty() {
                 true => "the records of another lock store".to_owned(),
@@ -59,11 +61,16 @@ pub(crate) async fn refuse_lost(
     store: &Store,
     name: &str,
     slot: Option<SlotOf>,
+    writer: Option<&JournalWriter>,
 ) -> Result<(), Failure> {
     let provider = &**store.provider();
     let now = SystemClock.system_time();
     let compared = async {
-        if store_identity(provider).await?.is_some() {
+        let identity = store_identity(provider).await?;
+        if let Some(writer) = writer {
+            writer.of_known_locks(provider, identity.clone());
+        }
+        if identity.is_some() {
             return Ok::<_, shedlock::Error>(None);
         }
         let Some(journal) = existing(store.journal()).await? else {
@@ -110,7 +117,8 @@ pub(crate) async fn restore(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
     let journal = required(&place, &args.store.option()).await?;
     let provider = store.provider();
     let now = SystemClock.system_time();
-    let mut lost = LostState::of_all(&**provider, &*journal, now).await?;
+    let jobs = all_jobs(&*journal).await?;
+    let mut lost = LostState::of_all(&**provider, &*journal, &jobs, now).await?;
     let asked = args.restore_from_journal.as_deref().unwrap_or_default();
     let identity = choose(&lost, asked, &place.place)?;
     lost.retain_of(&identity);

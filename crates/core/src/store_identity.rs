@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{AttemptRequest, Error, ErrorKind, LockName, LockProvider, Owner};
+use crate::{AttemptRequest, Clock, Error, ErrorKind, LockName, LockProvider, Owner, within};
 
 const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -18,6 +18,18 @@ const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub async fn store_identity(provider: &dyn LockProvider) -> Result<Option<String>, Error> {
     let record = provider.inspect(&LockName::of_store()).await?;
     Ok(record.and_then(|record| record.owner))
+}
+
+/// The identity for a record of a journal, which is worth keeping even if the locks cannot be read now: `None` if they
+/// cannot.
+pub(crate) async fn for_records(
+    provider: &dyn LockProvider,
+    clock: &dyn Clock,
+) -> Option<Option<String>> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    within(clock, PATIENCE, store_identity(provider))
+        .await?
+        .ok()
 }
 
 /// Gives the store of these locks an identity: `identity`, or a new one. Returns the identity that it has

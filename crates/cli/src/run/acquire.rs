@@ -116,11 +116,11 @@ async fn ask(
         slot,
         must_not_be_lost: keeps.0.is_some_and(|args| args.must_not_be_lost),
     });
-    refuse_lost(&store, claim.name, slot).await?;
+    let writer = keeps.0.and_then(|args| journal::writer(&store, args));
+    refuse_lost(&store, claim.name, slot, writer.as_ref()).await?;
     let executor = Executor::new(provider.clone())
         .defaults(claim.defaults())
         .listener(events.clone());
-    let writer = keeps.0.and_then(|args| journal::writer(&store, args));
     let executor = match &writer {
         Some(writer) => executor.journal(writer),
         None => executor,

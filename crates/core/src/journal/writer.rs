@@ -12,9 +12,9 @@ use super::{
     RunOutcome, RunRecord,
 };
 use crate::redact::redact;
+use crate::store_identity::for_records;
 use crate::{
-    Error, ErrorKind, Event, Listener, LockProvider, ProviderIdentity, Slot, TaskEnd,
-    store_identity, within,
+    Error, ErrorKind, Event, Listener, LockProvider, ProviderIdentity, Slot, TaskEnd, within,
 };
 
 /// Records the runs of an executor in a journal. Pass it to
@@ -149,9 +149,6 @@ const BATCH: usize = 64;
 /// How long one write may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a write waits for the locks.
-const LOCKS: Duration = Duration::from_secs(1);
-
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -207,6 +204,12 @@ impl JournalWriter {
         if other {
             *locks = Locks::Several;
         }
+    }
+
+    /// The same for a store whose identity was read already.
+    #[doc(hidden)]
+    pub fn of_known_locks(&self, provider: &dyn LockProvider, identity: Option<String>) {
+        self.0.state().locks = Locks::Read(provider.identity(), identity);
     }
 
     /// Registers a job unless this writer has registered it before.
@@ -587,10 +590,8 @@ impl Shared {
             Locks::Unread(provider) => provider.clone(),
             Locks::None | Locks::Several => return None,
         };
-        // Runs are recorded even if the locks cannot be read, and it is tried again with the next ones.
-        let clock = &*self.settings.clock;
-        let identity = within(clock, LOCKS, store_identity(&*provider)).await;
-        let identity = identity?.ok()?;
+        // It is tried again with the next entries.
+        let identity = for_records(&*provider, &*self.settings.clock).await?;
         let mut state = self.state();
         if matches!(state.locks, Locks::Unread(_)) {
             state.locks = Locks::Read(provider.identity(), identity.clone());

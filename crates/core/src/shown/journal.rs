@@ -20,8 +20,8 @@ pub async fn journal_findings(
             return Ok::<_, Error>(Vec::new());
         }
         let now = store_now(provider, now).await?;
-        let lost = LostState::of_all(provider, journal, now).await?;
         let jobs = all_jobs(journal).await?;
+        let lost = LostState::of_all(provider, journal, &jobs, now).await?;
         Ok(vec![
             lost_state(&lost, is_elsewhere, now),
             drift_finding(&jobs, now),

@@ -4,10 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use super::second;
 use crate::journal::JournalEntry;
+use crate::store_identity::for_records;
 use crate::{
     Actor, AttemptRequest, AuditRecord, Clock, Error, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Journal, Lease, LockName, LockProvider, LockRecord, LockState, Owner, Slot,
-    SystemClock, redact, store_identity, within,
+    SystemClock, redact,
 };
 
 /// What became of a lease that an operator extends.
@@ -119,9 +120,6 @@ pub fn is_far_ahead(to: SystemTime, clock: Option<SystemTime>) -> bool {
     to.duration_since(clock).is_ok_and(|ahead| ahead > FAR)
 }
 
-/// How long a record waits for the locks.
-const LOCKS: Duration = Duration::from_secs(1);
-
 /// Records what an operator has done to a lock of this store: the reason, and the end of a pause. Returns false if there
 /// is no journal.
 ///
@@ -142,9 +140,7 @@ pub async fn record_action(
     let mut record = AuditRecord::new(now, random, actor, action, name.as_str());
     record.detail = redact(detail).into_owned();
     record.until = until;
-    // It is worth recording even if the locks cannot be read.
-    let identity = within(&SystemClock, LOCKS, store_identity(provider)).await;
-    record.lock_store = identity.and_then(Result::ok).flatten();
+    record.lock_store = for_records(provider, &SystemClock).await.flatten();
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     record.reason = reason.map(|reason| redact(reason).into_owned());
     journal.record(&[JournalEntry::Audit(record)]).await?;

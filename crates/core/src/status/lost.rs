@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
-use super::{PAGE, all_jobs, all_locks, pages};
+use super::{PAGE, all_locks, pages};
 use crate::{
     AuditRecord, AuditRequest, Error, JobRecord, Journal, LockName, LockProvider, LockRecord,
     LockState, PauseRequest, Paused, ResetSlotRequest, RestoredSlot, RunOutcome, RunsRequest, Slot,
@@ -49,13 +49,14 @@ pub struct LostPause {
 }
 
 impl LostState {
-    /// Compares the locks with all jobs of a journal.
+    /// Compares the locks with a journal, of which these are all jobs.
     ///
     /// # Errors
     /// Those of the store and the journal.
     pub async fn of_all(
         provider: &dyn LockProvider,
         journal: &dyn Journal,
+        jobs: &[JobRecord],
         now: SystemTime,
     ) -> Result<Self, Error> {
         let locks = all_locks(provider).await?;
@@ -63,8 +64,8 @@ impl LostState {
         let next = |request: AuditRequest, last: &AuditRecord| request.with_before(last.id.clone());
         let actions = pages(AuditRequest::new().with_limit(PAGE), audit, next).await?;
         let mut slots = Vec::new();
-        for job in all_jobs(journal).await? {
-            slots.extend(last_slots(journal, &job).await?);
+        for job in jobs {
+            slots.extend(last_slots(journal, job).await?);
         }
         Self::compare(provider, locks, actions, slots, now).await
     }
@@ -184,15 +185,14 @@ impl LostSlot {
     pub async fn known(&self, journal: &dyn Journal) -> Result<RestoredSlot, Error> {
         let request = RunsRequest::new().with_name(&*self.name).with_limit(PAGE);
         let runs = journal.runs(&request).await?;
-        let runs = runs.iter().filter(|run| run.slot == Some(self.slot));
-        let (mut outcomes, mut attempts) = (BTreeSet::new(), None);
-        for run in runs {
-            outcomes.extend(run.end.as_ref().map(|end| end.outcome.as_str()));
+        let (mut has_succeeded, mut attempts) = (self.has_succeeded(), None);
+        for run in runs.iter().filter(|run| run.slot == Some(self.slot)) {
+            let outcome = run.end.as_ref().map(|end| end.outcome);
+            has_succeeded |= outcome == Some(RunOutcome::Succeeded);
             attempts = attempts.max(run.attempt);
         }
-        outcomes.extend(self.outcome.map(RunOutcome::as_str));
         Ok(match attempts {
-            _ if outcomes.contains(RunOutcome::Succeeded.as_str()) => RestoredSlot::Done,
+            _ if has_succeeded => RestoredSlot::Done,
             Some(attempts) => RestoredSlot::Open(attempts),
             None => RestoredSlot::UsedUp,
         })
