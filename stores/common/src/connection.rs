@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use shedlock_core::{SystemClock, within};
+use shedlock_core::{Clock as _, Moment, SystemClock, within};
 
 /// Makes connections, one at a time.
 pub trait Connect: Send {
@@ -20,8 +20,8 @@ pub trait Connect: Send {
     /// Returns the error for a connection that was not made in time.
     fn late() -> Self::Error;
 
-    /// Whether the client is connected, as far as it reports that.
-    fn is_usable(_connection: &Self::Connection) -> bool {
+    /// Whether the client is connected, as far as it reports that. `idle` is the time since its last reply.
+    fn is_usable(_connection: &Self::Connection, _idle: Duration) -> bool {
         true
     }
 
@@ -33,9 +33,15 @@ pub trait Connect: Send {
 
 /// A connection that is made on demand and discarded when it may be broken. The next call then makes a new one.
 pub struct Shared<C: Connect> {
-    current: Mutex<Option<Arc<C::Connection>>>,
+    current: Mutex<Option<Current<C::Connection>>>,
     /// Held while a connection is made, so that only one is made at a time.
     connect: tokio::sync::Mutex<C>,
+}
+
+struct Current<C> {
+    connection: Arc<C>,
+    /// The time of the last reply.
+    answered: Moment,
 }
 
 /// A call in progress. It discards its connection unless the reply arrives, including when the future is dropped: the
@@ -79,16 +85,23 @@ impl<C: Connect> Shared<C> {
             return Ok(connection);
         }
         let connection = Arc::new(connect.connect().await?);
-        *self.lock() = Some(Arc::clone(&connection));
+        *self.lock() = Some(Current {
+            connection: Arc::clone(&connection),
+            answered: SystemClock.now(),
+        });
         Ok(connection)
     }
 
     fn usable(&self) -> Option<Arc<C::Connection>> {
-        let current = self.lock().clone();
-        current.filter(|connection| C::is_usable(connection))
+        let (connection, answered) = match &*self.lock() {
+            Some(current) => (Arc::clone(&current.connection), current.answered),
+            None => return None,
+        };
+        let idle = SystemClock.now().at_least_since(answered);
+        C::is_usable(&connection, idle).then_some(connection)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<C::Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Current<C::Connection>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -104,6 +117,11 @@ impl<C: Connect> Call<'_, C> {
     /// Records that the reply arrived, so that the connection is kept.
     pub fn settle(mut self) {
         self.is_answered = true;
+        if let Some(current) = self.shared.lock().as_mut() {
+            if Arc::ptr_eq(&current.connection, &self.connection) {
+                current.answered = SystemClock.now();
+            }
+        }
     }
 
     /// Returns the result of the call. Keeps the connection on success, and on errors that `is_answer` accepts as
@@ -125,7 +143,7 @@ impl<C: Connect> Drop for Call<'_, C> {
         if self.is_answered || C::heals(&self.connection) {
             return;
         }
-        let is_its = |current: &mut Arc<_>| Arc::ptr_eq(current, &self.connection);
+        let is_its = |current: &mut Current<_>| Arc::ptr_eq(&current.connection, &self.connection);
         self.shared.lock().take_if(is_its);
     }
 }

@@ -104,7 +104,7 @@ impl Connect for Origin {
             }
         };
         let connected = Connected { client, which };
-        if Self::is_usable(&connected) {
+        if Self::is_usable(&connected, Duration::ZERO) {
             return Ok(connected);
         }
         let message = "not connected to the server: check that it is running, then retry";
@@ -116,7 +116,7 @@ impl Connect for Origin {
         explain::unreachable_server().with_source(timeout)
     }
 
-    fn is_usable(connected: &Connected) -> bool {
+    fn is_usable(connected: &Connected, _: Duration) -> bool {
         connected.client.connection_state() == State::Connected
     }
 

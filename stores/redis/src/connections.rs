@@ -19,6 +19,9 @@ use crate::cluster;
 /// The default limit for opening a connection, and for waiting for a reply.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The shortest time after which a server closes an idle connection (`timeout 1`).
+const IDLE: Duration = Duration::from_secs(1);
+
 /// The connections of a provider, created from a client or connection of yours.
 ///
 /// | from | what happens when the connection breaks |
@@ -240,7 +243,7 @@ impl Connect for Servers {
             Source::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
             Source::Given(line) => {
                 // A manager whose connection was closed opens another one once it has noticed.
-                Self::is_usable(line);
+                Self::is_usable(line, Duration::MAX);
                 line.clone()
             }
         })
@@ -250,9 +253,12 @@ impl Connect for Servers {
         RedisError::from(io::Error::from(io::ErrorKind::TimedOut)).into()
     }
 
-    /// A connection that the server has closed, for example an idle one (`timeout`), refuses a command at once. One that is
-    /// open does not send this command, because no one waits for its reply.
-    fn is_usable(line: &Line) -> bool {
+    /// A connection that the server has closed, for example an idle one (`timeout`, in whole seconds), refuses a command at
+    /// once. One that is open may still send it, together with the call that comes next, so only an idle one is asked.
+    fn is_usable(line: &Line, idle: Duration) -> bool {
+        if idle < IDLE {
+            return true;
+        }
         let ping = redis::cmd("PING");
         let refused = match line {
             Line::Manager(line) => line.clone().send_packed_command(&ping).now_or_never(),

@@ -449,10 +449,8 @@ async fn a_connection_that_was_closed_while_idle_is_replaced_before_anything_is_
                 .count()
                 > 1
             {}
-            // The reader of the connection is notified.
-            for _ in 0..10 {
-                tokio::task::yield_now().await;
-            }
+            // A server waits for at least a second.
+            shedlock_rig::wait::sleep(Duration::from_millis(1_100)).await;
             lease = match lease {
                 None => match provider.attempt(&room.request()).await.unwrap() {
                     Attempt::Acquired(lease) => Some(lease),

@@ -110,7 +110,7 @@ impl Connect for Origin {
         unreachable_server()
     }
 
-    fn is_usable(session: &Session) -> bool {
+    fn is_usable(session: &Session, _: Duration) -> bool {
         is_connected(session.client.state())
     }
 }
