@@ -24,7 +24,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// Makes the tests run what they omit by default.
-const FULL: &str = "SHEDLOCK_TEST_FULL";
+pub(crate) const FULL: &str = "SHEDLOCK_TEST_FULL";
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]

@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// SQLite or Redis.
     #[arg(long, conflicts_with_all = ["java", "old", "rest", "json", "wrong"])]
     command: bool,
+    /// Instead, use pools of an application, whose connections come back inside open transactions: on the SQL stores.
+    #[arg(long, conflicts_with_all = ["command", "java", "old", "wrong"])]
+    pool: bool,
     /// Run three workers of an earlier version alongside ours, as in a rolling upgrade, built from
     /// this revision of the repository, such as a tag.
     #[arg(long, value_name = "REVISION", conflicts_with = "wrong")]
@@ -84,7 +87,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(_) => "wrong_protocols::".to_owned(),
     };
     // There are several kinds of each store. Their names are prefixes of the cases' names.
-    let case = format!("{}::{case}", args.store.name());
+    let case = match args.pool {
+        true => format!("pool::{case}"),
+        false => format!("{}::{case}", args.store.name()),
+    };
     let (package, target, case) = match args.command {
         true => (
             "shedlock-cli",
@@ -107,6 +113,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_SECONDS", seconds);
     let rest = args.rest.to_string();
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_REST_MILLIS", rest);
+    if args.pool {
+        arguments = arguments.with_variable(test::FULL, "1".to_owned());
+    }
     if args.java > 0 {
         arguments = arguments
             .with_java()

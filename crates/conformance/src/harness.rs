@@ -245,6 +245,45 @@ pub trait Namespace: Any + Send + Sync {
         let _ = work;
         None
     }
+
+    /// Creates a provider over a pool of two connections, which come back inside open transactions:
+    /// as after a cancelled `begin`, or a `BEGIN` in plain SQL.
+    fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
+        None
+    }
+}
+
+/// A provider over a pool whose connections can be left in open transactions.
+#[non_exhaustive]
+pub struct LeftOpen {
+    /// The provider.
+    pub provider: Provider,
+    /// Opens a transaction in each connection of the pool, reads something in it, so that it sees
+    /// the store as it is now, and gives the connection back.
+    pub leave: Box<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>,
+    /// Makes the pool hand out every connection inside a transaction, as a hook can.
+    pub always: Box<dyn Fn() + Send + Sync>,
+}
+
+impl LeftOpen {
+    /// Creates it.
+    pub fn new(
+        provider: Provider,
+        leave: impl Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync + 'static,
+        always: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            provider,
+            leave: Box::new(leave),
+            always: Box::new(always),
+        }
+    }
+}
+
+impl std::fmt::Debug for LeftOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LeftOpen").finish_non_exhaustive()
+    }
 }
 
 /// A kind of call into whose requests a [fault proxy](crate::proxy::Proxy) injects faults.

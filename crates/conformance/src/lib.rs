@@ -132,6 +132,7 @@
 //! | [`Namespace::provider_with_clock`] | clients with wrong clocks |
 //! | [`Namespace::write_as_shedlock`], [`Namespace::read_as_shedlock`] | records shared with ShedLock for Java |
 //! | [`Namespace::inside_rolled_back_transaction`] | law 11: the caller's transaction |
+//! | [`Namespace::left_open`] | law 11: transactions that the application has left open in its pool |
 //! | [`Namespace::advance`] | runs without real waiting, if the store's time can be moved |
 //!
 //! If a case needs an optional action that the harness lacks, the case is *not applicable*. It is
@@ -229,8 +230,8 @@ mod wrapped;
 pub use case::Case;
 pub use context::{TestContext, granted};
 pub use harness::{
-    BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    Work, action,
+    BoxError, Call, Cost, Harness, JavaRecord, LeftOpen, Namespace, OptionalAction, Provider,
+    RoundTrips, Work, action,
 };
 pub use profile::StoreProfile;
 pub use runner::{Runner, main, main_after, run_case};

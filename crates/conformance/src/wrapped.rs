@@ -8,8 +8,8 @@ use shedlock_core::{BoxFuture, Clock, Error, LockName};
 
 use crate::proxy::Matcher;
 use crate::{
-    BoxError, Call, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    Scope, Tag, Work,
+    BoxError, Call, Cost, Harness, JavaRecord, LeftOpen, Namespace, OptionalAction, Provider,
+    RoundTrips, Scope, Tag, Work,
 };
 
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
@@ -267,5 +267,14 @@ impl Namespace for Room {
                     }
                 })
             }))
+    }
+
+    fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
+        let made = self.inner.left_open()?;
+        Some(Box::pin(async {
+            let mut made = made.await?;
+            made.provider = (self.wrap)(made.provider)?;
+            Ok(made)
+        }))
     }
 }

@@ -20,7 +20,8 @@ use crate::{
 ///   failure after the request may have reached the store is `OutcomeUnknown`. The runtime then
 ///   repeats the same request, and a provider that finds the request's own owner in the record
 ///   returns success.
-/// - **Own connection.** A provider never joins the caller's transaction.
+/// - **Own connection.** A provider never joins the caller's transaction, nor one that was left open
+///   in a connection of the caller's pool.
 /// - **No memory.** A provider does not cache what exists in the store.
 /// - **Cancellation.** Any future may be dropped at any point. Dropping it has the same effect as a
 ///   lost reply. The runtime then calls [`withdraw`](Self::withdraw).

@@ -105,16 +105,6 @@ fn beside<D: Driver>(
 /// Settings for databases that run as a server.
 impl<D: Remote> Builder<D> {
     shedlock_store::setters! { [settings]
-        /// Sets whether statements are prepared on the server. Default: true.
-        ///
-        /// If false, values are written into the statements as literals. Each statement is still one round trip, and
-        /// nothing remains in the session. Set this if your pool connects to a proxy that shares its sessions between
-        /// clients, such as PgBouncer in transaction or statement pooling. There, a prepared statement is missing or,
-        /// worse, is another client's. A provider made from a URL detects such a proxy in front of PostgreSQL itself.
-        ///
-        /// On pools of tokio-postgres nothing is prepared in either case.
-        prepared(prepared: bool) = Some(prepared);
-
         /// Sets the maximum clock skew between the servers that judge leases of this table, whether one after another
         /// (failover) or at the same time (a cluster with several writers). Default: zero. See
         /// [failover](crate#failover-and-several-writers) in the crate's documentation.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +11,7 @@ use shedlock_core::{Error, LockName, Owner, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
 
 use crate::contended::Contended;
-use crate::driver::{Connections, Deadline, Driver, Wanted};
+use crate::driver::{Connections, Deadline, Driver, InUse, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
@@ -27,9 +28,15 @@ pub struct SqlStore<B: Driver> {
     pub(crate) contended: Contended,
     /// What was created while the store was opened, as a migration reports it.
     pub(crate) created: Mutex<Vec<String>>,
+    /// Whether a connection was inside a transaction before.
+    was_inside: AtomicBool,
     /// Which table it must see, if its connections may see another one than those that took the locks.
     place: Option<String>,
 }
+
+/// On how many connections of a user's pool a statement finds itself inside a transaction before it gives up. A hook of
+/// the pool may begin one in each.
+const MOST_INSIDE: usize = 3;
 
 /// One call of the provider. A single deadline bounds everything that it sends.
 pub(crate) struct Call<'a, B: Driver> {
@@ -50,7 +57,8 @@ impl<B: Driver> fmt::Debug for SqlStore<B> {
 }
 
 impl<B: Driver> SqlStore<B> {
-    pub(crate) fn new(connections: Connections<B>, options: Options) -> Self {
+    pub(crate) fn new(connections: Connections<B>, mut options: Options) -> Self {
+        options.are_lent = connections.are_lent();
         if let Some(warning) = connections.warning() {
             tracing::warn!("{warning}");
         }
@@ -59,6 +67,7 @@ impl<B: Driver> SqlStore<B> {
             plans: Plans::new(&options),
             contended: Contended::default(),
             created: Mutex::default(),
+            was_inside: AtomicBool::new(false),
             place: None,
             options,
         }
@@ -152,8 +161,7 @@ impl<B: Driver> SqlStore<B> {
 
     /// The error for a failed statement, which may write (`writes`) or only reads.
     pub(crate) fn explained(&self, failure: Failure, writes: bool) -> Error {
-        let unprepared = self.connections.without_prepared();
-        failure.explained(B::DIALECT, &self.options, unprepared, writes)
+        failure.explained(B::DIALECT, &self.options, writes)
     }
 }
 
@@ -319,7 +327,74 @@ impl<B: Driver> Call<'_, B> {
             .await
     }
 
+    /// Sends a statement, and over another connection if that of a user's pool was left in a transaction.
     pub(crate) async fn send_over(
+        &self,
+        connections: &Connections<B>,
+        statement: &Statement,
+        values: &Values<'_>,
+        wanted: Wanted,
+    ) -> Result<Reply, Failure> {
+        let mut tries = 0;
+        loop {
+            let answer = self.send_once(connections, statement, values, wanted).await;
+            tries += 1;
+            match answer {
+                Err(failure) if failure.class == Class::Inside => {
+                    self.left_inside(&failure);
+                    if tries == MOST_INSIDE {
+                        return Err(failure);
+                    }
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// A connection on which several statements follow each other, in no transaction of another's.
+    pub(crate) async fn acquire_alone(
+        &self,
+        connections: &Connections<B>,
+    ) -> Result<InUse<B>, Failure> {
+        let nothing = Statement::plain("SELECT 1");
+        let mut tries = 0;
+        loop {
+            let mut held = connections.acquire(Wanted::Any, &self.deadline).await?;
+            if !connections.are_lent() {
+                return Ok(held);
+            }
+            let answer = {
+                let (mut session, values) = (held.session(), Values::default());
+                let run = session.run_alone(&nothing, &values);
+                self.deadline.answer(pin!(run)).await
+            };
+            tries += 1;
+            match answer.unwrap_or_else(|| Err(Failure::silent())) {
+                Ok(_) => return Ok(held),
+                Err(failure) if failure.class == Class::Inside => {
+                    self.left_inside(&failure);
+                    if tries == MOST_INSIDE {
+                        return Err(failure);
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Reports it once. The connection is closed, which ends the transaction.
+    fn left_inside(&self, failure: &Failure) {
+        if !self.was_inside.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                table = %self.options.table,
+                "a connection of your pool cannot be used for locks: {}; it is closed, which rolls back \
+                 what is in it; look for a cancelled begin, a BEGIN as plain SQL, or a hook of the pool",
+                failure.source
+            );
+        }
+    }
+
+    async fn send_once(
         &self,
         connections: &Connections<B>,
         statement: &Statement,
@@ -332,7 +407,7 @@ impl<B: Driver> Call<'_, B> {
         let unanswered = Unanswered(connections);
         let answer = {
             let mut session = held.session();
-            let run = session.run(statement, values);
+            let run = session.run_alone(statement, values);
             self.deadline.answer(pin!(run)).await
         };
         let result = answer.unwrap_or_else(|| Err(Failure::silent()));

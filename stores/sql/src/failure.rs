@@ -68,6 +68,8 @@ pub(crate) enum Class {
     Session,
     /// The server has no time zone of the name in the settings.
     NoZone,
+    /// The session was left in a transaction, or its table is one that no other session sees. Nothing was written.
+    Inside,
     /// The session has lost a prepared statement, or has a different one of that name.
     Prepared,
     /// The lock cannot be acquired: the statement stopped before it wrote, or was rolled back.
@@ -127,14 +129,7 @@ impl Failure {
     }
 
     /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads.
-    /// `unprepared` is how to do without prepared statements.
-    pub(crate) fn explained(
-        self,
-        dialect: &Dialect,
-        options: &Options,
-        unprepared: &str,
-        writes: bool,
-    ) -> Error {
+    pub(crate) fn explained(self, dialect: &Dialect, options: &Options, writes: bool) -> Error {
         let plain = || (self.class.kind(writes), self.class.message(writes));
         let is_unreachable = matches!(self.class, Class::NotSent | Class::Unreachable);
         if let Some(error) = unresolved(&*self.source).filter(|_| is_unreachable) {
@@ -145,7 +140,6 @@ impl Failure {
             return self.causing(error);
         }
         let (kind, message) = (dialect.explain)(&self.class, writes).unwrap_or_else(plain);
-        let message = message.replace("{unprepared}", unprepared);
         let mut message = message.replace("{table}", &options.table.to_string());
         if let Class::Constraint(Some(name)) = &self.class {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
@@ -228,7 +222,11 @@ impl Class {
     /// The connection can be used again. This is false after an error that reports a changed table, because statements
     /// prepared for the old table are useless.
     pub(crate) fn spares_connection(&self) -> bool {
-        !self.is_of_session() && !matches!(self, Self::ReplyLost | Self::Failed | Self::Shape)
+        !self.is_of_session()
+            && !matches!(
+                self,
+                Self::Inside | Self::ReplyLost | Self::Failed | Self::Shape
+            )
     }
 
     /// The kind of the error.
@@ -346,9 +344,16 @@ impl Class {
                 "the server lacks the time zone of shared_session_zone; nothing was written; load the \
                  server's time zone tables, or set shared_session_zone to an offset like +02:00"
             }
+            Self::Inside => {
+                "the pool's connections come back inside a transaction, or with a temporary table \
+                 {table}; nothing was written; end each transaction before its connection goes back \
+                 to the pool (a cancelled begin, a BEGIN as plain SQL, autocommit or a hook of the \
+                 pool can leave one open)"
+            }
             Self::Prepared => {
                 "the session does not keep its prepared statements; nothing was written; if a \
-                 proxy such as PgBouncer shares sessions between clients, {unprepared}"
+                 proxy such as PgBouncer shares sessions between clients, set prepared=false in the \
+                 store's URL"
             }
             Self::Duplicate | Self::Exists | Self::Held => {
                 "a unique key of table {table} other than the lock's rejected the record; drop \

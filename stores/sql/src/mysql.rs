@@ -224,6 +224,8 @@ fn of_number(number: u16, message: &str) -> Class {
         1053 | 1317 | 1969 | 1026 | 1030 | 1105 => Class::Failed,
         // No such prepared statement.
         1243 => Class::Prepared,
+        // A transaction was left open, or one of XA.
+        1568 | 1399 => Class::Inside,
         // The session was ended (idle, killed).
         4031 | 1927 | 1152 | 1184 | 1158..=1161 => Class::ReplyLost,
         1142 | 1143 | 1044 | 1045 | 1227 | 1370 | 1698 => Class::Privilege,

@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) table: Table,
     /// ShedLock's columns: name, end of the lease, acquisition, owner.
     pub(crate) columns: [Identifier; 4],
+    /// Whether the connections are not ours, so that each statement proves that it is in no transaction but its own.
+    pub(crate) are_lent: bool,
     settings: Settings,
 }
 
@@ -136,6 +138,7 @@ impl Settings {
         Ok(Options {
             table,
             columns,
+            are_lent: false,
             settings: self,
         })
     }

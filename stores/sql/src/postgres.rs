@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(connecting("53300", "too many clients"), Class::NotSent);
         let options = Postgres::DIALECT.options(Settings::default()).unwrap();
         let failure = failed("57P03", "the database system is starting up");
-        let error = failure.explained(Postgres::DIALECT, &options, "", false);
+        let error = failure.explained(Postgres::DIALECT, &options, false);
         assert!(error.is_retryable());
         let says = "cannot connect: the database system is starting up; nothing was written; check \
                     that the server accepts connections (and so does the connection pooler in front \
@@ -329,7 +329,7 @@ mod tests {
             let failure = by_sqlx::connecting(error, classify, at_login);
             assert_eq!(failure.class, Class::Untrusted);
             let options = Postgres::DIALECT.options(Settings::default()).unwrap();
-            let error = failure.explained(Postgres::DIALECT, &options, "", false);
+            let error = failure.explained(Postgres::DIALECT, &options, false);
             assert!(!error.is_retryable());
             let start = "the TLS connection failed: the server's certificate ";
             assert_eq!(format!("{error:#}"), format!("{start}{says}"));

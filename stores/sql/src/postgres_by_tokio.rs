@@ -16,7 +16,7 @@ use crate::url::{Address, Remote, refused_by_driver, set};
 /// provider over sqlx, without the dependency on sqlx.
 ///
 /// `builder` takes any [`ClientSource`](crate::ClientSource): a pool of deadpool or bb8, in a few lines. Each statement
-/// is then one round trip of an unnamed statement, so it also works through PgBouncer in transaction pooling.
+/// is then one round trip that leaves nothing in the session, so it also works through PgBouncer in transaction pooling.
 ///
 /// # The URL
 ///

@@ -1,6 +1,8 @@
 //! The laws over MariaDB, on a server in UTC and on one that starts its sessions at +05:30.
 
 mod common;
+#[path = "common/left_open.rs"]
+mod left_open;
 mod mysql_kit;
 
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         "mariadb-unprepared",
         "mariadb-pool-elsewhere",
         "mariadb-shared-zone",
+        "mariadb-pool",
     ];
     let mut all = variants(&names, &server);
     all.push(

@@ -1,6 +1,8 @@
 //! The laws over MySQL, if it is available.
 
 mod common;
+#[path = "common/left_open.rs"]
+mod left_open;
 mod mysql_kit;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
         "mysql-unprepared",
         "mysql-pool-elsewhere",
         "mysql-shared-zone",
+        "mysql-pool",
     ];
     let Some(server) = common::server_if_any("mysql") else {
         return shedlock_conformance::main([]);

@@ -2,6 +2,8 @@
 //! timestamp types, directly and through PgBouncer.
 
 mod common;
+#[path = "common/left_open.rs"]
+mod left_open;
 #[path = "common/sources.rs"]
 mod sources;
 #[path = "postgres_kit/torture.rs"]
@@ -14,8 +16,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
-    StoreProfile, Tag, Verdict, Work, action,
+    BoxError, Harness, JavaRecord, LeftOpen, Namespace, OptionalAction, Provider, RoundTrips,
+    Scope, StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_rig::OwnServer;
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
             Scope::About(&[Tag::Names, Tag::Operators, Tag::Connection]),
         ),
         variant("tokio-postgres", FULL, "by=tokio", CONNECTION),
+        variant("postgres-pool", FULL, "by=pool", PROCESSES),
+        variant("tokio-postgres-pool", FULL, "by=careless", Scope::About(&[])),
     ];
     if let Some(bouncer) = common::server_if_any("pgbouncer") {
         variants.push(Postgres {
@@ -85,8 +89,16 @@ fn main() -> ExitCode {
     )
 }
 
+/// What the application has left in a connection.
+const IN_TRANSACTION: [&str; 2] = [
+    "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    "SELECT 1 FROM pg_class LIMIT 1",
+];
+
 /// Instants are written in another type, or by another clock.
 const INSTANTS: Scope = Scope::About(&[Tag::Time]);
+/// Connections that come back inside transactions.
+const PROCESSES: Scope = Scope::About(&[Tag::Processes]);
 /// The same statements on other connections.
 const CONNECTION: Scope = Scope::About(&[Tag::Connection, Tag::Cost]);
 
@@ -224,7 +236,7 @@ impl Postgres {
             ddl: self.ddl,
             has_zone: self.ddl.contains("TIMESTAMPTZ"),
             client_time: self.options.contains("time=client"),
-            by_tokio: self.options.contains("by="),
+            by_tokio: self.options.contains("by=") && self.options != "by=pool",
             own,
             keeper: Mutex::new(None),
         };
@@ -434,6 +446,31 @@ impl Namespace for Schema {
             Ok(())
         })
     }
+
+    fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
+        action(async {
+            if self.by_tokio {
+                return sources::left_open(&self.server, &self.schema);
+            }
+            let builder = |pool| {
+                PostgresProvider::builder(pool)
+                    .schema(&self.schema)
+                    .time(if self.client_time {
+                        TimeMode::client()
+                    } else {
+                        TimeMode::Store
+                    })
+                    .build()
+            };
+            let connect: PgConnectOptions = self.server.parse()?;
+            left_open::left_open!(
+                PgPoolOptions,
+                connect,
+                IN_TRANSACTION,
+                builder
+            )
+        })
+    }
 }
 
 /// The option `by` belongs to the harness: which client library, and whose connections.
@@ -446,6 +483,13 @@ async fn connect(url: String) -> Result<Provider, BoxError> {
         Arc::new(TokioPostgresProvider::connect(&url).await?)
     } else if let Some(url) = by("deadpool") {
         Arc::new(sources::over_deadpool(&url)?)
+    } else if let Some(url) = by("careless") {
+        Arc::new(sources::careless(&url)?)
+    } else if let Some(url) = by("pool") {
+        let (server, schema) = sources::server_and_schema(&url)?;
+        let connect: PgConnectOptions = server.parse()?;
+        let pool = left_open::careless!(PgPoolOptions, IN_TRANSACTION).connect_lazy_with(connect);
+        Arc::new(PostgresProvider::builder(pool).schema(schema).build()?)
     } else {
         Arc::new(PostgresProvider::connect(&url).await?)
     })

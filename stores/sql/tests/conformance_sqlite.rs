@@ -1,5 +1,8 @@
 //! The laws over SQLite: tables as ShedLock's users create them and as we do, both clocks.
 
+#[path = "common/left_open.rs"]
+mod left_open;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::{
-    BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, Runner, Scope,
-    StoreProfile, Tag, Verdict, Work, action,
+    BoxError, Cost, Harness, JavaRecord, LeftOpen, Namespace, OptionalAction, Provider, Runner,
+    Scope, StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_sql::{SqliteProvider, TimeMode};
@@ -43,6 +46,8 @@ fn main() -> ExitCode {
             "time=client",
             Scope::About(&[Tag::Time]),
         ),
+        // Connections that come back inside transactions.
+        variant("sqlite-pool", None, "by=pool", Scope::About(&[Tag::Processes])),
     ];
     // The torture's own store has no pauses, so the judge shows here that it detects wrong ones.
     shedlock_torture::tortured::<File>(Runner::new(harnesses).laws())
@@ -299,6 +304,22 @@ impl Namespace for File {
             Ok(())
         })
     }
+
+    fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
+        // Without WAL, a reader that was left keeps everyone from writing.
+        if self.ddl.is_some() {
+            return None;
+        }
+        action(async {
+            let connect = SqliteConnectOptions::new().filename(&self.path);
+            left_open::left_open!(
+                SqlitePoolOptions,
+                connect,
+                IN_TRANSACTION,
+                |pool| SqliteProvider::builder(pool).time(self.time()).build()
+            )
+        })
+    }
 }
 
 impl TortureNamespace for File {
@@ -310,7 +331,19 @@ impl TortureNamespace for File {
     }
 }
 
+/// What the application has left in a connection.
+const IN_TRANSACTION: [&str; 2] = ["BEGIN", "SELECT name FROM shedlock LIMIT 1"];
+
+/// The option `by` belongs to the harness: over a pool whose connections come back inside transactions.
 async fn connect(url: String) -> Result<Provider, BoxError> {
+    if let Some(url) = url.strip_suffix("?by=pool") {
+        // Creates the table.
+        SqliteProvider::connect(url).await?;
+        let connect: SqliteConnectOptions = url.parse()?;
+        let pool = left_open::careless!(SqlitePoolOptions, IN_TRANSACTION);
+        let pool = pool.connect_lazy_with(connect.busy_timeout(Duration::from_secs(5)));
+        return Ok(Arc::new(SqliteProvider::builder(pool).build()?));
+    }
     Ok(Arc::new(SqliteProvider::connect(&url).await?))
 }
 

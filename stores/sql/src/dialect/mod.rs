@@ -47,6 +47,8 @@ pub(crate) struct Dialect {
     pub(crate) longest_lease: fn(&Options, &Shape) -> Duration,
     pub(crate) quote: fn(&str) -> String,
     pub(crate) session_init: Option<&'static str>,
+    /// How a statement on a connection that is not ours proves that it is in no transaction but its own.
+    alone: Alone,
     /// A statement that can make space on a disk that is full, for what changes an existing record.
     pub(crate) makes_space: Option<&'static str>,
     /// The options of a URL that name certificate files.
@@ -74,6 +76,23 @@ pub(crate) struct Dialect {
     add_column: &'static str,
     /// Whether each column needs a statement of its own.
     adds_one_column_at_a_time: bool,
+}
+
+/// Texts around a statement that is sent in one request with them. Nothing can come between them, and neither is in the
+/// way of a pooler.
+struct Alone {
+    /// Before it: fails in a transaction, so that the statement is not executed.
+    before: &'static str,
+    /// After it: returns why the statement does not count, or an empty text. Words like `{table}` are replaced. Where it
+    /// is empty, `before` has proved it.
+    after: &'static str,
+}
+
+/// The same for one table.
+#[derive(Debug)]
+pub(crate) struct Proof {
+    pub(crate) before: &'static str,
+    pub(crate) after: String,
 }
 
 /// What differs between the dialects in the tables of the journal.
@@ -259,6 +278,13 @@ impl Dialect {
         let warnings = found.map(|(_, warning)| (DURABILITY, (*warning).to_owned()));
         let others = (self.other_warnings)(options, shape);
         warnings.chain(others).collect()
+    }
+
+    pub(crate) fn proof(&self, options: &Options) -> Proof {
+        Proof {
+            before: self.alone.before,
+            after: Pieces::of_table(self, options).expand(self.alone.after),
+        }
     }
 
     /// Returns one row, whose name is empty unless the condition holds.

@@ -12,9 +12,10 @@ use shedlock_store::{FRESH, TEST};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Driver;
 use super::deadline::Deadline;
 use super::sharing::{Opened, Sharing};
+use super::{Driver, How};
+use crate::dialect::Proof;
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::statement::{Reply, Statement, Values};
@@ -39,6 +40,7 @@ pub(crate) struct PoolConnections<B: Driver> {
     /// How many calls for locks wait for a connection.
     waiting: AtomicUsize,
     clock: Arc<dyn Clock>,
+    proof: Proof,
 }
 
 /// A call for a lock that waits for a connection.
@@ -88,6 +90,8 @@ pub(crate) struct Session<'a, B: Driver> {
     connection: &'a mut B::Connection,
     /// Whether prepared statements may be kept in it.
     keeps_statements: bool,
+    /// How a statement proves that it is in no transaction but its own, if the session is not ours.
+    proof: Option<&'a Proof>,
 }
 
 pub(crate) struct Held<B: Driver> {
@@ -112,6 +116,7 @@ impl<B: Driver> Connections<B> {
             replies: Mutex::default(),
             waiting: AtomicUsize::new(0),
             clock: Arc::clone(&told.clock),
+            proof: B::DIALECT.proof(told),
         }))
     }
 
@@ -149,16 +154,6 @@ impl<B: Driver> Connections<B> {
         match self {
             Self::Pool(_) | Self::Spare(_) => None,
             Self::Own(own) => B::address(&own.options),
-        }
-    }
-
-    /// How to do without prepared statements, for an error message.
-    pub(crate) fn without_prepared(&self) -> &'static str {
-        match self {
-            Self::Pool(_) | Self::Spare(_) => {
-                "build the provider over the pool with `.prepared(false)`"
-            }
-            Self::Own(_) => "set prepared=false in the store's URL",
         }
     }
 
@@ -425,11 +420,13 @@ impl<B: Driver> InUse<B> {
         match self {
             Self::Lent(lent) => Session {
                 connection: &mut lent.pooled,
-                keeps_statements: true,
+                keeps_statements: false,
+                proof: Some(&lent.of.proof),
             },
             Self::Own(held) => Session {
                 keeps_statements: held.opened.is_ours && !held.own.sharing.is_shared(),
                 connection: &mut held.opened.connection,
+                proof: None,
             },
         }
     }
@@ -463,13 +460,30 @@ impl<B: Driver> InUse<B> {
 }
 
 impl<B: Driver> Session<'_, B> {
+    /// Runs a statement of a transaction that is our own.
     pub(crate) async fn run(
         &mut self,
         statement: &Statement,
         values: &Values<'_>,
     ) -> Result<Reply, Failure> {
-        let prepares = statement.prepared && self.keeps_statements;
-        B::run(self.connection, statement, values, prepares).await
+        let how = match statement.prepared && self.keeps_statements {
+            true => How::Prepared,
+            false => How::Plain,
+        };
+        B::run(self.connection, statement, values, how).await
+    }
+
+    /// Runs a statement that is in no other transaction. Where the session shows that it was in one, nothing was written,
+    /// and the class is [`Inside`](Class::Inside).
+    pub(crate) async fn run_alone(
+        &mut self,
+        statement: &Statement,
+        values: &Values<'_>,
+    ) -> Result<Reply, Failure> {
+        match self.proof {
+            Some(proof) => B::run(self.connection, statement, values, How::Alone(proof)).await,
+            None => self.run(statement, values).await,
+        }
     }
 }
 

@@ -12,10 +12,10 @@ pub(crate) mod tokio_postgres;
 use std::error::Error as StdError;
 use std::ops::DerefMut;
 
-use crate::dialect::Dialect;
-use crate::failure::Failure;
+use crate::dialect::{Dialect, Proof};
+use crate::failure::{Class, Failure};
 use crate::statement::{Reply, Statement, Values};
-pub(crate) use connections::{Connections, Session, Wanted};
+pub(crate) use connections::{Connections, InUse, Session, Wanted};
 pub(crate) use deadline::Deadline;
 
 /// What the server said, if the failure is its reply: only its message, without the client's words, its source line or
@@ -33,10 +33,36 @@ pub(crate) fn said(failure: &(dyn StdError + 'static)) -> Option<String> {
     None
 }
 
+/// Checks the reply to the statement of a [`Proof`] that follows another one.
+#[cfg(any(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "sqlite",
+    feature = "tokio-postgres"
+))]
+pub(crate) fn is_proved(said: Option<&str>) -> Result<(), Failure> {
+    match said {
+        Some("") => Ok(()),
+        Some(why) => Err(Failure::new(Class::Inside, why)),
+        None => Err(Failure::new(Class::ReplyLost, "the reply has no proof")),
+    }
+}
+
 /// A database through one client library: the public part.
 pub trait Database: Sized + Send + Sync + 'static {
     /// The source of the user's sessions.
     type Pool: Clone + Send + Sync + 'static;
+}
+
+/// How a statement is sent.
+#[derive(Clone, Copy)]
+pub(crate) enum How<'a> {
+    /// The server prepares it, once per session.
+    Prepared,
+    /// It leaves nothing in the session.
+    Plain,
+    /// In one request with a proof that it is in no transaction but its own, and with its values written into it.
+    Alone(&'a Proof),
 }
 
 /// A database through one client library: how to get sessions, and how to run statements on them.
@@ -111,11 +137,11 @@ pub(crate) trait Driver: Database {
         None
     }
 
-    /// Runs a statement to the end of its reply. If `prepares`, the server prepares it once per session.
+    /// Runs a statement to the end of its reply.
     fn run<'a>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
         values: &'a Values<'a>,
-        prepares: bool,
+        how: How<'a>,
     ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a;
 }

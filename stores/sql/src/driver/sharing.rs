@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use shedlock_core::Clock;
 
-use super::Driver;
+use super::{Driver, How};
 use crate::failure::{Class, Failure};
 use crate::statement::{Field, Statement, Values};
 
@@ -119,7 +119,7 @@ async fn run<D: Driver>(
     statement: Statement,
 ) -> Result<Option<String>, Failure> {
     let values = Values::default();
-    let reply = D::run(connection, &statement, &values, false).await;
+    let reply = D::run(connection, &statement, &values, How::Plain).await;
     let mut reply = reply.map_err(|failure| failure.while_connecting(None))?;
     Ok(reply.rows.pop().and_then(|row| row.name))
 }

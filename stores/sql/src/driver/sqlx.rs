@@ -156,12 +156,17 @@ macro_rules! execution {
             connection: &'a mut Self::Connection,
             statement: &'a $crate::statement::Statement,
             values: &'a $crate::statement::Values<'a>,
-            prepares: bool,
+            how: $crate::driver::How<'a>,
         ) -> Result<$crate::statement::Reply, $crate::failure::Failure> {
             use futures_util::TryStreamExt as _;
             use sqlx::{Executor as _, Row as _};
             let mut reply = $crate::statement::Reply::default();
-            let results = if prepares {
+            let (is_prepared, before, after) = match how {
+                $crate::driver::How::Prepared => (true, "", ""),
+                $crate::driver::How::Plain => (false, "", ""),
+                $crate::driver::How::Alone(proof) => (false, proof.before, &*proof.after),
+            };
+            let results = if is_prepared {
                 let mut query =
                     sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(&statement.text)));
                 for value in statement.bound(values) {
@@ -173,22 +178,32 @@ macro_rules! execution {
                 connection.fetch_many(query)
             } else {
                 let text = statement.inlined(values, Self::DIALECT.quote);
+                let text = format!("{before}{text}{after}");
                 sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
             };
             let mut results =
                 results.map_err(|error| $crate::driver::sqlx::running(error, classify));
+            let mut replies = Vec::new();
+            let mut rows = Vec::new();
             while let Some(result) = results.try_next().await? {
                 match result {
-                    sqlx::Either::Left(done) => {
-                        // If a text contains several statements, the last one counts. For each statement that only
-                        // reads, SQLite repeats the number of the previous one.
-                        reply.affected = done.rows_affected();
-                        reply.last_insert_id = $last_insert_id(&done);
-                    }
-                    sqlx::Either::Right(row) => {
-                        let text = |index| row.try_get(index);
-                        reply.add(statement.fields, text, |index| row.try_get(index));
-                    }
+                    sqlx::Either::Left(done) => replies.push((std::mem::take(&mut rows), done)),
+                    sqlx::Either::Right(row) => rows.push(row),
+                }
+            }
+            if !after.is_empty() {
+                let proof = replies.pop().and_then(|(rows, _)| rows.into_iter().next());
+                let said: Option<String> = proof.and_then(|row| row.try_get(0).ok());
+                $crate::driver::is_proved(said.as_deref())?;
+            }
+            for (rows, done) in replies {
+                // If a text contains several statements, the last one counts. For each statement that only reads,
+                // SQLite repeats the number of the previous one.
+                reply.affected = done.rows_affected();
+                reply.last_insert_id = $last_insert_id(&done);
+                for row in rows {
+                    let text = |index| row.try_get(index);
+                    reply.add(statement.fields, text, |index| row.try_get(index));
                 }
             }
             Ok(reply)

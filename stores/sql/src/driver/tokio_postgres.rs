@@ -13,12 +13,12 @@ use shedlock_store::untrusted;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::DbError;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Statement as Prepared, config::SslMode};
+use tokio_postgres::{Client, Config, SimpleQueryMessage, Statement as Prepared, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{Database, Driver};
-use crate::dialect::Dialect;
+use super::{Database, Driver, How, is_proved};
 use crate::dialect::postgres::{self, POSTGRES};
+use crate::dialect::{Dialect, Proof};
 use crate::failure::{BoxError, Class, Failure, Refusal};
 use crate::statement::{Reply, Statement, Value, Values};
 
@@ -27,6 +27,10 @@ use crate::statement::{Reply, Statement, Value, Values};
 pub enum TokioPostgres {}
 
 /// A source of tokio-postgres clients: your application's pool, or a client that it shares.
+///
+/// A client may be inside a transaction. The call then does nothing, [discards](Self::discard) the client and asks for
+/// another one, three times at most. While a client that you share is in a transaction of yours, calls fail as
+/// `Configuration`; they do not end that transaction unless `discard` does.
 ///
 /// ```
 /// use shedlock::TokioPostgresProvider;
@@ -209,15 +213,15 @@ impl Session {
         Ok(prepared)
     }
 
-    /// On sessions that are not ours, the statement runs unnamed in one round trip, which leaves nothing in the session.
+    /// If it is not prepared, the statement runs unnamed in one round trip, which leaves nothing in the session.
     async fn run(
         &mut self,
         statement: &Statement,
         values: &Values<'_>,
-        prepares: bool,
+        is_prepared: bool,
     ) -> Result<Reply, BoxError> {
         let values: Vec<Value<'_>> = statement.bound(values).collect();
-        let rows = if prepares && matches!(self.kind, Kind::Own(_)) {
+        let rows = if is_prepared {
             let prepared = self.prepared(statement, &values).await?;
             let parameters = values.iter().map(parameter);
             self.client().query_raw(&prepared, parameters).await?
@@ -235,6 +239,46 @@ impl Session {
             reply.add(statement.fields, text, |index| row.try_get(index));
         }
         reply.affected = rows.rows_affected().unwrap_or_default();
+        Ok(reply)
+    }
+
+    /// One request of the simple protocol, whose rows are texts.
+    async fn run_alone(
+        &mut self,
+        statement: &Statement,
+        values: &Values<'_>,
+        proof: &Proof,
+    ) -> Result<Reply, Failure> {
+        let text = statement.inlined(values, POSTGRES.quote);
+        let text = format!("{}{text}{}", proof.before, proof.after);
+        let messages = self.client().simple_query(&text).await;
+        let messages = messages.map_err(|error| running(error.into()))?;
+        let mut replies = Vec::new();
+        let mut rows = Vec::new();
+        for message in messages {
+            match message {
+                SimpleQueryMessage::Row(row) => rows.push(row),
+                SimpleQueryMessage::CommandComplete(affected) => {
+                    replies.push((std::mem::take(&mut rows), affected));
+                }
+                _ => {}
+            }
+        }
+        let proof = replies.pop().and_then(|(rows, _)| rows.into_iter().next());
+        is_proved(proof.as_ref().and_then(|row| row.try_get(0).ok().flatten()))?;
+        let mut reply = Reply::default();
+        for (rows, affected) in replies {
+            reply.affected = affected;
+            for row in rows {
+                let text = |index| row.try_get(index).map(|text| text.map(str::to_owned));
+                let text = |index| text(index).map_err(BoxError::from);
+                let number = |index| match text(index)? {
+                    Some(text) => text.parse().map(Some).map_err(BoxError::from),
+                    None => Ok(None),
+                };
+                reply.add(statement.fields, text, number);
+            }
+        }
         Ok(reply)
     }
 }
@@ -325,10 +369,17 @@ impl Driver for TokioPostgres {
         session: &'a mut Session,
         statement: &'a Statement,
         values: &'a Values<'a>,
-        prepares: bool,
+        how: How<'a>,
     ) -> Result<Reply, Failure> {
-        let reply = session.run(statement, values, prepares).await;
-        reply.map_err(running)
+        let is_prepared = match how {
+            How::Alone(proof) => return session.run_alone(statement, values, proof).await,
+            How::Prepared => true,
+            How::Plain => false,
+        };
+        session
+            .run(statement, values, is_prepared)
+            .await
+            .map_err(running)
     }
 }
 

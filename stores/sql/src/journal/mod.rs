@@ -166,10 +166,7 @@ impl<B: Driver> SqlJournal<B> {
         call: &Call<'_, B>,
         entries: &[&JournalEntry],
     ) -> Result<(), Failure> {
-        let mut held = self
-            .connections
-            .acquire(Wanted::Any, &call.deadline)
-            .await?;
+        let mut held = call.acquire_alone(&self.connections).await?;
         let limits = &self.statements.limits;
         let limits = limits.as_ref().filter(|_| self.connections.are_lent());
         let written = {

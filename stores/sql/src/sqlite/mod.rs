@@ -228,6 +228,7 @@ fn classify(error: &dyn DatabaseError) -> Class {
     match primary_code(error) {
         // Anything that is wrong with a statement.
         1 if message == HELD => Class::Held,
+        1 if message == INSIDE => Class::Inside,
         1 if is_about_shape => Class::Shape,
         1 if is_about_existing => Class::Exists,
         // Busy, locked, out of memory.
@@ -257,6 +258,9 @@ fn primary_code(error: &dyn DatabaseError) -> i32 {
     let code = error.code().unwrap_or_default();
     code.parse::<i32>().unwrap_or_default() & 0xff
 }
+
+/// The error of a `BEGIN` in a transaction.
+const INSIDE: &str = "cannot start a transaction within a transaction";
 
 /// The error with which an attempt stops between its two statements.
 const HELD: &str = "integer overflow";

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
-    StoreProfile, Tag, Work, action,
+    BoxError, Harness, JavaRecord, LeftOpen, Namespace, OptionalAction, Provider, RoundTrips,
+    Scope, StoreProfile, Tag, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_rig::OwnServer;
-use shedlock_sql::{MySqlProvider, TimeMode};
+use shedlock_sql::{Builder, MySqlProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySql as Server, MySqlPool, Row as _, Transaction};
@@ -181,7 +181,7 @@ impl MySql {
 }
 
 /// All variants that are tested on both servers.
-pub(crate) fn variants(names: &[&'static str; 8], server: &str) -> Vec<MySql> {
+pub(crate) fn variants(names: &[&'static str; 9], server: &str) -> Vec<MySql> {
     vec![
         MySql::new(names[0], server),
         MySql::new(names[1], server).table(SHEDLOCKS).about(BARE),
@@ -204,6 +204,7 @@ pub(crate) fn variants(names: &[&'static str; 8], server: &str) -> Vec<MySql> {
             .table(SHEDLOCKS)
             .shared_with("+05:30")
             .about(INSTANTS),
+        MySql::new(names[8], server).options("by=pool").about(&[]),
     ]
 }
 
@@ -286,7 +287,8 @@ impl Base {
         if let Some(ddl) = self.ddl {
             return run(&self.java, ddl).await;
         }
-        let _ = connect(self.url.clone()).await?.migrate().await?;
+        let url = self.url.trim_end_matches("&by=pool");
+        let _ = connect(url.to_owned()).await?.migrate().await?;
         Ok(())
     }
 
@@ -301,17 +303,22 @@ impl Base {
             .max_connections(connections)
             .connect_with(connect.timezone(Some(self.pool_zone.to_owned())))
             .await?;
-        let mut builder = MySqlProvider::builder(pool.clone());
+        let provider = self.builder(pool.clone(), clock).build()?;
+        Ok((pool, Arc::new(provider) as Provider))
+    }
+
+    fn builder(&self, pool: MySqlPool, clock: Option<Arc<dyn Clock>>) -> Builder<Server> {
+        let mut builder = MySqlProvider::builder(pool);
         if self.client_time {
             builder = builder.time(TimeMode::client());
         }
         if self.java_zone != "+00:00" {
             builder = builder.shared_session_zone(self.java_zone);
         }
-        if let Some(clock) = clock {
-            builder = builder.clock(clock);
+        match clock {
+            Some(clock) => builder.clock(clock),
+            None => builder,
         }
-        Ok((pool, Arc::new(builder.build()?) as Provider))
     }
 }
 
@@ -436,9 +443,32 @@ impl Namespace for Base {
             Ok(())
         })
     }
+
+    fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
+        action(async {
+            let connect: MySqlConnectOptions = self.base.parse()?;
+            let connect = connect.timezone(Some(self.pool_zone.to_owned()));
+            crate::left_open::left_open!(
+                MySqlPoolOptions,
+                connect,
+                IN_TRANSACTION,
+                |pool| self.builder(pool, None).build()
+            )
+        })
+    }
 }
 
+/// What the application has left in a connection.
+const IN_TRANSACTION: [&str; 2] = ["BEGIN", "SELECT name FROM shedlock LIMIT 1"];
+
+/// The option `by` belongs to the harness: over a pool whose connections come back inside transactions.
 async fn connect(url: String) -> Result<Provider, BoxError> {
+    if let Some(url) = url.strip_suffix("&by=pool") {
+        let connect: MySqlConnectOptions = url.parse()?;
+        let pool =
+            crate::left_open::careless!(MySqlPoolOptions, IN_TRANSACTION).connect_lazy_with(connect);
+        return Ok(Arc::new(MySqlProvider::builder(pool).build()?));
+    }
     Ok(Arc::new(MySqlProvider::connect(&url).await?))
 }
 

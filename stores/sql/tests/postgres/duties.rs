@@ -81,7 +81,7 @@ async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
             .set("default_pool_size", &sessions.to_string())
             .await;
         let pool = pool(3, bouncer::options(&url)).await;
-        let provider = PostgresProvider::builder(pool.clone()).prepared(false);
+        let provider = PostgresProvider::builder(pool.clone());
         let executor = Executor::new(Arc::new(provider.build().unwrap()));
         // Those of the pool are there when the limit is set.
         let all = tokio::join!(pool.acquire(), pool.acquire(), pool.acquire());

@@ -31,6 +31,10 @@
 //! - **Splitting.** A read that decides ends with `FOR UPDATE`, so that a proxy that splits reads from writes sends it
 //!   to the primary. The clause applies to the tables of its own query level. The record is read one level below, where
 //!   the clause locks nothing.
+//! - **Own transaction.** On a connection that is not ours, `SET TRANSACTION` precedes each statement in the same request.
+//!   It fails in a transaction (also in one of XA), and is otherwise for the statement's own one only. The level is the
+//!   servers' default, which each format of the binary log accepts. `@@in_transaction` would make statements unsafe for
+//!   statement-based logs, and MySQL lacks it.
 //! - **Replicas.** With statement-based binary logging, a replica runs the statements again, later, with the logged
 //!   time for `UTC_TIMESTAMP` and its own for `SYSDATE`. There, a lease that was extended in time looks expired, and
 //!   the extension or the mark of a slot changes nothing. So on such a server every statement uses `UTC_TIMESTAMP`.
@@ -49,7 +53,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_store::TlsNames;
 
 use self::statements::SERVER_MICROS;
-use super::{Check, Dialect, Follows, JournalWords, Limits};
+use super::{Alone, Check, Dialect, Follows, JournalWords, Limits};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -142,6 +146,10 @@ pub(crate) static MYSQL: Dialect = Dialect {
         "SET SESSION innodb_lock_wait_timeout = \
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED), SESSION autocommit = 1",
     ),
+    alone: Alone {
+        before: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
+        after: "",
+    },
     makes_space: None,
     tls: TlsNames {
         ca: "ssl-ca",

@@ -24,6 +24,9 @@
 //!   to the primary, and a standby rejects it. It takes no row lock and no transaction ID, and writes no WAL.
 //! - A column may contain `infinity`, which no integer can represent: such records are read as if it were the year
 //!   9999.
+//! - On a connection that is not ours a statement is one request of the simple protocol. There, `statement_timestamp()`
+//!   is when the request arrived, and `now()` is the same instant unless the session was already in a transaction. Then
+//!   a write finds no record, and a `SELECT` after it says so. In the extended protocol the two always differ.
 //! - Parameters need no casts: they are sent with their types, and as literals their types are unambiguous too.
 
 mod statements;
@@ -31,7 +34,7 @@ mod statements;
 use shedlock_store::{HUNDRED_YEARS, TlsNames};
 
 use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Check, Dialect, JournalWords, Limits};
+use super::{ADD_COLUMN, Alone, Check, Dialect, JournalWords, Limits};
 use crate::failure::{Class, Refusal};
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -72,6 +75,13 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     session_init: Some(
         "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
     ),
+    alone: Alone {
+        before: "",
+        after: "; SELECT CASE WHEN now() <> statement_timestamp() THEN 'it is in a transaction' \
+             WHEN pg_catalog.pg_my_temp_schema() <> 0 AND EXISTS (SELECT 1 FROM pg_catalog.pg_class \
+             WHERE oid = pg_catalog.to_regclass('{table}') AND relpersistence = 't') \
+             THEN 'it has a temporary table of the same name' ELSE '' END",
+    },
     makes_space: None,
     tls: TlsNames {
         ca: "sslrootcert",
@@ -252,8 +262,10 @@ pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> C
         "22001" => Class::TooLong,
         "22008" => Class::OutOfRange,
         "42P07" | "42701" | "42710" => Class::Exists,
-        // No such prepared statement, or one of this name already exists; a transaction that was left open has failed.
-        "26000" | "42P05" | "25P02" => Class::Prepared,
+        // A transaction that was left open has failed.
+        "25P02" => Class::Inside,
+        // No such prepared statement, or one of this name already exists.
+        "26000" | "42P05" => Class::Prepared,
         // Two processes that create the table at the same time collide in the catalog. The lock's own key never appears
         // here: an insert that collides with it does nothing.
         "23505" if constraint.is_some_and(|name| name.starts_with("pg_")) => Class::Exists,

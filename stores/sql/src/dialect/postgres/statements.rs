@@ -34,7 +34,7 @@ fn steps(pieces: &mut Pieces) {
         insert = "INSERT INTO {table} ({name}, {until}, {at}, {by}\
              {token_column}{slot_column}{attempts_column}) \
              SELECT :name, {end}, {now_at}, :owner{token_value}{slot_value}{attempts_value} \
-             WHERE {in_time} AND {flushed}{is_not_ahead} \
+             WHERE {in_time} AND {flushed}{is_not_ahead}{alone} \
              ON CONFLICT ({name}) DO NOTHING RETURNING {granted}";
         // Uses the column's own collation, so that a record whose name it treats as equal is found and reported.
         read = "SELECT {record}, n.now{server_time} FROM (SELECT {now_micros} AS now) n \
@@ -49,7 +49,7 @@ fn steps(pieces: &mut Pieces) {
              {by} = :released{slot_after} WHERE {ended}{flush_unlock}";
         withdraw = "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}";
         settle = "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
-             VALUES (:name, {now_down}, {now_at}, :released) \
+             SELECT :name, {now_down}, {now_at}, :released WHERE true{alone} \
              ON CONFLICT ({name}) DO UPDATE SET {until} = {now_down} \
              WHERE found.{until} <= {now}{is_found}";
         list = "SELECT {record}, {now_micros} FROM {table} \
@@ -92,7 +92,8 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         null = "NULL::bigint";
         none = "-1::bigint";
         true = "true";
-        named = "{name} = :name";
+        named = "{name} = :name{alone}";
+        alone = if options.are_lent { " AND now() = statement_timestamp()" } else { "" };
         is_found = "";
         granted = "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
              {granted_token}{granted_attempts}";
@@ -117,7 +118,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         // A collation that treats different names as equal finds the candidates (through the index). The second
         // condition distinguishes them byte for byte.
         words! { pieces:
-            named = "{name} = :name AND {name}::text COLLATE \"C\" = :name";
+            named = "{name} = :name AND {name}::text COLLATE \"C\" = :name{alone}";
             is_found = " AND found.{name}::text COLLATE \"C\" = :name";
         }
     }

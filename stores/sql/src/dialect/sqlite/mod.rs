@@ -17,7 +17,7 @@ use shedlock_core::ErrorKind;
 use shedlock_store::{HUNDRED_YEARS, TlsNames};
 
 use super::pieces::words;
-use super::{ADD_COLUMN, Dialect, JournalWords, Pieces, Step};
+use super::{ADD_COLUMN, Alone, Dialect, JournalWords, Pieces, Step};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -77,6 +77,11 @@ pub(crate) static SQLITE: Dialect = Dialect {
     longest_lease: |_, _| HUNDRED_YEARS,
     quote: |text| format!("'{}'", text.replace('\'', "''")),
     session_init: None,
+    // It takes no lock.
+    alone: Alone {
+        before: "BEGIN; ROLLBACK; ",
+        after: "",
+    },
     // In WAL mode a write is appended to the log. A checkpoint moves what the log contains into pages that the file has
     // already, and the next write starts at the beginning of the log, which has these blocks on the disk.
     makes_space: Some("PRAGMA wal_checkpoint(PASSIVE)"),
