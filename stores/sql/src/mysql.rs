@@ -232,7 +232,7 @@ fn of_number(number: u16, message: &str) -> Class {
         1406 => Class::TooLong,
         1264 | 1292 | 1441 => Class::OutOfRange,
         // Characters that the column's character set does not have.
-        1267 | 1300 | 1366 | 1977 | 3988 => Class::Alphabet,
+        1267 | 1300 | 1366 | 1977 | 3854 | 3988 => Class::Alphabet,
         1690 if message.contains(LARGEST) => Class::Session,
         // MySQL reports it only through the guard.
         1298 => Class::NoZone,

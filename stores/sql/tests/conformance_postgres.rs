@@ -60,7 +60,12 @@ fn main() -> ExitCode {
         ),
         variant("tokio-postgres", FULL, "by=tokio", CONNECTION),
         variant("postgres-pool", FULL, "by=pool", PROCESSES),
-        variant("tokio-postgres-pool", FULL, "by=careless", Scope::About(&[])),
+        variant(
+            "tokio-postgres-pool",
+            FULL,
+            "by=careless",
+            Scope::About(&[]),
+        ),
     ];
     if let Some(bouncer) = common::server_if_any("pgbouncer") {
         variants.push(Postgres {
@@ -463,12 +468,7 @@ impl Namespace for Schema {
                     .build()
             };
             let connect: PgConnectOptions = self.server.parse()?;
-            left_open::left_open!(
-                PgPoolOptions,
-                connect,
-                IN_TRANSACTION,
-                builder
-            )
+            left_open::left_open!(PgPoolOptions, connect, IN_TRANSACTION, builder)
         })
     }
 }

@@ -47,7 +47,12 @@ fn main() -> ExitCode {
             Scope::About(&[Tag::Time]),
         ),
         // Connections that come back inside transactions.
-        variant("sqlite-pool", None, "by=pool", Scope::About(&[Tag::Processes])),
+        variant(
+            "sqlite-pool",
+            None,
+            "by=pool",
+            Scope::About(&[Tag::Processes]),
+        ),
     ];
     // The torture's own store has no pauses, so the judge shows here that it detects wrong ones.
     shedlock_torture::tortured::<File>(Runner::new(harnesses).laws())
@@ -312,12 +317,9 @@ impl Namespace for File {
         }
         action(async {
             let connect = SqliteConnectOptions::new().filename(&self.path);
-            left_open::left_open!(
-                SqlitePoolOptions,
-                connect,
-                IN_TRANSACTION,
-                |pool| SqliteProvider::builder(pool).time(self.time()).build()
-            )
+            left_open::left_open!(SqlitePoolOptions, connect, IN_TRANSACTION, |pool| {
+                SqliteProvider::builder(pool).time(self.time()).build()
+            })
         })
     }
 }

@@ -92,7 +92,7 @@ on_all_servers! {
         another_unique_key_is_an_error_not_a_skip;
     sessions: sessions_in_different_zones_agree, the_zone_of_the_session_stays_as_it_was,
         a_zone_that_the_server_does_not_know_is_refused, sessions_without_autocommit_are_refused,
-        a_session_of_another_charset_stores_no_other_name, every_sql_mode_will_do,
+        a_session_of_another_charset_stores_the_same_name, every_sql_mode_will_do,
         serializable_sessions_contend_without_errors;
     records: names_that_the_collation_treats_as_equal_are_distinguished, trailing_blanks_count,
         names_that_do_not_fit_are_refused_in_every_mode, a_lease_beyond_2038_is_refused,

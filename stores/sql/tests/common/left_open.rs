@@ -79,7 +79,10 @@ macro_rules! careless {
             .after_release(move |connection, _| {
                 let begins = uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
                 Box::pin(async move {
-                    $crate::left_open::run_all!(connection, BEGIN.iter().filter(|_| begins).copied())?;
+                    $crate::left_open::run_all!(
+                        connection,
+                        BEGIN.iter().filter(|_| begins).copied()
+                    )?;
                     Ok(true)
                 })
             })

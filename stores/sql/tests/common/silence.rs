@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::within;
-use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains_any};
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease,
     ListRequest, LockName, LockProvider, Owner, ResetSlotRequest, Slot, UnlockRequest,
@@ -44,7 +44,10 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     let lease = take(provider, &request("job")).await;
     // In the middle of a call: the request arrives, its reply does not.
     let attempt = request("other");
-    let swallowed = proxy.on_request(contains(attempt.owner().as_str()), 1, Strike::SwallowReply);
+    // As a value, or as a literal of MySQL's.
+    let owner = attempt.owner().as_str();
+    let hex: String = owner.bytes().map(|byte| format!("{byte:02X}")).collect();
+    let swallowed = proxy.on_request(contains_any([owner, &hex]), 1, Strike::SwallowReply);
     fails(
         "an attempt",
         ErrorKind::OutcomeUnknown,

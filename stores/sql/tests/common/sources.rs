@@ -82,7 +82,8 @@ impl LeftOpenClients {
     }
 
     fn begins(&self) -> bool {
-        let is_third = |uses: &Arc<AtomicU32>| uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
+        let is_third =
+            |uses: &Arc<AtomicU32>| uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
         self.is_always.load(Ordering::SeqCst) || self.uses.as_ref().is_some_and(is_third)
     }
 }

@@ -448,12 +448,9 @@ impl Namespace for Base {
         action(async {
             let connect: MySqlConnectOptions = self.base.parse()?;
             let connect = connect.timezone(Some(self.pool_zone.to_owned()));
-            crate::left_open::left_open!(
-                MySqlPoolOptions,
-                connect,
-                IN_TRANSACTION,
-                |pool| self.builder(pool, None).build()
-            )
+            crate::left_open::left_open!(MySqlPoolOptions, connect, IN_TRANSACTION, |pool| self
+                .builder(pool, None)
+                .build())
         })
     }
 }
@@ -465,8 +462,8 @@ const IN_TRANSACTION: [&str; 2] = ["BEGIN", "SELECT name FROM shedlock LIMIT 1"]
 async fn connect(url: String) -> Result<Provider, BoxError> {
     if let Some(url) = url.strip_suffix("&by=pool") {
         let connect: MySqlConnectOptions = url.parse()?;
-        let pool =
-            crate::left_open::careless!(MySqlPoolOptions, IN_TRANSACTION).connect_lazy_with(connect);
+        let pool = crate::left_open::careless!(MySqlPoolOptions, IN_TRANSACTION)
+            .connect_lazy_with(connect);
         return Ok(Arc::new(MySqlProvider::builder(pool).build()?));
     }
     Ok(Arc::new(MySqlProvider::connect(&url).await?))

@@ -139,8 +139,8 @@ fn what_needs_a_running_lease_goes_by_the_time_it_has_become() {
         statements[Step::Settle].text(),
         "INSERT INTO \"shedlock\" AS found \
          (\"name\", \"lock_until\", \"locked_at\", \"locked_by\") \
-         VALUES ($1, timezone('utc', clock_timestamp()), timezone('utc', clock_timestamp()), $2) \
-         ON CONFLICT (\"name\") DO UPDATE SET \"lock_until\" = timezone('utc', clock_timestamp()) \
+         SELECT $1, timezone('utc', clock_timestamp()), timezone('utc', clock_timestamp()), $2 \
+         WHERE true ON CONFLICT (\"name\") DO UPDATE SET \"lock_until\" = timezone('utc', clock_timestamp()) \
          WHERE found.\"lock_until\" <= timezone('utc', clock_timestamp())"
     );
 }
@@ -445,5 +445,22 @@ fn slots_need_all_columns() {
             assert!(statements.get(step).is_none(), "{step:?} without {missing}");
         }
         assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
+    }
+}
+
+/// In a transaction that was left open, each write finds no record, and inserts none.
+#[test]
+fn every_write_over_a_users_pool_asks_whether_it_is_alone() {
+    let mut options = options(|_| {});
+    options.are_lent = true;
+    for exact in [true, false] {
+        let mut shape = POSTGRES.assumed.clone();
+        shape.name.exact = exact;
+        let statements = POSTGRES.statements(&options, &shape);
+        for step in Step::ALL.into_iter().filter(|step| step.writes()) {
+            let text = statements[step].text();
+            let asked = text.matches("now() = statement_timestamp()").count();
+            assert_eq!(asked, 1, "{text}");
+        }
     }
 }
