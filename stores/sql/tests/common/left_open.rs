@@ -79,11 +79,17 @@ macro_rules! careless {
             .after_release(move |connection, _| {
                 let begins = uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
                 Box::pin(async move {
-                    $crate::left_open::run_all!(
-                        connection,
-                        BEGIN.iter().filter(|_| begins).copied()
-                    )?;
-                    Ok(true)
+                    let begin = async {
+                        $crate::left_open::run_all!(
+                            connection,
+                            BEGIN.iter().filter(|_| begins).copied()
+                        )
+                    };
+                    // The network may be cut.
+                    let limit = std::time::Duration::from_secs(1);
+                    let begun =
+                        shedlock_core::within(&shedlock_core::SystemClock, limit, begin).await;
+                    Ok(begun.transpose()?.is_some())
                 })
             })
     }};
