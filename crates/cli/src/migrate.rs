@@ -29,7 +29,10 @@ pub(crate) async fn migrate(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
 
 async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failure> {
     let format = args.output.format;
-    let store = Store::open_to_prepare(&args.store, terminal).await?;
+    let store = match args.new_table {
+        true => Store::open_to_prepare_new(&args.store, terminal).await?,
+        false => Store::open_to_prepare(&args.store, terminal).await?,
+    };
     let kind = store.provider().store();
     let migrated = store.provider().migrate().await;
     let place = store.journal_place();

@@ -37,7 +37,12 @@ impl<D: Driver> FromClient for SqlStore<D> {
 impl<D: Driver> Builder<D> {
     shedlock_store::setters! { [settings]
         /// Sets the table. Default: `shedlock`. The name may include its schema: `jobs.shedlock`.
-        table(table: impl Into<String>) = table.into();
+        ///
+        /// If neither this nor the schema is set and the table is missing, but the database has other lock tables, then
+        /// every call fails with `Configuration` and names them, and `migrate` creates nothing: otherwise a service that
+        /// should share one of them would get a table of its own, and would exclude no one. To create a table beside
+        /// them, set its name.
+        table(table: impl Into<String>) = Some(table.into());
 
         /// Sets the table's schema (on MySQL and MariaDB: its database). Default: the connection's own.
         schema(schema: impl Into<String>) = Some(schema.into());

@@ -118,6 +118,14 @@ impl<B: Driver> SqlStore<B> {
         }
     }
 
+    /// Starts a call that returns within this time.
+    pub(crate) fn call_within(&self, limit: Duration) -> Call<'_, B> {
+        Call {
+            store: self,
+            deadline: Deadline::new(&*self.options.clock, limit, limit),
+        }
+    }
+
     /// Values for this owner. `released` is the owner text that the record gets when the lease ends. Both are empty for
     /// statements that use no owner.
     pub(crate) fn values_of<'a>(
@@ -215,7 +223,8 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn look(&self) -> Result<Arc<Plan>> {
         let columns = self.columns().await?;
         if columns.is_empty() {
-            self.check_schema().await?;
+            self.plans.forget();
+            self.check_absence().await?;
         }
         let plan = self.keep(&columns)?;
         if !plan.shape.is_between() {
@@ -228,6 +237,12 @@ impl<B: Driver> Call<'_, B> {
             self.options.table,
             missing.join(", ")
         )))
+    }
+
+    /// Refuses a missing table that must not be created: its schema does not exist, or another table may be meant.
+    pub(crate) async fn check_absence(&self) -> Result<()> {
+        self.check_schema().await?;
+        self.check_others().await
     }
 
     /// Refuses a table whose schema does not exist.
@@ -270,20 +285,20 @@ impl<B: Driver> Call<'_, B> {
     /// The probe is not prepared: it runs rarely, and MariaDB 10.11 was seen to crash when a prepared statement over
     /// its information_schema ran a second time.
     pub(crate) async fn columns(&self) -> Result<Vec<Column>> {
-        let probe = B::DIALECT.probing(&self.options);
+        let columns = self.columns_at(&self.options).await;
+        columns.map_err(|failure| self.explained(failure, false))
+    }
+
+    /// The columns of the table of these options.
+    pub(crate) async fn columns_at(&self, options: &Options) -> Result<Vec<Column>, Failure> {
+        let probe = B::DIALECT.probing(options);
         let values = Values::default();
         let mut answer = self.send(&probe, &values, Wanted::Any).await;
         if matches!(&answer, Err(failure) if failure.class == Class::ReplyLost) {
             answer = self.send(&probe, &values, Wanted::Any).await;
         }
-        match answer.and_then(Reply::readable) {
-            Ok(reply) => Ok(reply
-                .rows
-                .into_iter()
-                .filter_map(|row| row.column)
-                .collect()),
-            Err(failure) => Err(self.explained(failure, false)),
-        }
+        let rows = answer.and_then(Reply::readable)?.rows.into_iter();
+        Ok(rows.filter_map(|row| row.column).collect())
     }
 
     /// Creates the table unless it exists. Returns true if this call created it.
@@ -291,7 +306,7 @@ impl<B: Driver> Call<'_, B> {
         if !self.columns().await?.is_empty() {
             return Ok(false);
         }
-        self.check_schema().await?;
+        self.check_absence().await?;
         let creation = B::DIALECT.creation(&self.options);
         self.define(&creation.statement, &[]).await
     }

@@ -39,6 +39,7 @@ impl<B: Driver> Call<'_, B> {
             let message = "commits are on disk before they are confirmed";
             findings.push(Finding::ok(DURABILITY, message));
         }
+        findings.extend(self.names_in_others(shape).await);
         if let Some(warning) = self.unverified() {
             findings.push(Finding::from_text("tls", Level::Warning, &warning));
         }
@@ -132,7 +133,7 @@ impl<B: Driver> Call<'_, B> {
         Finding::from_error(check, &self.explained(failure, false))
     }
 
-    async fn sent(&self, statement: &Statement) -> Result<Reply, Failure> {
+    pub(crate) async fn sent(&self, statement: &Statement) -> Result<Reply, Failure> {
         let reply = self.send(statement, &Values::default(), Wanted::Any).await;
         reply.and_then(Reply::readable)
     }

@@ -98,6 +98,39 @@ impl Table {
         })
     }
 
+    /// The table that the catalogue lists with these names, unless one of them needs escaping.
+    pub(crate) fn listed(schema: Option<&str>, name: &str) -> Option<Self> {
+        let exact = |text: &str| {
+            let quoted = format!("\"{text}\"");
+            Identifier::parse("the table", &quoted, Fold::Keep, usize::MAX).ok()
+        };
+        let schema = match schema {
+            Some(schema) => Some(exact(schema)?),
+            None => None,
+        };
+        Some(Self {
+            schema,
+            name: exact(name)?,
+        })
+    }
+
+    /// The options of a URL that name this table, where `usual` is the default one.
+    pub(crate) fn url_options(&self, usual: &str, fold: Fold) -> String {
+        let value = |name: &Identifier| match fold {
+            Fold::Lower if name.0.contains(|c: char| c.is_ascii_uppercase()) => {
+                format!("%22{}%22", name.0)
+            }
+            _ => name.0.to_string(),
+        };
+        let schema = self
+            .schema
+            .iter()
+            .map(|name| format!("schema={}", value(name)));
+        let name = Some(&self.name).filter(|name| name.as_str() != usual);
+        let table = name.map(|name| format!("table={}", value(name)));
+        schema.chain(table).collect::<Vec<_>>().join("&")
+    }
+
     /// The table beside this one whose name has this suffix.
     pub(crate) fn with_suffix(&self, suffix: &str) -> Self {
         Self {

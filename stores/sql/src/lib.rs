@@ -27,6 +27,7 @@ mod identifier;
 mod journal;
 mod libpq;
 mod options;
+mod others;
 mod plan;
 mod schema;
 mod send;

@@ -17,6 +17,8 @@ pub(crate) const DONE_COLUMN: &str = "shedlock_slot_done";
 pub(crate) const ATTEMPTS_COLUMN: &str = "shedlock_slot_attempts";
 pub(crate) const SKIP_FROM_COLUMN: &str = "shedlock_skip_from";
 pub(crate) const SKIP_UNTIL_COLUMN: &str = "shedlock_skip_until";
+/// ShedLock's table.
+pub(crate) const TABLE: &str = "shedlock";
 pub(crate) const COLUMNS: [&str; 6] = [
     TOKEN_COLUMN,
     SLOT_COLUMN,
@@ -50,7 +52,8 @@ impl Deref for Options {
 /// The user's settings, not yet checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) table: String,
+    /// `None` for the default.
+    pub(crate) table: Option<String>,
     pub(crate) schema: Option<String>,
     pub(crate) name_column: String,
     pub(crate) lock_until_column: String,
@@ -73,7 +76,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            table: "shedlock".to_owned(),
+            table: None,
             schema: None,
             name_column: "name".to_owned(),
             lock_until_column: "lock_until".to_owned(),
@@ -106,7 +109,13 @@ impl Settings {
 
     /// Whether the table is in a schema that the settings name.
     pub(crate) fn names_schema(&self) -> bool {
-        self.schema.is_some() || self.table.contains('.')
+        self.schema.is_some() || self.table.as_ref().is_some_and(|table| table.contains('.'))
+    }
+
+    /// Whether the settings name the table or its schema. Otherwise a table that is missing may be another one that
+    /// exists.
+    pub(crate) fn names_table(&self) -> bool {
+        self.schema.is_some() || self.table.is_some()
     }
 
     /// Checks the settings; `fold` and `longest` describe the database's names. Returns `InvalidInput` with the name of
@@ -114,7 +123,8 @@ impl Settings {
     pub(crate) fn check(mut self, fold: Fold, longest: usize) -> Result<Options> {
         let identifier = |what: &str, text: &str| Identifier::parse(what, text, fold, longest);
         self.defaults.validate()?;
-        let table = Table::parse(self.schema.as_deref(), &self.table, fold, longest)?;
+        let table = self.table.as_deref().unwrap_or(TABLE);
+        let table = Table::parse(self.schema.as_deref(), table, fold, longest)?;
         let columns = [
             identifier("the name column", &self.name_column)?,
             identifier("the lock_until column", &self.lock_until_column)?,

@@ -160,7 +160,7 @@ impl<B: Driver> Call<'_, B> {
         let columns = self.columns().await?;
         if columns.is_empty() {
             self.plans.forget();
-            self.check_schema().await?;
+            self.check_absence().await?;
             return Ok(vec![B::DIALECT.creation(&self.options)]);
         }
         let plan = self.keep(&columns)?;

@@ -131,8 +131,8 @@ impl Address {
             timeout: options.duration("timeout")?,
             ..Settings::default()
         };
+        settings.table = options.text("table")?;
         let mut text = |name, setting| options.text(name).map(|value| set(setting, value));
-        text("table", &mut settings.table)?;
         text("name_column", &mut settings.name_column)?;
         text("lock_until_column", &mut settings.lock_until_column)?;
         text("locked_at_column", &mut settings.locked_at_column)?;
@@ -267,7 +267,7 @@ mod tests {
             url.as_str(),
             "postgres://u:p@h/db?sslmode=require&options[a]=b"
         );
-        assert_eq!(address.settings.table, "jobs");
+        assert_eq!(address.settings.table.as_deref(), Some("jobs"));
         assert_eq!(
             address.settings.defaults,
             shedlock_core::LockDefaults::new().lock_at_most_for(Duration::from_secs(600))

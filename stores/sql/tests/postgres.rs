@@ -22,6 +22,8 @@ mod java;
 mod journal;
 #[path = "postgres/late.rs"]
 mod late;
+#[path = "postgres/others.rs"]
+mod others;
 #[path = "postgres/pools.rs"]
 mod pools;
 #[path = "postgres/room.rs"]

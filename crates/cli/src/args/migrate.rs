@@ -35,6 +35,12 @@ pub(crate) struct MigrateArgs {
     /// on the lock table.
     #[arg(long, value_name = "ROLE", value_parser = values::role, requires = "print")]
     pub(crate) grant_to: Option<String>,
+    /// Create the table although the database has other lock tables
+    ///
+    /// Without this option a missing table that the URL does not name is not created beside others: a service that is
+    /// meant to share one of them would get a table of its own, and the two would not exclude each other.
+    #[arg(long, conflicts_with_all = ["print", "dry_run", "restore_from_journal"])]
+    pub(crate) new_table: bool,
     /// Print what would be changed in this store now, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -140,6 +140,15 @@ impl Store {
         Self::open_with(args, terminal, Purpose::Prepare, None).await
     }
 
+    /// The same, and allows a SQL table beside other lock tables.
+    pub(crate) async fn open_to_prepare_new(
+        args: &StoreArgs,
+        terminal: Terminal,
+    ) -> Result<Self, Failure> {
+        let choice = Choice::make(args)?.with_new_table()?;
+        Self::open_choice(choice, args, terminal, Purpose::Prepare, None).await
+    }
+
     /// The same for a command that takes a lock, within this time.
     pub(crate) async fn open_to_lock(
         args: &StoreArgs,
@@ -172,7 +181,16 @@ impl Store {
         purpose: Purpose,
         within: Option<Duration>,
     ) -> Result<Self, Failure> {
-        let choice = Choice::make(args)?;
+        Self::open_choice(Choice::make(args)?, args, terminal, purpose, within).await
+    }
+
+    async fn open_choice(
+        choice: Choice,
+        args: &StoreArgs,
+        terminal: Terminal,
+        purpose: Purpose,
+        within: Option<Duration>,
+    ) -> Result<Self, Failure> {
         let journal = OwnStore::of(args).await?;
         let place = choice.place();
         let opening = Self::connect(choice, terminal, purpose, args.connect_timeout);
@@ -397,6 +415,19 @@ impl Choice {
                 Self::url(&url, &from, file)
             }
             Source::Local { is_meant } => Ok(Self::Local { is_meant }),
+        }
+    }
+
+    /// Names the table of a SQL store unless the URL does, so that it may be created beside others.
+    fn with_new_table(self) -> Result<Self, Failure> {
+        match self {
+            Self::Url { url, from, file } if url::is_sql(&url) => {
+                let url = url::with_named_table(&url);
+                Ok(Self::Url { url, from, file })
+            }
+            _ => Err(Failure::usage(
+                "--new-table: this store has no tables to choose from; leave the option out",
+            )),
         }
     }
 

@@ -40,6 +40,24 @@ pub(super) fn with_option(url: &str, option: &str, value: &str) -> String {
     format!("{place}?{}", options.join("&"))
 }
 
+/// Whether it is the URL of a SQL store.
+pub(super) fn is_sql(url: &str) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default();
+    let is_scheme = |it: &&str| it.eq_ignore_ascii_case(scheme);
+    let mut entries = STORES.iter().filter(|it| it.schemes.iter().any(is_scheme));
+    entries.any(|it| crate::output::is_sql(it.name))
+}
+
+/// The URL with the default table, unless it names a table or a schema.
+pub(super) fn with_named_table(url: &str) -> String {
+    let options = url.split_once('?').map_or("", |(_, options)| options);
+    let mut keys = options.split('&').filter_map(|it| it.split('=').next());
+    match keys.any(|key| matches!(key, "table" | "schema")) {
+        true => url.to_owned(),
+        false => with_option(url, "table", "shedlock"),
+    }
+}
+
 /// The URL without the user and the password in it.
 pub(super) fn without_login(url: &str) -> String {
     let (place, options) = url.split_once('?').unwrap_or((url, ""));

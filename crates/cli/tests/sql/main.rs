@@ -10,4 +10,5 @@ mod common;
 
 mod away;
 mod migrate;
+mod other_tables;
 mod pooler;

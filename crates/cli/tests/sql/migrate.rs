@@ -39,15 +39,15 @@ impl Client {
 }
 
 /// An empty database, as its administrator reaches it.
-struct Database {
-    url: String,
+pub(super) struct Database {
+    pub(super) url: String,
     client: Client,
-    sandbox: Sandbox,
+    pub(super) sandbox: Sandbox,
 }
 
 impl Database {
     /// One of each kind that the run is not restricted from.
-    async fn each() -> Vec<Self> {
+    pub(super) async fn each() -> Vec<Self> {
         let mut all = vec![Self::of_sqlite().await];
         for server in ["postgres", "mariadb", "mysql"] {
             if let Some(server) = server_if_any(server) {
@@ -57,7 +57,7 @@ impl Database {
         all
     }
 
-    async fn on(server: &str) -> Self {
+    pub(super) async fn on(server: &str) -> Self {
         let name = unique("printed");
         let mut admin = Client::connect(server).await;
         admin.run(&format!("CREATE DATABASE {name}")).await;
@@ -91,12 +91,12 @@ impl Database {
         )
     }
 
-    async fn run(&mut self, script: &str) {
+    pub(super) async fn run(&mut self, script: &str) {
         self.client.run(script).await;
     }
 
     /// What `migrate` with these options prints.
-    fn migrate(&self, store: &str, options: &[&str]) -> String {
+    pub(super) fn migrate(&self, store: &str, options: &[&str]) -> String {
         let arguments = [&["migrate", "--store", store], options].concat();
         let migrated = done(&mut self.sandbox.bare(&arguments));
         assert_eq!(migrated.code, 0, "{store}: {}", migrated.stderr);

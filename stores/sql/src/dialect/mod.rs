@@ -61,6 +61,15 @@ pub(crate) struct Dialect {
     other_warnings: fn(&Options, &Shape) -> Vec<(&'static str, String)>,
     /// What follows FROM to select the schema of the name `{schema}`.
     schemas: &'static str,
+    /// Selects the schema (null if a statement finds the table without it) and the name of each other table of this
+    /// database that has `{columns}` in any case.
+    others: &'static str,
+    /// `{name}` as a text that compares byte for byte with one of another column.
+    comparable: &'static str,
+    /// `{name}` as a text that drivers read, if it needs a conversion.
+    readable: &'static str,
+    /// How a statement starts that selects times.
+    select: &'static str,
     /// Whether a user needs a privilege on the schema to use a table in it.
     pub(crate) has_usage: bool,
     /// What `diagnose` checks on this server, in addition to the warnings.
@@ -238,6 +247,10 @@ impl Dialect {
         }
     }
 
+    pub(crate) fn fold(&self) -> Fold {
+        self.fold
+    }
+
     pub(crate) fn longest_name(&self) -> usize {
         self.longest_name
     }
@@ -298,6 +311,40 @@ impl Dialect {
     pub(crate) fn finding_schema(&self, options: &Options, schema: &Identifier) -> Statement {
         let named = self.schemas.replace("{schema}", schema.as_str());
         self.condition(options, &format!("EXISTS (SELECT 1 FROM {named})"))
+    }
+
+    /// Returns the schema and the name of each other lock table.
+    pub(crate) fn finding_others(&self, options: &Options) -> Statement {
+        let mut pieces = Pieces::of_table(self, options);
+        let columns = options.columns.each_ref();
+        let columns = columns.map(|it| format!("'{}'", it.as_str().to_ascii_lowercase()));
+        pieces.set("columns", columns.join(", "));
+        pieces.set("bare", options.table.name.as_str().to_owned());
+        let text = format!("{} LIMIT {}", pieces.expand(self.others), Self::OTHERS + 1);
+        Statement::new(self.placeholders, &text, &[Field::Text, Field::Text])
+    }
+
+    /// How many other tables are looked at.
+    pub(crate) const OTHERS: usize = 5;
+
+    /// Returns one row with the time of the last acquisition.
+    pub(crate) fn last_use(&self, options: &Options, shape: &Shape) -> Statement {
+        let pieces = Pieces::of_step(self, options, shape, Step::Read);
+        let text = format!("{} MAX({{at_micros}}) FROM {{table}}", self.select);
+        Statement::new(self.placeholders, &pieces.expand(&text), &[Field::LockedAt])
+    }
+
+    /// Returns some of the names that are in both tables.
+    pub(crate) fn names_in_both(&self, tables: [(&Options, &Shape); 2]) -> Statement {
+        let [own, other] = tables.map(|(options, shape)| Pieces::of_shape(self, options, shape));
+        let others = format!("SELECT {} FROM {{table}}", self.comparable);
+        let text = format!(
+            "SELECT {} FROM {{table}} WHERE {} IN ({}) ORDER BY {{name}} LIMIT 6",
+            self.readable,
+            self.comparable,
+            other.expand(&others)
+        );
+        Statement::new(self.placeholders, &own.expand(&text), &[Field::Name])
     }
 
     /// Statements that need the same rights and the same server as those of a lock, and change nothing.

@@ -40,12 +40,16 @@ impl<'a> Deadline<'a> {
         within(self.clock, left.min(limit), future).await
     }
 
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.answered.saturating_since(self.clock.now())
+    }
+
     pub(crate) fn is_too_late_to_connect(&self) -> bool {
         self.clock.now() >= self.connected
     }
 
     pub(crate) async fn answer<T>(&self, future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        let left = self.answered.saturating_since(self.clock.now());
-        within(self.clock, left, future).await
+        within(self.clock, self.left(), future).await
     }
 }

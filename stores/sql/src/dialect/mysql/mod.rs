@@ -127,6 +127,17 @@ pub(crate) static MYSQL: Dialect = Dialect {
         privileges: "REPLICATION CLIENT (MariaDB: SLAVE MONITOR)",
     }),
     schemas: "information_schema.SCHEMATA WHERE SCHEMA_NAME = '{schema}'",
+    // Only in the database of the connection, which the URL names: those beside it are usually of other applications.
+    others: "SELECT NULL, CAST(c.TABLE_NAME AS CHAR) FROM information_schema.COLUMNS c \
+             WHERE c.TABLE_SCHEMA = DATABASE() AND LOWER(c.COLUMN_NAME) IN ({columns}) \
+             AND NOT (c.TABLE_NAME = '{bare}' AND (@@lower_case_table_names > 0 \
+             OR CAST(c.TABLE_NAME AS BINARY) = CAST('{bare}' AS BINARY))) \
+             AND EXISTS (SELECT 1 FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = c.TABLE_SCHEMA \
+             AND t.TABLE_NAME = c.TABLE_NAME AND t.TABLE_TYPE = 'BASE TABLE') \
+             GROUP BY c.TABLE_NAME HAVING COUNT(*) = 4 ORDER BY 2",
+    comparable: "CAST(CONVERT({name} USING utf8mb4) AS BINARY)",
+    readable: "CONVERT({name} USING utf8mb4)",
+    select: "{select}",
     has_usage: false,
     text,
     time: |type_name| match type_name {

@@ -265,7 +265,7 @@ fn the_clients_time_is_sent_along_but_tokens_are_the_servers() {
 #[test]
 fn names_are_quoted_and_may_name_a_database() {
     let options = options(|settings| {
-        settings.table = "jobs.Locks".to_owned();
+        settings.table = Some("jobs.Locks".to_owned());
         settings.lock_until_column = "until".to_owned();
     });
     let statements = MYSQL.statements(&options, &MYSQL.assumed);

@@ -56,6 +56,19 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pg_catalog.pg_namespace WHERE nspname = '{schema}'",
+    // The views of information_schema hide the tables of other roles.
+    others: "SELECT CASE WHEN n.nspname <> current_schema() THEN n.nspname END::text, c.relname::text \
+             FROM (SELECT a.attrelid FROM pg_catalog.pg_attribute a \
+             WHERE a.attnum > 0 AND NOT a.attisdropped AND lower(a.attname::text) IN ({columns}) \
+             GROUP BY a.attrelid HAVING count(*) = 4) s \
+             JOIN pg_catalog.pg_class c ON c.oid = s.attrelid \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition \
+             AND n.nspname NOT LIKE 'pg!_%' ESCAPE '!' AND c.oid IS DISTINCT FROM pg_catalog.to_regclass('{table}') \
+             ORDER BY 1 NULLS FIRST, 2",
+    comparable: "{name}::text COLLATE \"C\"",
+    readable: "{name}",
+    select: "SELECT",
     has_usage: true,
     text,
     time: |type_name| match type_name {

@@ -331,7 +331,7 @@ fn an_unlock_that_need_not_hurry_does_not() {
 #[test]
 fn names_are_quoted_everywhere() {
     let options = options(|settings| {
-        settings.table = "\"Jobs\"".to_owned();
+        settings.table = Some("\"Jobs\"".to_owned());
         settings.schema = Some("Ops".to_owned());
         settings.name_column = "\"Name\"".to_owned();
     });

@@ -56,6 +56,13 @@ pub(crate) static SQLITE: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pragma_database_list WHERE name = '{schema}'",
+    others: "SELECT NULL, m.name FROM sqlite_master m \
+             WHERE m.type = 'table' AND lower(m.name) <> lower('{bare}') \
+             AND (SELECT count(*) FROM pragma_table_info(m.name) p WHERE lower(p.name) IN ({columns})) = 4 \
+             ORDER BY 2",
+    comparable: "{name} COLLATE BINARY",
+    readable: "{name}",
+    select: "SELECT",
     has_usage: false,
     // The collation cannot be queried. The statements always compare byte for byte.
     text: |column, _| match Affinity::of(&column.type_name) {
