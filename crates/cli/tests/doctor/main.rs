@@ -16,6 +16,7 @@
 //! | missing columns | `sqlite`, `postgres`, `mysql` |
 //! | storage engine, triggers, row-level security | `mysql`, `postgres` |
 //! | time zone of the session | `mysql`; times from another zone (`acquired`): `sqlite`, `postgres`, `mysql` |
+//! | a Java process whose clock is behind | `sqlite::a_clock_that_is_behind_is_not_missed` |
 //! | a lock name in two tables | `a_second_lock_table_is_created_only_on_request` of `tests/sql` |
 //! | durability | `postgres` (`synchronous_commit`, `fsync`, unlogged), `mysql` (`innodb_flush_log_at_trx_commit`, `sync_binlog`), `redis` (`appendonly`, `appendfsync`), `nats` (`sync_interval`, memory); MongoDB: the command always sets the write concern |
 //! | eviction | `redis` |

@@ -85,6 +85,25 @@ async fn no_fault_in_a_record_is_missed() {
     }
 }
 
+/// A JVM west of UTC writes its own time.
+#[tokio::test]
+async fn a_clock_that_is_behind_is_not_missed() {
+    let sandbox = Sandbox::migrated();
+    run(&sandbox, &row("a", "web-3", -18_000, -17_990, NONE)).await;
+    // Nothing acquires it, so its age shows nothing.
+    doctor(&sandbox.store()).is_healthy();
+    let store = sandbox.store();
+    let doctor = tokio::task::spawn_blocking(move || doctor(&store));
+    while !doctor.is_finished() {
+        let next = "UPDATE shedlock SET locked_at = locked_at + 1";
+        run(&sandbox, next).await;
+    }
+    let report = doctor.await.unwrap();
+    report.has_only("other-clock", "error", "\"web-3\"");
+    let found = report.findings.iter().find(|it| it.check == "other-clock");
+    assert!(found.unwrap().message.contains("\"a\" (at "), "{report:?}");
+}
+
 #[test]
 fn a_forgotten_pause_is_not_missed() {
     let sandbox = Sandbox::migrated();

@@ -40,12 +40,14 @@ pub(crate) async fn diagnose<S: Store>(provider: &StoreProvider<S>) -> Vec<Findi
     };
     let mut findings = vec![Finding::ok("setup", "the store is set up for locks")];
     findings.extend(samples.findings(&provider.capabilities()));
+    let first = records::read_all(provider).await;
+    let started = provider.backend().clock().now();
     let own = provider.bounded(ErrorKind::Unavailable, provider.backend().diagnose());
     match own.await {
         Ok(own) => findings.extend(own),
         Err(error) => findings.push(Finding::from_error("settings", &error)),
     }
-    match records::read_all(provider).await {
+    match records::again(provider, first, started).await {
         Ok(records) => findings.extend(records.findings()),
         Err(error) => findings.push(Finding::from_error("records", &error)),
     }

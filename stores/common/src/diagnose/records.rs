@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
-use shedlock_core::{Finding, ListRequest, LockProvider, LockRecord, LockState, Owner};
+use shedlock_core::{Finding, ListRequest, LockProvider, LockRecord, LockState, Moment, Owner};
 
 use crate::errors::Result;
 use crate::list::collecting;
@@ -15,6 +15,8 @@ use crate::store::Store;
 const AHEAD: Duration = Duration::from_secs(60);
 /// No lease is longer, except that of a pause.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// The time between the two reads that show by which clock Java writes.
+const BETWEEN: Duration = Duration::from_secs(2);
 /// An open slot is tried again within minutes, unless it was given up or nothing runs its job any more.
 const ABANDONED: Duration = Duration::from_secs(3_600);
 /// Only a pause without an end has one this far away.
@@ -33,8 +35,39 @@ pub(super) struct Records {
     acquired_ahead: Vec<String>,
     abandoned: Vec<String>,
     paused: Vec<String>,
-    by_java: usize,
+    /// Who of ShedLock for Java took each of these locks last, and when; and when that was read.
+    by_java: BTreeMap<String, Acquired>,
+    other_clocks: Vec<String>,
     unreadable: Vec<String>,
+}
+
+/// An acquisition by ShedLock for Java.
+#[derive(Debug)]
+struct Acquired {
+    owner: String,
+    at: Option<SystemTime>,
+    read_at: Option<SystemTime>,
+}
+
+/// Reads the records once more if Java uses some of them, a moment after they were read first: what has changed meanwhile
+/// shows by which clock it was written.
+pub(super) async fn again<S: Store>(
+    provider: &StoreProvider<S>,
+    first: Result<Records>,
+    read_at: Moment,
+) -> Result<Records> {
+    let first = first?;
+    if first.by_java.is_empty() {
+        return Ok(first);
+    }
+    provider
+        .backend()
+        .clock()
+        .sleep_until(read_at + BETWEEN)
+        .await;
+    let mut records = read_all(provider).await?;
+    records.compare(&first);
+    Ok(records)
 }
 
 pub(super) async fn read_all<S: Store>(provider: &StoreProvider<S>) -> Result<Records> {
@@ -68,8 +101,13 @@ impl Records {
         let alike = self.names.entry(name.trim().to_lowercase()).or_default();
         alike.push(format!("{name:?}"));
         let is_java = |owner: &String| !Owner::is_ours(owner) && record.pause().is_none();
-        if record.owner.as_ref().is_some_and(is_java) {
-            self.by_java += 1;
+        if let Some(owner) = record.owner.clone().filter(is_java) {
+            let acquired = Acquired {
+                owner,
+                at: record.locked_at,
+                read_at: record.read_at,
+            };
+            self.by_java.insert(name.to_owned(), acquired);
         }
         if let Some(pause) = record.pause() {
             let until = record.locked_until.map_or_else(String::new, |until| {
@@ -110,6 +148,24 @@ impl Records {
         }
     }
 
+    /// Finds what Java has acquired since the first read, at a time that was not between the two: in the past. One in the
+    /// future is found by itself.
+    fn compare(&mut self, first: &Self) {
+        for (name, acquired) in &self.by_java {
+            let before = first.by_java.get(name);
+            let Some((at, since)) = acquired.at.zip(before.and_then(|it| it.read_at)) else {
+                continue;
+            };
+            let is_new = before.is_some_and(|before| before.at != Some(at));
+            let is_past = since.duration_since(at).is_ok_and(|by| by > AHEAD);
+            if is_new && is_past {
+                let (at, owner) = (instant(at), &acquired.owner);
+                self.other_clocks
+                    .push(format!("{name:?} (at {at} by {owner:?})"));
+            }
+        }
+    }
+
     /// A pause may last for any time: it is reported as a pause.
     fn end(&mut self, record: &LockRecord, now: SystemTime) {
         if !matches!(record.state, LockState::Held | LockState::AtLeast) {
@@ -129,7 +185,7 @@ impl Records {
     pub(super) fn findings(self) -> Vec<Finding> {
         let alike = self.names.into_values().filter(|names| names.len() > 1);
         let alike: Vec<_> = alike.map(|names| names.join(" and ")).collect();
-        let java = match self.by_java {
+        let java = match self.by_java.len() {
             0 => "no lock was last taken by ShedLock for Java".to_owned(),
             some => format!(
                 "locks last taken by ShedLock for Java, whose acquisitions have no fencing token and \
@@ -185,6 +241,18 @@ impl Records {
             "set the clocks; if ShedLock for Java wrote them, set usingDbTime() there, or the same \
              time zone",
         );
+        if !self.other_clocks.is_empty() {
+            add(
+                "other-clock",
+                true,
+                &self.other_clocks,
+                "",
+                "locks that were acquired during this check, with a time of acquisition long before it: their \
+                 owners use another clock or another time zone, so they and others can hold one lock at the \
+                 same time",
+                "set usingDbTime() in ShedLock for Java, or the same time zone, and set the clocks",
+            );
+        }
         add(
             "slots",
             true,
@@ -307,6 +375,30 @@ mod tests {
             assert_eq!((found[0].0, found[0].1), (check, level));
             assert!(found[0].2.contains("\"job\""), "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_lock_that_java_takes_during_the_check_with_another_time_is_found() {
+        let read = |owner: &str, at| {
+            let mut records = Records::default();
+            let mut record = record("job", owner, now() - HOUR);
+            record.locked_at = Some(at);
+            records.add(&record);
+            records
+        };
+        let found = |owner, first, second| {
+            let mut again = read(owner, second);
+            again.compare(&read(owner, first));
+            let findings = again.findings().into_iter();
+            let mut found = findings.filter(|it| it.level != Level::Ok);
+            found.next().map(|it| it.check)
+        };
+        let west = now() - 5 * HOUR;
+        let second = Duration::from_secs(1);
+        assert_eq!(found("web-3", west, west + second), Some("other-clock"));
+        assert_eq!(found("web-3", west, west), None);
+        assert_eq!(found("web-3", west, now() + second), None);
+        assert_eq!(found(OURS, west, west + second), None);
     }
 
     #[test]
