@@ -36,6 +36,7 @@ impl<B: Driver> SqlStore<B> {
             check_owner(request.owner(), &plan.shape, &self.options)
         });
         let plan = plan.await?;
+        call.check_misread(&plan, request.name()).await?;
         let (released, freed) = (request.owner().released(), request.owner().freed());
         let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.freed = &freed;

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Error, LockName, Owner, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
+use tokio::sync::OnceCell;
 
 use crate::contended::Contended;
 use crate::driver::{Connections, Deadline, Driver, InUse, Wanted};
@@ -30,6 +31,8 @@ pub struct SqlStore<B: Driver> {
     pub(crate) created: Mutex<Vec<String>>,
     /// Whether a connection was inside a transaction before.
     was_inside: AtomicBool,
+    /// What ShedLock for Java has taken lately, if its times may be misread.
+    pub(crate) by_java: OnceCell<Option<(String, String)>>,
     /// Which table it must see, if its connections may see another one than those that took the locks.
     place: Option<String>,
 }
@@ -68,6 +71,7 @@ impl<B: Driver> SqlStore<B> {
             contended: Contended::default(),
             created: Mutex::default(),
             was_inside: AtomicBool::new(false),
+            by_java: OnceCell::new(),
             place: None,
             options,
         }

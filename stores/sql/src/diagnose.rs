@@ -15,7 +15,8 @@ const PRIVILEGES: &str = "privileges";
 impl<B: Driver> Call<'_, B> {
     /// Reads facts that may hide in a setting, and rehearses the writes of a lock without changing anything.
     pub(crate) async fn diagnose(&self) -> Result<Vec<Finding>> {
-        let shape = &self.look().await?.shape;
+        let plan = self.look().await?;
+        let shape = &plan.shape;
         let version = shape.server.split(", ").next().unwrap_or_default();
         let privileges = self.privileges(shape).await;
         let is_writable = privileges.level == Level::Ok;
@@ -29,6 +30,10 @@ impl<B: Driver> Call<'_, B> {
             .iter()
             .map(|(check, text)| Finding::from_text(check, Level::Warning, text));
         findings.extend(warnings);
+        if let Some(misread) = self.misread_finding(&plan).await {
+            findings.retain(|finding| finding.check != misread.check);
+            findings.push(misread);
+        }
         for check in (B::DIALECT.checks)(&self.options) {
             findings.push(self.checked(&check).await);
         }

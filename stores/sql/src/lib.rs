@@ -26,6 +26,7 @@ pub mod fuzz;
 mod identifier;
 mod journal;
 mod libpq;
+mod misread;
 mod options;
 mod others;
 mod plan;

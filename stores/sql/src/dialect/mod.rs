@@ -59,6 +59,8 @@ pub(crate) struct Dialect {
     /// its warning.
     forgets: &'static [(&'static str, &'static str)],
     other_warnings: fn(&Options, &Shape) -> Vec<(&'static str, String)>,
+    /// Whether the times that ShedLock for Java writes may be misread, because a setting is missing.
+    pub(crate) misreads_java: fn(&Options, &Shape) -> bool,
     /// What follows FROM to select the schema of the name `{schema}`.
     schemas: &'static str,
     /// Selects the schema (null if a statement finds the table without it) and the name of each other table of this
@@ -326,6 +328,24 @@ impl Dialect {
 
     /// How many other tables are looked at.
     pub(crate) const OTHERS: usize = 5;
+
+    /// Returns the name and the owner of a record that ShedLock for Java has taken within 35 days, if there is one. For the
+    /// dialects that may misread it.
+    pub(crate) fn taken_by_java(&self, options: &Options, shape: &Shape) -> Statement {
+        let pieces = Pieces::of_step(self, options, shape, Step::Read);
+        let text = format!(
+            "{} {}, {{by}} FROM {{table}} WHERE {{by}} NOT LIKE '%/%/%' AND {{at_micros}} > {{server_micros}} - {} \
+             ORDER BY {{at}} DESC LIMIT 1",
+            self.select,
+            self.readable,
+            35_i64 * 86_400 * 1_000_000
+        );
+        Statement::new(
+            self.placeholders,
+            &pieces.expand(&text),
+            &[Field::Name, Field::Owner],
+        )
+    }
 
     /// Returns one row with the time of the last acquisition.
     pub(crate) fn last_use(&self, options: &Options, shape: &Shape) -> Statement {

@@ -126,7 +126,7 @@ pub(crate) async fn a_connection_that_is_rejected_or_refused_says_what_to_check(
 /// caller must get an error that reports this.
 pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
     let room = Room::migrated(server).await;
-    let provider = room.provider().await;
+    let provider = room.provider_in_utc().await;
     free(&provider, &take(&provider, "job").await).await;
     // The attempt compares it as a number. The read expects an integer.
     room.run("ALTER TABLE shedlock MODIFY shedlock_slot_done VARCHAR(9) NULL")

@@ -169,3 +169,61 @@ pub(crate) async fn another_unique_key_is_an_error_not_a_skip(server: &str) {
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert_eq!(room.rows().await, 1);
 }
+
+/// Beside Java on a server in another zone, an attempt without `shared_session_zone` would see no lock of Java's.
+pub(crate) async fn java_in_an_unknown_zone_is_refused(server: &str) {
+    let room = Room::shedlocks(server).await;
+    let is_refused = room.number(AHEAD).await == 1;
+    let java = Java::new(&room).await;
+    let alone = room.provider().await;
+    let lease = take(&alone, "ours").await;
+    free(&alone, &lease).await;
+    // A service that ended long ago stops no other job, but its own lock is as unclear as ever.
+    let old = "INSERT INTO shedlock VALUES ('old', '2019-01-01', '2019-01-01', 'java')";
+    java.run(old, &[]).await;
+    let url = room.url.clone();
+    let provider = async || MySqlProvider::connect(&url).await.unwrap();
+    let fresh = provider().await;
+    let lease = take(&fresh, "ours").await;
+    free(&fresh, &lease).await;
+    let refuses = async |provider: &MySqlProvider, lock: &str, name: &str| {
+        let error = refused(provider, lock).await;
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+        let text = error.to_string();
+        for part in [
+            "shared_session_zone",
+            "+00:00",
+            "\"java\"",
+            &format!("{name:?}"),
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    };
+    if is_refused {
+        refuses(&fresh, "old", "old").await;
+    } else {
+        take(&fresh, "old").await;
+    }
+    assert!(java.inserts("job").await);
+    let beside = provider().await;
+    let zone = |findings: Vec<shedlock_core::Finding>| {
+        let level = findings.into_iter().find(|it| it.check == "zone");
+        level.map(|it| it.level)
+    };
+    let found = zone(beside.diagnose().await.unwrap());
+    if is_refused {
+        refuses(&beside, "ours", "job").await;
+        assert_eq!(found, Some(shedlock_core::Level::Error));
+    } else {
+        let lease = take(&beside, "ours").await;
+        free(&beside, &lease).await;
+        assert_eq!(found, None);
+    }
+    // Both answers work.
+    for zone in ["+00:00", "+05:30"] {
+        let url = crate::common::with_option(&url, "shared_session_zone", zone);
+        let told = MySqlProvider::connect(&url).await.unwrap();
+        let lease = take(&told, zone).await;
+        free(&told, &lease).await;
+    }
+}

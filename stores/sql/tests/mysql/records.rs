@@ -113,7 +113,7 @@ pub(crate) async fn a_record_without_an_end_is_a_conflict(server: &str) {
         .await;
     room.run("INSERT INTO shedlock (name, lock_until, locked_by) VALUES ('job', NULL, 'x')")
         .await;
-    let provider = room.provider().await;
+    let provider = room.provider_in_utc().await;
     let error = refused(&provider, "job").await;
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert!(error.message().contains("null"), "{error}");

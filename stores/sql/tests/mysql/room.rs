@@ -66,6 +66,12 @@ impl Room {
         MySqlProvider::connect(&self.url).await.unwrap()
     }
 
+    /// One that need not ask whether Java uses the table, in which zone.
+    pub(crate) async fn provider_in_utc(&self) -> MySqlProvider {
+        let url = crate::common::with_option(&self.url, "shared_session_zone", "+00:00");
+        MySqlProvider::connect(&url).await.unwrap()
+    }
+
     /// A user's pool whose sessions are initialized by this statement.
     pub(crate) async fn pool(&self, zone: &str, setup: &'static str) -> MySqlPool {
         let options: MySqlConnectOptions = self.url.parse().unwrap();

@@ -183,6 +183,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         ),
     ],
     other_warnings,
+    misreads_java,
     checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
@@ -335,6 +336,11 @@ fn checks(options: &Options) -> Vec<Check> {
     ]
 }
 
+fn misreads_java(options: &Options, shape: &Shape) -> bool {
+    let is_utc = !shape.server.contains(NOT_UTC);
+    has_instants(shape) && !is_utc && options.shared_session_zone.is_none()
+}
+
 fn other_warnings(options: &Options, shape: &Shape) -> Vec<(&'static str, String)> {
     let says = |fact: &str| shape.server.contains(fact);
     let mut warnings = Vec::new();
@@ -347,13 +353,12 @@ fn other_warnings(options: &Options, shape: &Shape) -> Vec<(&'static str, String
                 .to_owned(),
         ));
     }
-    if has_instants(shape) && says(NOT_UTC) && options.shared_session_zone.is_none() {
+    if misreads_java(options, shape) {
         let warning = format!(
-            "TIMESTAMP columns on a server ({}): Rust services agree with each other, but Java \
-             ShedLock on this table writes instants shifted by the offset of its sessions, and \
-             Java and Rust would not exclude each other; if Java uses the table, set \
-             shared_session_zone to the zone of its sessions, otherwise to +00:00, which ends this \
-             warning",
+            "TIMESTAMP columns on a server ({}): if ShedLock for Java uses this table, its times are \
+             shifted by the offset of its sessions, and attempts are then refused; set \
+             shared_session_zone to the time zone of Java's sessions, or to +00:00 if no Java \
+             service uses this table, which ends this warning",
             shape.server
         );
         warnings.push(("zone", warning));

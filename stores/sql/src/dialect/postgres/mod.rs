@@ -115,6 +115,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         ),
     ],
     other_warnings: |_, _| Vec::new(),
+    misreads_java: |_, _| false,
     checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,

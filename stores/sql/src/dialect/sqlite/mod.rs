@@ -110,6 +110,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
         ),
     ],
     other_warnings: |_, _| Vec::new(),
+    misreads_java: |_, _| false,
     checks: |_| Vec::new(),
     pieces,
     create_table: CREATE_TABLE,
