@@ -277,3 +277,50 @@ async fn several_clocks_are_not_missed() {
     doctor(&room.url).has_only("cluster", "warning", "server_skew");
     doctor(&format!("{}?server_skew=1s", room.url)).is_healthy();
 }
+
+/// Beside ShedLock for Java, on a server that starts its sessions in another zone.
+#[tokio::test]
+async fn java_in_an_unknown_zone_stops_runs_and_is_an_error() {
+    let Some(server) = server_if_any("mariadb-tz") else {
+        return;
+    };
+    let mut room = Room::in_server(&server).await;
+    room.run(
+        "INSERT INTO {user}.shedlock (name, lock_until, locked_at, locked_by) \
+         VALUES ('sendMails', UTC_TIMESTAMP(), UTC_TIMESTAMP(), 'web-3')",
+    )
+    .await;
+    let run = |url: &str| {
+        let arguments = [
+            "run",
+            "-q",
+            "-n",
+            "qtest",
+            "--lock-at-most-for",
+            "5s",
+            "--store",
+            url,
+        ];
+        done(Sandbox::new().bare(&arguments).args(["--", "echo", "ran"]))
+    };
+    let refused = run(&room.url);
+    assert_eq!(
+        (refused.code, &*refused.stdout),
+        (69, ""),
+        "{}",
+        refused.stderr
+    );
+    for part in [
+        "\"web-3\"",
+        "\"sendMails\"",
+        "shared_session_zone",
+        "%2B00:00",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    assert!(doctor(&room.url).has("zone", "web-3"));
+    // What it advises.
+    let told = format!("{}?shared_session_zone=%2B05:30", room.url);
+    let ran = run(&told);
+    assert_eq!((ran.code, &*ran.stdout), (0, "ran\n"), "{}", ran.stderr);
+}
