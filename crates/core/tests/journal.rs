@@ -28,6 +28,7 @@ fn config() -> LockConfig {
 struct Guarded {
     inner: MemoryJournal,
     state: AtomicU64,
+    prunes: AtomicU64,
 }
 
 const WELL: u64 = 0;
@@ -41,6 +42,7 @@ impl Guarded {
         Arc::new(Self {
             inner: MemoryJournal::new(),
             state: AtomicU64::new(state),
+            prunes: AtomicU64::new(0),
         })
     }
 
@@ -89,6 +91,7 @@ impl Journal for Guarded {
         job: &'a str,
         retention: &'a Retention,
     ) -> BoxFuture<'a, Result<u64, Error>> {
+        self.prunes.fetch_add(1, Ordering::SeqCst);
         self.inner.prune(job, retention)
     }
 
@@ -567,4 +570,78 @@ async fn a_job_of_another_scheduler_has_a_deadline_from_its_first_run_on() {
     writer.flush(FLUSH).await;
     let kept = journal.job("a").await.unwrap().unwrap();
     assert_eq!(kept.schedule.as_deref(), Some("every 1m"));
+}
+
+/// Looking for old runs costs as much as writing one.
+#[tokio::test(start_paused = true)]
+async fn old_runs_are_looked_for_after_few_of_the_runs() {
+    for (kept, all) in [(1_000, false), (10, true)] {
+        let journal = Guarded::new(WELL);
+        let settings = JournalSettings::new().runs_per_job(kept);
+        let writer = JournalWriter::with_settings(journal.clone(), settings);
+        let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+        for _ in 0..640 {
+            let run = executor.execute(&config(), async {}).await.unwrap();
+            assert!(run.is_executed());
+            assert_eq!(writer.flush(FLUSH).await, 0);
+        }
+        let prunes = journal.prunes.load(Ordering::SeqCst);
+        if all {
+            assert!(prunes >= 640, "{prunes}");
+            assert!(runs(&*journal).await.len() <= 11);
+        } else {
+            assert!((2..80).contains(&prunes), "{prunes}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_entries_are_reported_again_after_the_journal_has_kept_up() {
+    let reported = Reported::default();
+    let count = || {
+        reported
+            .0
+            .lock()
+            .unwrap()
+            .matches("does not keep up")
+            .count()
+    };
+    let written = reported.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || written.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let journal = Guarded::new(AWAY);
+    let settings = JournalSettings::new().queue(4);
+    let writer = JournalWriter::with_settings(journal.clone(), settings);
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    for round in 1..=2 {
+        journal.set(AWAY);
+        for _ in 0..10 {
+            let run = executor.execute(&config(), async {}).await.unwrap();
+            assert!(run.is_executed());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(count(), round);
+        journal.set(WELL);
+        assert_eq!(writer.flush(secs(60)).await, 0);
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Reported(Arc<std::sync::Mutex<String>>);
+
+impl std::io::Write for Reported {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0
+            .lock()
+            .unwrap()
+            .push_str(&String::from_utf8_lossy(text));
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

@@ -25,7 +25,8 @@ pub struct JournalSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// The most runs of one job. Default: 1,000.
+    /// About how many runs of one job are kept, at most. Default: 1,000. The oldest ones are removed after some of its runs,
+    /// not after each.
     pub runs_per_job: usize,
     /// How long a run is kept. Default: 30 days.
     pub max_age: Duration,
