@@ -9,7 +9,7 @@ use crate::driver::Driver;
 use crate::identifier::Table;
 use crate::journal;
 use crate::options::Options;
-use crate::shape::Extras;
+use crate::shape::{Extras, Shape};
 use crate::statement::Statement;
 
 /// A statement that creates something, and what it creates.
@@ -108,11 +108,22 @@ impl Dialect {
         additions.map(addition).collect()
     }
 
+    /// The index for pages of names, for a table that was created without it.
+    fn indexing(&self, options: &Options, shape: &Shape) -> Option<(Statement, Definition)> {
+        let (is_missing, create) = self.index(options, shape)?;
+        let what = format!("an index of names to table {}", options.table);
+        Some((is_missing, Definition::adds(what, &create)))
+    }
+
     pub(crate) fn schema(&self, options: &Options) -> Schema {
         let steps = |definitions: &[Definition]| definitions.iter().map(Definition::step).collect();
         let create = steps(&[self.creation(options)]);
-        let schema =
-            Schema::with_create(create).upgrade(steps(&self.additions(options, Extras::default())));
+        let mut upgrade = self.additions(options, Extras::default());
+        upgrade.extend(
+            self.indexing(options, &self.assumed)
+                .map(|(_, index)| index),
+        );
+        let schema = Schema::with_create(create).upgrade(steps(&upgrade));
         let (grants, mut of_journal) = self.grants(options);
         let schema = match journal::definitions(self, options) {
             Ok(journal) => schema.journal(steps(&journal)),
@@ -164,7 +175,15 @@ impl<B: Driver> Call<'_, B> {
             return Ok(vec![B::DIALECT.creation(&self.options)]);
         }
         let plan = self.keep(&columns)?;
-        Ok(B::DIALECT.additions(&self.options, plan.shape.extras))
+        let mut lacks = B::DIALECT.additions(&self.options, plan.shape.extras);
+        if let Some((is_missing, index)) = B::DIALECT.indexing(&self.options, &plan.shape) {
+            let asked = self.sent(&is_missing).await;
+            let asked = asked.map_err(|failure| self.explained(failure, false))?;
+            if asked.row().and_then(|row| row.name.as_deref()) == Some("x") {
+                lacks.push(index);
+            }
+        }
+        Ok(lacks)
     }
 }
 

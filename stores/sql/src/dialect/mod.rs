@@ -81,6 +81,9 @@ pub(crate) struct Dialect {
     /// Sets the dialect's own words ([`Pieces`]), including the step's own, unless the server needs no such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
     create_table: &'static str,
+    /// What serves pages in the byte order of the names in a table that was created otherwise: an expression that is true if
+    /// there is no such index and this user may create it, and the statement that does.
+    index: Option<(&'static str, &'static str)>,
     /// What the journal's tables need.
     pub(crate) journal: JournalWords,
     /// Adds `{column}`, one of our own, as a part of `ALTER TABLE`: 64 bits and nullable.
@@ -183,6 +186,9 @@ impl JournalWords {
     }
 }
 
+/// The end of the name of the index for pages of names.
+const INDEX: &str = "_name_bytes";
+
 const ADD_COLUMN: &str = "ADD COLUMN {column} bigint NULL";
 
 impl Dialect {
@@ -198,6 +204,15 @@ impl Dialect {
 
     pub(crate) fn table_creation(&self, options: &Options) -> Statement {
         Statement::plain(&Pieces::of_table(self, options).expand(self.create_table))
+    }
+
+    /// Whether an index for pages of names can be added, and the statement that adds it.
+    pub(crate) fn index(&self, options: &Options, shape: &Shape) -> Option<(Statement, String)> {
+        let (is_missing, create) = self.index?;
+        let mut pieces = Pieces::of_shape(self, options, shape);
+        let name = options.table.with_suffix(INDEX).name;
+        pieces.set("index", name.quoted(self.quotation_mark));
+        Some((self.condition(options, is_missing), pieces.expand(create)))
     }
 
     /// A statement of the journal, with its words replaced.

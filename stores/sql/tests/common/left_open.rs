@@ -66,18 +66,18 @@ macro_rules! left_open {
 }
 pub(crate) use left_open;
 
-/// Options of a pool of two connections, every third use of which ends with a connection that comes back inside a
-/// transaction. The third connection in a row is a new one.
+/// Options of a pool of two connections, every 40th use of which ends with a connection that comes back inside a
+/// transaction. Each of those is closed, and machines have only so many ports.
 macro_rules! careless {
     ($options:ident, $begin:expr) => {{
         use std::sync::Arc;
         use std::sync::atomic::{AtomicU32, Ordering};
         const BEGIN: [&str; 2] = $begin;
-        let uses = Arc::new(AtomicU32::new(0));
+        let uses = Arc::new(AtomicU32::new(1));
         $options::new()
             .max_connections(2)
             .after_release(move |connection, _| {
-                let begins = uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
+                let begins = uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(40);
                 Box::pin(async move {
                     let texts = if begins { &BEGIN[..] } else { &["SELECT 1"] };
                     let run = async { $crate::left_open::run_all!(connection, texts.iter().copied()) };

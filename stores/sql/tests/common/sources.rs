@@ -66,7 +66,7 @@ struct LeftOpenClients {
     pool: deadpool_postgres::Pool,
     /// Every client.
     is_always: Arc<AtomicBool>,
-    /// Every third one.
+    /// Every 40th one.
     uses: Option<Arc<AtomicU32>>,
 }
 
@@ -82,9 +82,9 @@ impl LeftOpenClients {
     }
 
     fn begins(&self) -> bool {
-        let is_third =
-            |uses: &Arc<AtomicU32>| uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
-        self.is_always.load(Ordering::SeqCst) || self.uses.as_ref().is_some_and(is_third)
+        let is_one_of_many =
+            |uses: &Arc<AtomicU32>| uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(40);
+        self.is_always.load(Ordering::SeqCst) || self.uses.as_ref().is_some_and(is_one_of_many)
     }
 }
 
@@ -108,7 +108,7 @@ impl ClientSource for LeftOpenClients {
     }
 }
 
-/// A provider over a pool, every third client of which is inside a transaction.
+/// A provider over a pool, every 40th client of which is inside a transaction.
 #[allow(dead_code, reason = "the kit alone makes a provider so")]
 pub(crate) fn careless(url: &str) -> Result<TokioPostgresProvider, BoxError> {
     let (server, schema) = server_and_schema(url)?;

@@ -187,6 +187,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
+    index: None,
     journal: JournalWords {
         // As in the lock table: collations that compare every byte have different names.
         text: |length| {

@@ -85,8 +85,12 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     // Limits waits for row locks, unless a limit is set: no attempt waits long for a transaction that keeps its row
     // locked. A statement whose sender has gone does not keep waiting either, so it cannot win the lock for an owner
     // that has ended.
+    // Each statement of a lock goes by the key. While the table is small the planner prefers to read all of it, and a
+    // prepared statement keeps that plan as the table grows, until the server analyzes it. What has no index looks so
+    // expensive then that it would be compiled.
     session_init: Some(
-        "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0'",
+        "SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false), \
+         CASE WHEN current_setting('lock_timeout') = '0' THEN set_config('lock_timeout', '5s', false) END",
     ),
     alone: Alone {
         before: "",
@@ -119,6 +123,15 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     checks,
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
+    // A key in another collation does not serve this order, not even if the collation sorts alike.
+    index: Some((
+        "NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_collation c ON c.oid = i.indcollation[0] \
+         WHERE i.indrelid = pg_catalog.to_regclass('{table}') AND i.indisvalid AND i.indpred IS NULL \
+         AND c.collname IN ('C', 'POSIX')) \
+         AND pg_catalog.pg_has_role((SELECT r.relowner FROM pg_catalog.pg_class r \
+         WHERE r.oid = pg_catalog.to_regclass('{table}')), 'USAGE')",
+        "CREATE INDEX {index} ON {table} ({name} COLLATE \"C\")",
+    )),
     journal: JournalWords {
         text: |length| format!("varchar({length}) COLLATE \"C\""),
         clock: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -155,8 +168,9 @@ pub(crate) const MARK: &str = "shedlock.session";
 pub(crate) fn session_init(mark: &str) -> String {
     format!(
         "SELECT CASE WHEN current_setting('{MARK}', true) = '{mark}' THEN \
+         set_config('enable_seqscan', 'off', false) || set_config('jit', 'off', false) || \
          CASE WHEN current_setting('lock_timeout') = '0' \
-         THEN set_config('lock_timeout', '5s', false) ELSE 'ours' END END"
+         THEN set_config('lock_timeout', '5s', false) ELSE '' END END"
     )
 }
 

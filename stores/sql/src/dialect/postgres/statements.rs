@@ -21,7 +21,8 @@ pub(super) const FLUSHED: &str = "CASE current_setting('synchronous_commit') WHE
 /// A condition that is always true. It makes the commit return before it is on the disk.
 pub(super) const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
-pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
+/// Names are listed in the order of their bytes, which only a key in this collation serves.
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) COLLATE \"C\" NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
      {at} timestamp NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
      {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL, \
      {skip_from} bigint NULL, {skip_until} bigint NULL)";

@@ -355,7 +355,7 @@ fn names_are_quoted_everywhere() {
     let create = POSTGRES.table_creation(&options);
     assert_eq!(
         create.text(),
-        "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) NOT NULL PRIMARY KEY, \
+        "CREATE TABLE \"ops\".\"Jobs\" (\"Name\" varchar(64) COLLATE \"C\" NOT NULL PRIMARY KEY, \
          \"lock_until\" timestamp NOT NULL, \"locked_at\" timestamp NOT NULL, \
          \"locked_by\" varchar(255) NOT NULL, shedlock_fencing_token bigint NULL, \
          shedlock_slot bigint NULL, shedlock_slot_done bigint NULL, \

@@ -114,6 +114,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     checks: |_| Vec::new(),
     pieces,
     create_table: CREATE_TABLE,
+    index: None,
     journal: JournalWords {
         text: |length| format!("varchar({length})"),
         clock: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
