@@ -7,7 +7,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, Ident, Lit, Path, Token, UnOp, parse_quote};
+use syn::{Expr, ExprLit, Ident, Lit, LitStr, Path, Token, UnOp, parse_quote};
 
 use crate::duration;
 use crate::name::Name;
@@ -252,7 +252,15 @@ fn read_value(input: ParseStream<'_>, key: &Ident, flags: &[&str]) -> syn::Resul
         return Err(no_value(key));
     }
     if key == "crate" {
-        return input.call(Path::parse_mod_style).map(Value::Facade);
+        // Also in quotes, as other attributes take it.
+        let path = match input.parse::<Option<LitStr>>()? {
+            Some(text) => text.parse_with(Path::parse_mod_style),
+            None => input.call(Path::parse_mod_style),
+        };
+        return path.map(Value::Facade).map_err(|error| {
+            let message = "`crate` needs a path: write `crate = name` or `crate = \"name\"`";
+            syn::Error::new(error.span(), message)
+        });
     }
     Ok(Value::Given(ungroup(input.parse()?)))
 }

@@ -155,26 +155,16 @@ impl<'a> Parts<'a> {
     fn run_async(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
         let Self { facade, call, .. } = self;
         let mentioned = &taken.mentioned;
-        let body = self.body(returned, taken, body);
+        let body = taken.around(body);
         let body_type = self.returns("Body", returned);
-        let failure = self.failure(returned);
+        let failure = self.failure(&body_type);
         let span = Span::mixed_site();
         // The compiler does not infer the output type of an async block from outside. A `return`
         // that is never reached sets the type before the user's own code is checked.
         let run = quote_spanned! {span=>
             #facade::__private::run(#call, async move {
-                #[allow(
-                    unreachable_code,
-                    clippy::diverging_sub_expression,
-                    clippy::empty_loop,
-                    clippy::let_unit_value,
-                    clippy::let_with_type_underscore,
-                    clippy::needless_return,
-                    clippy::type_complexity
-                )]
                 if false {
-                    let output: #body_type = loop {};
-                    return output;
+                    return #facade::__private::unreached::<#body_type>();
                 }
                 #mentioned
                 #body
@@ -187,13 +177,13 @@ impl<'a> Parts<'a> {
     fn run_blocking(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
         let Self { facade, call, .. } = self;
         let mentioned = &taken.mentioned;
-        let body = self.body(returned, taken, body);
+        let body = taken.around(body);
         let body_type = self.returns("Body", returned);
-        let failure = self.failure(returned);
+        let failure = self.failure(&body_type);
         let run = quote! {
-            #facade::__private::run_blocking(
+            #facade::__private::run_blocking::<#body_type>(
                 #call,
-                move || -> #body_type { #mentioned #body },
+                move || { #mentioned #body },
                 #failure,
             )
         };
@@ -201,32 +191,13 @@ impl<'a> Parts<'a> {
     }
 
     /// Generates the closure that returns the text of the error that the body returned.
-    fn failure(&self, returned: &Type) -> TokenStream {
-        let private = &self.facade;
-        let body_type = self.returns("Body", returned);
+    fn failure(&self, body_type: &TokenStream) -> TokenStream {
+        let facade = &self.facade;
         quote_spanned! {Span::mixed_site()=>
-            #[allow(clippy::let_with_type_underscore, clippy::type_complexity, unused_imports)]
-            |value: &#body_type| {
-                use #private::__private::{AnyError as _, ErrorText as _, NoError as _};
-                (&&&#private::__private::Judged(value)).failure()
+            |__shedlock_value: &#body_type| {
+                use #facade::__private::judged::*;
+                (&&&Judged(__shedlock_value)).failure()
             }
-        }
-    }
-
-    /// Generates the user's body, with the arguments that it only sees in part.
-    fn body(&self, returned: &Type, taken: &Taken, body: &TokenStream) -> TokenStream {
-        let patterns = &taken.patterns;
-        if patterns.is_empty() {
-            return quote!({ #body });
-        }
-        let body_type = self.returns("Body", returned);
-        // Borrows by the last expression end before these variables are dropped.
-        quote_spanned! {Span::mixed_site()=>
-            #patterns
-            #[allow(unreachable_code, clippy::let_unit_value, clippy::type_complexity)]
-            let output: #body_type = { #body };
-            #[allow(unreachable_code, clippy::needless_return)]
-            return output;
         }
     }
 

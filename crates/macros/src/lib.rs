@@ -46,7 +46,7 @@ mod taken;
 /// | `lock_wait` | how long to wait for a lock that another owner holds, instead of skipping at once |
 /// | `expect_every` | for a function that another scheduler calls: how often it must succeed. The journal of the executor, if it has one, then keeps a deadline for it, from its first call on |
 /// | `provider` | where the lock is: an `Arc` of a provider, or an `Executor` with its own defaults and listener, or a reference to one of them. Without it, the one of [`with_provider`] or `with_executor`, otherwise the one of [`set_global_provider`] or `set_global_executor` |
-/// | `crate` | the path of the crate `shedlock`, if it has another name |
+/// | `crate` | the path of the crate `shedlock`, if it has another name: `crate = locks` or `crate = "locks"` |
 ///
 /// Durations are text like `"10m"`, `"1h 30m"`, `"500ms"` and `"PT10M"`, parsed at compile time, or
 /// any expression of type `Duration`, text, or `LockDuration`.
@@ -221,7 +221,7 @@ pub fn scheduler_lock(
 /// | `backoff` | for `must_not_be_lost`: the pause after the first failed attempt, doubled after each further one: text, or a `Duration`; `"10s"` by default |
 /// | `max_backoff` | for `must_not_be_lost`: the longest such pause; by default `"10m"`, or `backoff` if that is longer |
 /// | `job` | another name for the job, if a type or a module already has the function's name: with `job = clean_job`, the job is `clean_job::job(…)` |
-/// | `crate` | the path of the crate `shedlock`, if it has another name |
+/// | `crate` | the path of the crate `shedlock`, if it has another name: `crate = locks` or `crate = "locks"` |
 ///
 /// Literals are checked at compile time. A cron expression that cannot be parsed or never fires, an
 /// unknown zone, and a jitter that reaches the next slot are errors at the value. Zones are looked

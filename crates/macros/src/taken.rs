@@ -2,7 +2,8 @@
 //! held, just as a function drops them before it returns.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
 use syn::{
     Attribute, FnArg, Ident, Pat, PatIdent, PatRest, PatType, PatWild, ReceiverKind, Type,
@@ -52,7 +53,12 @@ impl Taken {
                 FnArg::Typed(argument) => {
                     let bound = Bound::by(&argument.pat);
                     let is_named = bound.names.iter().any(|name| mentions(config, name));
-                    if !bound.is_partial || is_named || is_instrumented {
+                    let is_unused = bound.names.iter().all(|name| {
+                        name.unraw().to_string().starts_with('_')
+                            && !used.iter().any(|used| mentions(used, name))
+                    });
+                    let is_partial = bound.is_partial || is_unused;
+                    if !is_partial || is_named || is_instrumented {
                         let names = bound.names.iter();
                         let names = names.filter(|name| !mentions(moved, name));
                         taken.names(&argument.attrs, names, &used);
@@ -65,6 +71,19 @@ impl Taken {
         taken
     }
 
+    /// Generates the user's body, with the arguments that it only sees in part.
+    pub(crate) fn around(&self, body: &TokenStream) -> TokenStream {
+        let patterns = &self.patterns;
+        if patterns.is_empty() {
+            return quote!({ #body });
+        }
+        // Borrows by the last expression end with the arm, before these variables are dropped.
+        quote_spanned! {Span::mixed_site()=>
+            #patterns
+            match () { () => { #body } }
+        }
+    }
+
     fn names<'a>(
         &mut self,
         attributes: &[Attribute],
@@ -75,14 +94,16 @@ impl Taken {
         let allowed = attributes.iter().filter(|attribute| is_lint(attribute));
         let allowed: Vec<_> = allowed.collect();
         for name in names {
+            let underscored = name.unraw().to_string().starts_with('_');
+            let underscored =
+                underscored.then(|| quote!(#[allow(clippy::used_underscore_binding)]));
             self.mentioned
                 .extend(if used.iter().any(|used| mentions(used, name)) {
                     quote!(#(#conditions)* let _ = &#name;)
                 } else {
                     // So that the compiler still reports an unused argument.
                     quote! {
-                        #(#conditions)* #(#allowed)*
-                        #[allow(clippy::redundant_locals, clippy::used_underscore_binding)]
+                        #(#conditions)* #(#allowed)* #underscored
                         let #name = #name;
                     }
                 });
@@ -91,7 +112,7 @@ impl Taken {
 
     fn partial(&mut self, argument: &mut PatType, index: usize) {
         let conditions = conditions(&argument.attrs);
-        let name = format_ident!("argument_{index}", span = Span::mixed_site());
+        let name = format_ident!("__shedlock_argument_{index}", span = Span::mixed_site());
         let pattern = std::mem::replace(&mut *argument.pat, parse_quote!(#name));
         let mention = quote!(#(#conditions)* let _ = &#name;);
         self.mentioned.extend(mention);

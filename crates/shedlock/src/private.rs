@@ -98,46 +98,56 @@ pub fn run_blocking<T>(
     call.ended(outcome)
 }
 
-/// The value of a body. `(&&&Judged(&value)).failure()` returns the text of its error, if it is one: the
-/// compiler takes the first of the three traits below that applies to the type.
-#[derive(Debug)]
-pub struct Judged<'a, T>(pub &'a T);
-
-/// A `Result` whose error has a text.
-pub trait ErrorText {
-    /// Returns the text of the error.
-    fn failure(&self) -> Option<String>;
+/// Returns nothing, since it is never called. Names the type of the body, for the compiler.
+pub fn unreached<T>() -> T {
+    unreachable!("the expansion does not call it")
 }
 
-impl<T, E: std::fmt::Display> ErrorText for &&Judged<'_, Result<T, E>> {
-    fn failure(&self) -> Option<String> {
-        self.0.as_ref().err().map(|error| format!("{error:#}"))
+/// `(&&&Judged(&value)).failure()` returns the text of the error, if the value of the body is one: the compiler takes the
+/// first of the three traits below that applies to the type.
+///
+/// In a module of its own, so that one `use` imports all three and no lint reports that only one is used.
+pub mod judged {
+    /// The value of a body.
+    #[derive(Debug)]
+    pub struct Judged<'a, T>(pub &'a T);
+
+    /// A `Result` whose error has a text.
+    pub trait ErrorText {
+        /// Returns the text of the error.
+        fn failure(&self) -> Option<String>;
     }
-}
 
-/// A `Result` whose error has no text.
-pub trait AnyError {
-    /// Returns a general text.
-    fn failure(&self) -> Option<String>;
-}
-
-impl<T, E> AnyError for &Judged<'_, Result<T, E>> {
-    fn failure(&self) -> Option<String> {
-        self.0
-            .is_err()
-            .then(|| "the task returned an error".to_owned())
+    impl<T, E: std::fmt::Display> ErrorText for &&Judged<'_, Result<T, E>> {
+        fn failure(&self) -> Option<String> {
+            self.0.as_ref().err().map(|error| format!("{error:#}"))
+        }
     }
-}
 
-/// Any other value, which is a success.
-pub trait NoError {
-    /// Returns `None`.
-    fn failure(&self) -> Option<String>;
-}
+    /// A `Result` whose error has no text.
+    pub trait AnyError {
+        /// Returns a general text.
+        fn failure(&self) -> Option<String>;
+    }
 
-impl<T> NoError for Judged<'_, T> {
-    fn failure(&self) -> Option<String> {
-        None
+    impl<T, E> AnyError for &Judged<'_, Result<T, E>> {
+        fn failure(&self) -> Option<String> {
+            self.0
+                .is_err()
+                .then(|| "the task returned an error".to_owned())
+        }
+    }
+
+    /// Any other value, which is a success.
+    pub trait NoError {
+        /// Returns `None`.
+        fn failure(&self) -> Option<String>;
+    }
+
+    impl<T> NoError for Judged<'_, T> {
+        fn failure(&self) -> Option<String> {
+            None
+        }
     }
 }
 

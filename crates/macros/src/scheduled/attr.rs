@@ -197,7 +197,8 @@ impl Arguments {
             Some(Trigger::Every(period)) => {
                 let period = period.to_tokens(private);
                 let anchor = self.anchor.as_ref();
-                let anchor = anchor.map(|at| quote!(.map(|grid| grid.anchored_at(#at))));
+                let anchor = anchor
+                    .map(|at| quote!(.map(|__shedlock_grid| __shedlock_grid.anchored_at(#at))));
                 quote!(#scheduler::Schedule::every(#period) #anchor)
             }
             Some(Trigger::FixedDelay(delay)) => {

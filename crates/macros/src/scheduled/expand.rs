@@ -98,12 +98,14 @@ fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<T
     let job = job_function(signature, &parameters, arguments, lock);
     let about = format!("The job of the function `{function_name}`, for a scheduler.");
     let about_job = "The job: when it is due, its lock, and the function that it runs.";
+    // A name of the expansion, which is not reported for having no upper case.
+    let mut type_name = name.clone();
+    type_name.set_span(name.span().resolved_at(Span::call_site()));
     Ok(quote! {
         #outer
 
         #[doc = #about]
-        #[allow(non_camel_case_types, clippy::empty_enums)]
-        #visibility enum #name {}
+        #visibility enum #type_name {}
 
         impl #name {
             #[doc = #about_job]
@@ -165,9 +167,8 @@ fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStre
         let is_for_callers = is_outer(attribute) && !attribute.path().is_ident("allow");
         !is_for_callers && !is_attribute(attribute)
     });
-    // A job has to own its arguments, whatever the body does with them.
-    let owned: Attribute = parse_quote!(#[allow(clippy::needless_pass_by_value)]);
-    inner.outer.insert(0, owned);
+    // As code of the expansion, so that no lint reports arguments that the body only borrows: a job has to own them.
+    inner.signature.fn_token.span = Span::mixed_site();
     // Arguments that the lock's name uses count as used, even if the body does not use them.
     let of_lock = lock_config(&lock.arguments, &TokenStream::new());
     let names_of_lock = names.clone().filter(|name| mentions(&of_lock, name));

@@ -31,11 +31,16 @@ mod shadow {
     pub async fn job_of_both(id: u8) {}
 
     #[crate::vendored::locks::scheduler_lock(
-        crate = crate::vendored::locks,
+        crate = "crate::vendored::locks",
         name = "c",
         lock_at_most_for = "1m"
     )]
-    #[crate::vendored::locks::scheduled(every = "1h", run_at_start, overlap = "skip")]
+    #[crate::vendored::locks::scheduled(
+        crate = "crate::vendored::locks",
+        every = "1h",
+        run_at_start,
+        overlap = "skip"
+    )]
     pub fn job_of_one(_run: crate::vendored::locks::scheduler::JobRun) {}
 }
 
