@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::duration::check_longest;
 use crate::{Error, ErrorKind};
 
 /// When a slot is used up: when it is taken, or when its run succeeded.
@@ -55,18 +56,19 @@ impl Completion {
     }
 
     /// # Errors
-    /// `InvalidInput` for retries that allow no attempt.
+    /// `InvalidInput` for retries that allow no attempt, or whose pauses no store can express.
     pub(crate) fn validate(self) -> Result<(), Error> {
-        if self
-            .retries()
-            .is_some_and(|retries| retries.max_attempts == 0)
-        {
+        let Some(retries) = self.retries() else {
+            return Ok(());
+        };
+        if retries.max_attempts == 0 {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 "max_attempts is zero: the slot could never be run",
             ));
         }
-        Ok(())
+        check_longest("backoff", retries.backoff)?;
+        check_longest("max_backoff", retries.max_backoff)
     }
 }
 
@@ -138,5 +140,19 @@ mod tests {
         let none = Completion::OnSuccess(Retries::new().max_attempts(0));
         assert!(none.validate().is_err());
         assert!(Completion::on_success().validate().is_ok());
+    }
+
+    #[test]
+    fn pauses_that_a_store_cannot_express_are_refused() {
+        let message = |retries| {
+            Completion::OnSuccess(retries)
+                .validate()
+                .unwrap_err()
+                .to_string()
+        };
+        let longest = Duration::MAX;
+        assert!(message(Retries::new().backoff(longest)).starts_with("backoff is longer than"));
+        let retries = Retries::new().max_backoff(longest);
+        assert!(message(retries).starts_with("max_backoff is longer than"));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::random_u64;
-use crate::duration::UnreadableDuration;
+use crate::duration::{HUNDRED_YEARS, UnreadableDuration, check_longest};
 use crate::owner::check_prefix;
 use crate::text;
 use crate::{
@@ -101,7 +101,7 @@ impl LockConfig {
         self.slot
     }
 
-    /// Sets how far ahead of the store's clock the slot may be; 60 s by default.
+    /// Sets how far ahead of the store's clock the slot may be; 60 s by default, and at most a hundred years.
     pub fn slot_tolerance(mut self, tolerance: Duration) -> Self {
         self.slot_tolerance = tolerance;
         self
@@ -250,7 +250,7 @@ impl LockConfig {
     /// # Errors
     /// As [`resolve`](Self::resolve), except that a missing `lock_at_most_for` is not an error.
     pub fn validate(&self) -> Result<(), Error> {
-        let anything = LockDefaults::new().lock_at_most_for(Duration::MAX);
+        let anything = LockDefaults::new().lock_at_most_for(HUNDRED_YEARS);
         self.resolve(&[&anything]).map(drop)
     }
 
@@ -259,7 +259,8 @@ impl LockConfig {
     ///
     /// # Errors
     /// `InvalidInput`: empty name, unreadable duration, no `lock_at_most_for` anywhere,
-    /// `lock_at_most_for` of zero, `lock_at_least_for` longer than `lock_at_most_for`.
+    /// `lock_at_most_for` of zero, `lock_at_least_for` longer than `lock_at_most_for`, a lease or a backoff of more than a
+    /// hundred years.
     pub fn resolve(&self, defaults: &[&LockDefaults]) -> Result<AttemptRequest, Error> {
         self.resolve_with(defaults, random_u64)
     }
@@ -341,6 +342,8 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
              task can take",
         ));
     }
+    check_longest("lock_at_most_for", at_most)?;
+    check_longest("lock_at_least_for", at_least)?;
     if at_least > at_most {
         return Err(Error::new(
             ErrorKind::InvalidInput,
@@ -409,7 +412,7 @@ impl LockDefaults {
             return Err(duration.error());
         }
         check_durations(
-            self.lock_at_most_for.unwrap_or(Duration::MAX),
+            self.lock_at_most_for.unwrap_or(HUNDRED_YEARS),
             self.lock_at_least_for.unwrap_or_default(),
         )
     }
@@ -439,6 +442,26 @@ mod tests {
         assert_eq!(own.lock_at_least_for(), Duration::from_secs(180));
         let inherited = LockConfig::new("a").resolve(&defaults).unwrap();
         assert_eq!(inherited.lock_at_most_for(), Duration::from_secs(1_200));
+    }
+
+    #[test]
+    fn durations_that_no_store_can_express_are_refused_by_name() {
+        let config = || LockConfig::new("a");
+        let at_most = config().lock_at_most_for(Duration::MAX);
+        assert!(message(&at_most).contains("lock_at_most_for is longer than a hundred years"));
+        let at_least = config().lock_at_least_for(Duration::MAX);
+        let refused = at_least.validate().unwrap_err().to_string();
+        assert!(
+            refused.contains("lock_at_least_for is longer than a hundred years"),
+            "{refused}"
+        );
+        let retries = Completion::OnSuccess(crate::Retries::new().max_backoff(Duration::MAX));
+        let refused = config().completion(retries).validate().unwrap_err();
+        assert!(
+            refused.to_string().contains("max_backoff is longer"),
+            "{refused}"
+        );
+        assert!(config().validate().is_ok());
     }
 
     #[test]

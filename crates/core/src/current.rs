@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
 
 use crate::runtime::{Held, SlotWord, while_held};
+use crate::task_end::error_text;
 use crate::{
     Error, ErrorKind, ExtendRequest, LockDuration, LockName, LostReason, Owner, ProviderIdentity,
     Slot,
@@ -185,7 +186,7 @@ impl CurrentLock {
     /// Marks the run as failed, with the text that listeners receive
     /// ([`TaskEnd::Failed`](crate::TaskEnd::Failed)). Otherwise as [`fail_slot`](Self::fail_slot).
     pub fn fail_with(&self, error: impl fmt::Display) {
-        self.0.held.fail(format!("{error:#}"));
+        self.0.held.fail(error_text(&error));
     }
 
     /// Marks the slot as neither done nor failed: a slot that must not be lost can be taken over as

@@ -46,6 +46,20 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
 /// units and printed in days, but that text could not be parsed again.
 const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
+/// The longest duration that a store has to express. Every calendar can represent an instant that far away.
+pub(crate) const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// Refuses a longer duration, whatever the store.
+pub(crate) fn check_longest(what: &str, duration: Duration) -> Result<(), Error> {
+    if duration <= HUNDRED_YEARS {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidInput,
+        format!("{what} is longer than a hundred years: shorten it"),
+    ))
+}
+
 fn unreadable(text: &str) -> Error {
     let why = match has_units(text) {
         true => "write each unit once, the largest first,",

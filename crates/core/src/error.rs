@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::task_end::error_text;
+
 /// What to do about an [`Error`]. New kinds may be added; treat an unknown one as "give up".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -324,7 +326,7 @@ impl Error {
         }
         let mut next = self.source();
         while let Some(source) = next {
-            write(&source.to_string())?;
+            write(&error_text(&format_args!("{source}")))?;
             next = source.source();
             let ours = source.downcast_ref::<Self>();
             if let Some(reason) = ours.and_then(|ours| ours.0.reason.as_ref()) {

@@ -15,6 +15,7 @@ use crate::runtime::{
     Context, Copies, Ended, Held, ReleaseOnDrop, acquire, guard, look_after, pause, watch_deadline,
 };
 use crate::scope::current_executor;
+use crate::task_end::error_text;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
     Attempt, AttemptRequest, Error, ErrorKind, HeldLock, JobRegistration, JournalWriter, Listener,
@@ -199,8 +200,8 @@ impl Executor {
     /// `Box<dyn Error>`.
     ///
     /// # Errors
-    /// `InvalidInput` before any I/O, or the error of the store while locking. In both cases the
-    /// task has not run. A store that fails while unlocking is not an error: the outcome carries
+    /// `InvalidInput`, or `WrongContext` outside a tokio runtime with timers, before any I/O, or the error of the store while
+    /// locking. In each case the task has not run. A store that fails while unlocking is not an error: the outcome carries
     /// [`Release::Failed`] along with the value.
     pub fn execute<F: Future>(
         &self,
@@ -521,7 +522,7 @@ impl Executor {
 
 /// Returns the text of an error.
 pub(crate) fn failure_of<T, E: fmt::Display>(result: &Result<T, E>) -> Option<String> {
-    result.as_ref().err().map(|error| format!("{error:#}"))
+    result.as_ref().err().map(error_text)
 }
 
 /// The outcome, or a panic that resumes where the task was awaited.

@@ -8,6 +8,7 @@ use crate::running::Running;
 use crate::runtime::{
     Held, LookedAfter, LostReason, ReleaseOnDrop, SlotWord, Unanswered, watch_deadline,
 };
+use crate::task_end::error_text;
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd, UnlockRequest};
 
 /// A lock that is held. Give it back with [`unlock`](Self::unlock).
@@ -154,7 +155,7 @@ impl HeldLock {
     /// Gives the lock back after work that failed, with the text that listeners receive. Otherwise
     /// as [`fail`](Self::fail).
     pub async fn fail_with(self, error: impl fmt::Display) -> Release {
-        self.held.fail(format!("{error:#}"));
+        self.held.fail(error_text(&error));
         self.fail().await
     }
 
@@ -171,7 +172,7 @@ impl HeldLock {
             release,
         } = self;
         drop(looked_after);
-        held.fail(format!("{error:#}"));
+        held.fail(error_text(&error));
         if let Some(running) = running {
             running.returned(None);
         }

@@ -64,6 +64,8 @@ pub use answer::{
     SlotReset, Unlock,
 };
 pub use capabilities::{Capabilities, ClockSource, Failover};
+#[doc(hidden)]
+pub use clock::check_runtime;
 pub use clock::{
     Clock, ClockOffset, Deadline, LeaseClock, ManualClock, Moment, NotBefore, Reading, SystemClock,
 };
@@ -115,6 +117,8 @@ pub use slot_state::{SkippedSlots, SlotState};
 pub use store_clock::{BoundedAttempt, StoreClock};
 pub use store_identity::{identify_store, store_identity};
 pub use task_end::TaskEnd;
+#[doc(hidden)]
+pub use task_end::error_text;
 #[doc(hidden)]
 pub use text::duration as format_duration;
 pub use unverified::{is_this_machine, warn_unverified};

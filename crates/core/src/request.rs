@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::check_durations;
+use crate::duration::HUNDRED_YEARS;
 use crate::{Completion, Error, LockName, Owner, SkippedSlots, Slot};
 
 /// One attempt at a lock. Sending the same request again repeats the same attempt (law 6).
@@ -66,9 +67,9 @@ impl AttemptRequest {
         self
     }
 
-    /// Sets how far ahead of the store's clock the slot may be.
+    /// Sets how far ahead of the store's clock the slot may be, at most a hundred years.
     pub fn with_slot_tolerance(mut self, tolerance: Duration) -> Self {
-        self.slot_tolerance = tolerance;
+        self.slot_tolerance = tolerance.min(HUNDRED_YEARS);
         self
     }
 

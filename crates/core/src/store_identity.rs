@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use crate::duration::HUNDRED_YEARS;
 use crate::{AttemptRequest, Clock, Error, ErrorKind, LockName, LockProvider, Owner, within};
-
-const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Returns the identity of the store of these locks, or `None` if [`identify_store`] has given it none, or
 /// if its records were lost since.

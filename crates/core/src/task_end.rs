@@ -1,7 +1,8 @@
 //! How a task under a lock ended.
 
 use std::any::Any;
-use std::fmt;
+use std::fmt::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::LostReason;
 
@@ -62,6 +63,18 @@ impl fmt::Display for TaskEnd<'_> {
             Self::Succeeded | Self::Cancelled => Ok(()),
         }
     }
+}
+
+/// Returns the text of a task's error, with its causes. If the error cannot be formatted, or panics, that is what it has
+/// written until then: the task has returned, and what it returned must not get lost.
+#[doc(hidden)]
+pub fn error_text(error: &(impl fmt::Display + ?Sized)) -> String {
+    let mut text = String::new();
+    let written = catch_unwind(AssertUnwindSafe(|| write!(text, "{error:#}")));
+    if text.is_empty() && !matches!(written, Ok(Ok(()))) {
+        text.push_str("an error that cannot be formatted");
+    }
+    text
 }
 
 /// Returns the text of a panic.

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, check_runtime};
 use crate::{Error, ErrorKind};
 
 /// Returns the result of the future, or `None` if it has none within `limit`, in which case the
@@ -48,13 +48,17 @@ pub async fn within<T>(
 /// ```
 ///
 /// # Errors
-/// The call's own error, or the timeout error described above.
+/// The call's own error, the timeout error described above, or `WrongContext` before the call if the clock is the
+/// system's and this is no tokio runtime with timers.
 pub async fn answered_within<T>(
     clock: &dyn Clock,
     limit: Duration,
     unanswered: ErrorKind,
     call: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
+    if clock.is_system() {
+        check_runtime()?;
+    }
     within(clock, limit, call).await.unwrap_or_else(|| {
         let limit = crate::text::duration(limit);
         let effect = if unanswered == ErrorKind::OutcomeUnknown {

@@ -5,9 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{bench, config, secs};
+use std::time::{Duration, SystemTime};
+
 use shedlock_core::{
-    Attempt, ErrorKind, Executor, LockState, MemoryProvider, Outcome, Release, SkipReason,
-    assert_locked, current_lock,
+    Attempt, ErrorKind, Executor, LockConfig, LockState, MemoryProvider, Outcome, Release,
+    SkipReason, Slot, assert_locked, current_lock,
 };
 
 #[tokio::test]
@@ -173,4 +175,56 @@ async fn the_same_lock_on_the_same_provider_is_reentrant() {
             "unlocked a",
         ]
     );
+}
+
+#[tokio::test]
+async fn the_longest_waits_and_tolerances_are_no_error_of_a_store() {
+    let executor = Executor::new(Arc::new(MemoryProvider::new()));
+    let config = LockConfig::new("a")
+        .lock_at_most_for("1m")
+        .slot(Slot::at(SystemTime::UNIX_EPOCH).unwrap())
+        .slot_tolerance(Duration::MAX)
+        .lock_wait(Duration::MAX)
+        .max_run_time(Duration::MAX)
+        .expect_every(Duration::MAX);
+    assert!(
+        executor
+            .execute(&config, async {})
+            .await
+            .unwrap()
+            .is_executed()
+    );
+}
+
+#[test]
+fn a_context_in_which_no_call_can_wait_is_refused_before_the_call() {
+    let provider = Arc::new(MemoryProvider::new());
+    let executor = Executor::new(provider.clone());
+    let config = config("a");
+    // As another executor polls it.
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut call = std::pin::pin!(executor.execute(&config, async {}));
+    let std::task::Poll::Ready(Err(error)) = call.as_mut().poll(&mut context) else {
+        panic!("there is no runtime")
+    };
+    assert_eq!(error.kind(), ErrorKind::WrongContext);
+    assert!(
+        error.to_string().contains("outside a tokio runtime"),
+        "{error}"
+    );
+    let mut call = std::pin::pin!(executor.lock(&config));
+    let std::task::Poll::Ready(Err(error)) = call.as_mut().poll(&mut context) else {
+        panic!("there is no runtime")
+    };
+    assert_eq!(error.kind(), ErrorKind::WrongContext);
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let error = runtime.block_on(executor.execute(&config, std::future::pending::<()>()));
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WrongContext);
+    assert!(error.to_string().contains("has no timers"), "{error}");
+    let name = shedlock_core::LockName::new("a").unwrap();
+    assert!(!provider.remove(&name), "nothing was written");
 }

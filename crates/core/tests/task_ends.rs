@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use common::{bench, secs};
 use shedlock_core::{
-    Attempt, Event, Executor, HeldLock, Listener, LockConfig, MemoryProvider, SlotEnd,
-    UnlockRequest, blocking, current_lock,
+    Attempt, Error, ErrorKind, Event, Executor, HeldLock, Listener, LockConfig, MemoryProvider,
+    SlotEnd, UnlockRequest, blocking, current_lock,
 };
 
 /// What tasks did, as listeners learn of it.
@@ -54,6 +54,25 @@ impl fmt::Display for Deep {
         } else {
             "no mail"
         })
+    }
+}
+
+/// An error that cannot be formatted.
+#[derive(Debug, PartialEq)]
+enum Broken {
+    Fails,
+    Panics,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fails => {
+                f.write_str("at ")?;
+                Err(fmt::Error)
+            }
+            Self::Panics => panic!("no text"),
+        }
     }
 }
 
@@ -101,6 +120,56 @@ async fn a_future_reports_how_it_ended() {
     }
     assert_eq!(ends.take(), [STARTED, "cancelled"]);
 }
+
+#[tokio::test]
+async fn an_error_that_cannot_be_formatted_is_returned_all_the_same() {
+    let ends = Arc::new(Ends::default());
+    let executor = executor(&ends);
+    let config = config();
+    let cases = [
+        (Broken::Fails, "failed: at "),
+        (Broken::Panics, "failed: an error that cannot be formatted"),
+    ];
+    for (error, end) in cases {
+        let again = || match error {
+            Broken::Fails => Err::<(), _>(Broken::Fails),
+            Broken::Panics => Err(Broken::Panics),
+        };
+        let failed = again();
+        let failed = executor.try_execute(&config, async { failed });
+        assert_eq!(failed.await.unwrap().value(), Some(again()));
+        assert_eq!(ends.take(), [STARTED, end]);
+
+        let failed = again();
+        let failed = executor.try_execute_blocking(&config, || failed);
+        assert_eq!(failed.await.unwrap().value(), Some(again()));
+        assert_eq!(ends.take(), [STARTED, end]);
+
+        let inside = executor.try_execute(&config, async { again() });
+        let outside = executor.execute(&config, inside).await.unwrap();
+        assert_eq!(outside.value().unwrap().unwrap().value(), Some(again()));
+        assert_eq!(ends.take(), [STARTED, "start true", end, "succeeded"]);
+
+        let Attempt::Acquired(lock) = executor.lock(&config).await.unwrap() else {
+            panic!("the lock is free")
+        };
+        lock.fail_with(again().unwrap_err()).await;
+        ends.take();
+    }
+    let source = Error::new(ErrorKind::Internal, "it failed").with_source(Wrapped(Broken::Fails));
+    assert_eq!(format!("{source:#}"), "it failed: at");
+}
+
+#[derive(Debug)]
+struct Wrapped(Broken);
+
+impl fmt::Display for Wrapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Wrapped {}
 
 #[tokio::test]
 async fn a_lost_lease_is_the_end_even_if_the_task_returned() {

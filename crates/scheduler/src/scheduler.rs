@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock};
+use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock, check_runtime};
 use tokio::sync::mpsc;
 
 use crate::driver::{Driver, Shared};
@@ -89,13 +89,16 @@ impl Scheduler {
     ///
     /// # Errors
     /// `InvalidInput` for a job that cannot run and for two jobs with the same name; `WrongContext`
-    /// outside a runtime.
+    /// outside a tokio runtime, and on one without timers.
     pub fn start(mut self) -> Result<Handle, Error> {
         self.check()?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             Error::new(ErrorKind::WrongContext, "a scheduler needs a tokio runtime")
                 .with_source(error)
         })?;
+        if self.clock.is_system() {
+            check_runtime()?;
+        }
         self.register();
         let (sender, commands) = mpsc::unbounded_channel();
         let fate = Arc::new(Fate::default());

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Fault, Log, Node, World, alone, block_on, cron, every, lock, secs, settle};
 use shedlock_core::{Clock, Completion, ErrorKind, LockConfig, LockName, LockProvider};
 use shedlock_scheduler::{Job, Schedule, Scheduler};
@@ -171,4 +173,28 @@ fn a_pause_during_the_initial_delay_does_not_forget_it() {
         world.run_until(secs(571)).await;
         assert_eq!(log.slots(), [30, 40, 570]);
     });
+}
+
+#[test]
+fn delays_below_a_millisecond_are_refused() {
+    let refused = Schedule::fixed_delay(std::time::Duration::from_nanos(1));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("shorter than 1ms")
+    );
+}
+
+#[test]
+fn a_runtime_without_timers_is_refused() {
+    let provider = Arc::new(shedlock_core::MemoryProvider::new());
+    let executor = shedlock_core::Executor::new(provider);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let scheduler = shedlock_scheduler::Scheduler::new(executor);
+    let error = runtime.block_on(async { scheduler.start().unwrap_err() });
+    assert_eq!(error.kind(), ErrorKind::WrongContext);
+    assert!(error.to_string().contains("has no timers"), "{error}");
 }

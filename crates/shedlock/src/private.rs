@@ -120,7 +120,7 @@ pub mod judged {
 
     impl<T, E: std::fmt::Display> ErrorText for &&Judged<'_, Result<T, E>> {
         fn failure(&self) -> Option<String> {
-            self.0.as_ref().err().map(|error| format!("{error:#}"))
+            self.0.as_ref().err().map(shedlock_core::error_text)
         }
     }
 

@@ -268,7 +268,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn LockProvider>, Error> {
     let (entry, rest) = entry_of(url)?;
     match entry.name {
         "memory" => memory(rest).map(shared),
-        _ => of_provider!(entry, connect, url, shared),
+        _ => {
+            shedlock_core::check_runtime()?;
+            of_provider!(entry, connect, url, shared)
+        }
     }
 }
 

@@ -57,6 +57,27 @@ async fn mute() -> Result<Outcome<u8>, Mute> {
     Err(Mute)
 }
 
+/// An error that cannot be formatted.
+#[derive(Debug)]
+struct Broken;
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        Err(std::fmt::Error)
+    }
+}
+
+impl From<Error> for Broken {
+    fn from(_: Error) -> Self {
+        Self
+    }
+}
+
+#[scheduler_lock(name = "broken", lock_at_most_for = "1m")]
+async fn broken() -> Result<(), Broken> {
+    Err(Broken)
+}
+
 #[scheduler_lock(name = "nothing", lock_at_most_for = "1m")]
 async fn nothing() {}
 
@@ -73,6 +94,7 @@ async fn an_error_that_a_function_returns_is_a_failure() {
         mail("acme").await.unwrap();
         mail("initech").await.unwrap_err();
         mute().await.unwrap_err();
+        broken().await.unwrap_err();
         nothing().await;
         assert_eq!(none().await, None);
     };
@@ -82,6 +104,7 @@ async fn an_error_that_a_function_returns_is_a_failure() {
         "mail-{tenant}: succeeded",
         "mail-{tenant}: failed: no mail server",
         "mute: failed: the task returned an error",
+        "broken: failed: an error that cannot be formatted",
         "nothing: succeeded",
         "none: succeeded",
     ];

@@ -18,7 +18,7 @@ pub(crate) use lease::{TOLERATED_PPM, parts_per_million};
 pub use manual::ManualClock;
 pub use moment::Moment;
 pub use offset::ClockOffset;
-pub use system::SystemClock;
+pub use system::{SystemClock, check_runtime};
 
 use crate::BoxFuture;
 

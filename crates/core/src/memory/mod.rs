@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::{Clock, SystemClock};
+use crate::duration::{HUNDRED_YEARS, check_longest};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
@@ -135,7 +136,7 @@ impl MemoryProvider {
 
     fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
-        check_longest(request.lock_at_most_for())?;
+        check_longest("lock_at_most_for", request.lock_at_most_for())?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         let locked_until = after(now, request.lock_at_most_for())?;
@@ -222,7 +223,7 @@ impl MemoryProvider {
         request
             .validate(lease.lock_at_least_for())
             .map_err(|e| e.with_lock(lease.name().as_str()))?;
-        check_longest(request.lock_at_most_for())?;
+        check_longest("lock_at_most_for", request.lock_at_most_for())?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         match records.get_mut(lease.name()) {
@@ -321,19 +322,6 @@ fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
             "the duration is too long: it ends after the last representable date; shorten it",
         )
     })
-}
-
-/// A hundred years, which every calendar used here can represent.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
-
-fn check_longest(lock_at_most_for: Duration) -> Result<(), Error> {
-    if lock_at_most_for <= LONGEST {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidInput,
-        "lock_at_most_for is longer than a hundred years",
-    ))
 }
 
 fn next_token(stored: Option<u64>, now: SystemTime) -> u64 {
@@ -463,7 +451,7 @@ impl LockProvider for MemoryProvider {
         capabilities.failover = Failover::Never;
         capabilities.durable = false;
         capabilities.duties = true;
-        capabilities.longest_lock_at_most_for = LONGEST;
+        capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{LONGEST, Mark, MemoryProvider, Record, after, next_token};
+use super::{HUNDRED_YEARS, Mark, MemoryProvider, Record, after, next_token};
 use crate::{
     Error, ForceUnlockRequest, ForcedUnlock, LockProvider, LockState, Owner, PauseRequest, Paused,
     PruneRequest, Pruned, ResetEffect, ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset,
@@ -73,7 +73,13 @@ impl MemoryProvider {
         let now = self.clock.system_time();
         let found = records.get(request.name());
         let before = found.map(|record| record.as_record(request.name(), now));
-        let pause = request.effect(before.as_ref(), now, Duration::ZERO, LONGEST, whole_micros)?;
+        let pause = request.effect(
+            before.as_ref(),
+            now,
+            Duration::ZERO,
+            HUNDRED_YEARS,
+            whole_micros,
+        )?;
         let locked_until = pause.until;
         match &before {
             Some(record) if record.pause().is_some_and(|pause| request.is_pause(&pause)) => {

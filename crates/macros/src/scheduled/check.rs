@@ -88,11 +88,12 @@ pub(crate) fn zone(name: &str) -> Result<(), String> {
         })
 }
 
-/// The longest period or delay.
+/// The shortest and the longest period or delay.
+const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 pub(super) fn every(period: Duration) -> Result<(), String> {
-    let why = if period < Duration::from_millis(1) {
+    let why = if period < SHORTEST {
         "the shortest period is 1ms"
     } else if period > LONGEST {
         "the longest period is 100 years"
@@ -133,6 +134,9 @@ fn written(duration: Duration) -> String {
 pub(super) fn fixed_delay(delay: Duration) -> Result<(), String> {
     if delay.is_zero() {
         return Err("the delay is zero: the job would run without a pause".to_owned());
+    }
+    if delay < SHORTEST {
+        return Err("the delay is shorter than 1ms: the job would use a whole core".to_owned());
     }
     if delay > LONGEST {
         let long = "the delay is longer than 100 years: the job would never run again";

@@ -13,7 +13,7 @@ pub(super) struct Grid {
     anchor: i64,
 }
 
-const SHORTEST: Duration = Duration::from_millis(1);
+pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Grid {
     pub(super) fn new(period: Duration) -> Result<Self, Error> {

@@ -144,12 +144,16 @@ impl Schedule {
     /// delay separately.
     ///
     /// # Errors
-    /// `InvalidInput`: unreadable, zero, or longer than 100 years.
+    /// `InvalidInput`: unreadable, shorter than 1 ms, or longer than 100 years.
     pub fn fixed_delay(delay: impl Into<LockDuration>) -> Result<Self, Error> {
         let delay = delay.into().get()?;
         if delay.is_zero() {
             let zero = "the delay is zero: the job would run without a pause";
             return Err(Error::new(ErrorKind::InvalidInput, zero));
+        }
+        if delay < grid::SHORTEST {
+            let short = "the delay is shorter than 1ms: the job would use a whole core";
+            return Err(Error::new(ErrorKind::InvalidInput, short));
         }
         if delay > LONGEST {
             let long = "the delay is longer than 100 years: the job would never run again";
