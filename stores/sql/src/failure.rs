@@ -29,6 +29,8 @@ pub(crate) enum Class {
     NotSent,
     /// The statement was never sent: all connections of the user's pool are taken.
     Exhausted,
+    /// The statement was never sent: the user's pool is closed, and never lends a connection again.
+    Closed,
     /// No connection was available: the network, or the machine there, failed.
     Unreachable,
     /// No connection was available: the server, or a pooler in front of it, returned an error that may pass.
@@ -249,6 +251,10 @@ impl Class {
             Self::NotSent => {
                 "cannot connect; nothing was written; check that the server is up and has \
                  connections to spare, and that the URL points to it, then retry"
+            }
+            Self::Closed => {
+                "no connection: the pool is closed; nothing was written; close it after the scheduler and all tasks \
+                 have ended"
             }
             Self::Exhausted => {
                 "the pool's connections are all taken; nothing was written; give the pool more \

@@ -6,14 +6,15 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use common::Warnings;
 use shedlock_core::{
-    Actor, Attempt, AttemptRequest, AuditRecord, Error, ErrorKind, ExtendRequest, Extension,
-    JOURNAL_VERSION, JobsRequest, JournalEntry, Lease, ListRequest, LockName, LockProvider,
-    LockState, Owner, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, SkipReason, Unlock,
-    UnlockRequest,
+    Actor, Attempt, AttemptRequest, AuditRecord, Error, ErrorKind, Executor, ExtendRequest,
+    Extension, JOURNAL_VERSION, JobsRequest, JournalEntry, Lease, ListRequest, LockConfig,
+    LockName, LockProvider, LockState, Outcome, Owner, Release, Retention, RunEnd, RunOutcome,
+    RunRecord, RunsRequest, SkipReason, Unlock, UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -654,4 +655,37 @@ async fn a_hundred_thousand_runs_leave_the_configured_rows() {
     let left = journal.runs(&all).await.unwrap();
     assert_eq!(left.len(), retention.runs_per_job);
     assert_eq!(left[0].started, start + Duration::from_secs(99_999));
+}
+
+/// As when a shutdown closes the pool first and then waits for the tasks.
+#[tokio::test]
+async fn a_closed_pool_is_no_failure_that_passes() {
+    let (_folder, path) = folder();
+    drop(connect(&path, "").await.unwrap().migrate().await);
+    let options = SqliteConnectOptions::new().filename(&path);
+    let pool = SqlitePoolOptions::new()
+        .connect_with(options)
+        .await
+        .unwrap();
+    let provider = SqliteProvider::builder(pool.clone()).build().unwrap();
+    provider.migrate().await.unwrap();
+    let executor = Executor::new(Arc::new(provider));
+    let config = LockConfig::new("a").lock_at_most_for("1h");
+    let outcome = executor.execute(&config, async {
+        pool.close().await;
+        7
+    });
+    // Without waiting for the end of the lease.
+    let Outcome::Executed { value, release, .. } = outcome.await.unwrap() else {
+        panic!("the task has ended")
+    };
+    assert_eq!(value, 7);
+    let Release::Failed(error) = release else {
+        panic!("nothing can be sent any more: {release:?}")
+    };
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert!(!error.is_retryable());
+    assert!(error.to_string().contains("the pool is closed"), "{error}");
+    let error = executor.execute(&config, async {}).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
 }

@@ -38,6 +38,7 @@ pub(crate) fn connecting(error: Error, classify: Classify, at_login: AtLogin) ->
             Failure::new(Class::OtherProtocol, error)
         }
         Error::Io(_) => Failure::new(Class::Unreachable, error),
+        Error::PoolClosed => Failure::new(Class::Closed, error),
         _ => Failure::new(Class::NotSent, error),
     }
 }
