@@ -110,6 +110,7 @@ fn is_wanted(lock: &LockRecord, args: &ListArgs) -> bool {
     let has_state = |state: &StateFilter| {
         let wanted = match state {
             StateFilter::Held => LockState::Held,
+            StateFilter::Taken => LockState::Taken,
             StateFilter::Paused => LockState::Paused,
             StateFilter::AtLeast => LockState::AtLeast,
             StateFilter::Free => LockState::Free,
@@ -158,9 +159,10 @@ fn of_values<T: Ord>(
 fn rank(state: LockState) -> u8 {
     match state {
         LockState::Held => 0,
-        LockState::AtLeast => 1,
-        LockState::Free => 2,
-        _ => 3,
+        LockState::Taken => 1,
+        LockState::AtLeast => 2,
+        LockState::Free => 3,
+        _ => 4,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use glob::Pattern;
 use shedlock::{
-    Error, ErrorKind, Executor, LockName, LockRecord, LockState, Owner, PauseRequest, Paused,
+    Error, ErrorKind, Executor, LockName, LockRecord, LockState, PauseRequest, Paused,
     ResumeRequest, Resumed, SkippedSlots, SystemClock,
 };
 use shedlock_core::within;
@@ -240,24 +240,25 @@ fn why_unknown(name: &LockName, store: &Store, args: &PauseArgs) -> String {
 
 fn why_held(lock: &LockRecord) -> String {
     let name = visible(lock.name.as_str());
-    let owner = visible(lock.owner.as_deref().unwrap_or("another owner"));
-    let until = lock.locked_until.map(output::second);
-    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    let held = || {
+        let owner = visible(lock.owner.as_deref().unwrap_or("another owner"));
+        let until = lock.locked_until.map(output::second);
+        let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+        format!("held by {owner}{until}")
+    };
+    let why = output::taken_in_words(lock).unwrap_or_else(held);
     format!(
-        "{name}: not paused: held by {owner}{until}; wait longer with --wait, or take the lock from \
+        "{name}: not paused: {why}; wait longer with --wait, or take the lock from \
          the running task with --now"
     )
 }
 
 fn warn_of_shedlock(store: &Store, before: Option<&LockRecord>, terminal: Terminal) {
     let kind = store.provider().store();
-    let Some(lock) = before.filter(|_| UNLOCKED_BY_SHEDLOCK.contains(&kind)) else {
-        return;
-    };
-    let owner = lock.owner.as_deref().unwrap_or_default();
-    if lock.state == LockState::Held && !Owner::is_ours(owner) {
+    let taken = before.filter(|lock| lock.state == LockState::Taken);
+    if let Some(lock) = taken.filter(|_| UNLOCKED_BY_SHEDLOCK.contains(&kind)) {
         terminal.error(&format!(
-            "{}: ShedLock for Java held the lock: when its task ends, it may end this pause too; \
+            "{}: ShedLock for Java had the lock: when its task ends, it may end this pause too; \
              check with `shedlock show` then, and pause again if needed",
             visible(lock.name.as_str())
         ));

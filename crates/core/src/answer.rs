@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use crate::{ClockOffset, Lease, LockRecord, Pause, SkippedSlots, Slot};
+use crate::{ClockOffset, Lease, LockRecord, Owner, Pause, SkippedSlots, Slot};
 use crate::{shown, text};
 
 /// The result of an attempt at a lock. A provider grants a [`Lease`], and
@@ -120,9 +120,12 @@ impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = self.owner.as_deref().map(text::visible);
         match self.reason {
-            SkipReason::Held => {
-                write!(f, "held by {}", owner.as_deref().unwrap_or("another owner"))?
-            }
+            SkipReason::Held => match self.owner.as_deref() {
+                Some(host) if !Owner::is_ours(host) => {
+                    write!(f, "taken by {}", text::shedlock_on(Some(host)))?
+                }
+                _ => write!(f, "held by {}", owner.as_deref().unwrap_or("another owner"))?,
+            },
             SkipReason::Paused => match self.owner.as_deref().and_then(Pause::parse) {
                 Some(pause) => write!(f, "paused {pause}")?,
                 None => f.write_str("paused")?,

@@ -73,14 +73,25 @@ pub fn listed<T>(store: &str, name: &str, found: Result<T, Error>) -> Result<Opt
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LockState {
-    /// A lease runs.
+    /// A lease of ours runs.
     Held,
+    /// ShedLock for Java took the lock. Its task runs, or has ended and its `lockAtLeastFor` keeps the
+    /// lock: the record is the same.
+    Taken,
     /// An operator has paused the lock; see [`LockRecord::pause`].
     Paused,
     /// Unlocked, but `lock_at_least_for` keeps it taken.
     AtLeast,
     /// Any owner may take it.
     Free,
+}
+
+impl LockState {
+    /// Returns whether a task may run under the lock: whether its lease was taken for one, and not
+    /// ended by an unlock.
+    pub fn may_run(self) -> bool {
+        matches!(self, Self::Held | Self::Taken)
+    }
 }
 
 impl LockRecord {
@@ -110,7 +121,8 @@ impl LockRecord {
             (false, _) => LockState::Free,
             (true, true) => LockState::AtLeast,
             (true, false) if Pause::parse(stored_owner).is_some() => LockState::Paused,
-            (true, false) => LockState::Held,
+            (true, false) if Owner::is_ours(stored_owner) => LockState::Held,
+            (true, false) => LockState::Taken,
         };
         let mut record = Self::new(name, state);
         let owner = Owner::without_mark(stored_owner);
@@ -159,7 +171,7 @@ impl LockRecord {
     /// that another attempt must have competed.
     pub fn as_skip(&self) -> Skip {
         let mut skip = Skip::new(match self.state {
-            LockState::Held => SkipReason::Held,
+            LockState::Held | LockState::Taken => SkipReason::Held,
             LockState::Paused => SkipReason::Paused,
             LockState::AtLeast if self.slot_attempts.is_some() => SkipReason::BackingOff,
             LockState::AtLeast => SkipReason::AtLeast,

@@ -112,7 +112,7 @@ impl SlotState {
             let Some(made) = self.attempts.filter(|_| slot == last) else {
                 return Some(SkipReason::SlotTaken);
             };
-            let given_up = lock != LockState::Held && !is_open(made);
+            let given_up = !lock.may_run() && !is_open(made);
             return given_up.then_some(SkipReason::SlotGivenUp);
         }
         if lock != LockState::Free {

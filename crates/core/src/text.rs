@@ -26,6 +26,14 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |char| char != '\n' && is_hidden(char))
 }
 
+/// ShedLock for Java as the owner of a lock: on this host, if the record names it.
+pub fn shedlock_on(owner: Option<&str>) -> String {
+    match owner {
+        Some(host) => format!("ShedLock on {}", visible(host)),
+        None => "ShedLock".to_owned(),
+    }
+}
+
 fn escaped(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_hidden) {
         return Cow::Borrowed(text);

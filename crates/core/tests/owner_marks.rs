@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
-use shedlock_core::{LockName, LockRecord, LockState, Owner, Pause, PauseRequest};
+use shedlock_core::{LockName, LockRecord, LockState, Owner, Pause, PauseRequest, SkipReason};
 
 /// Words that the format itself uses, and any other text.
 fn reason() -> impl Strategy<Value = String> {
@@ -53,6 +53,16 @@ proptest! {
             prop_assert_eq!(read(&resumed, true).state, LockState::AtLeast, "{}", resumed);
             prop_assert!(read(&resumed, false).is_unlocked);
         }
+    }
+
+    #[test]
+    fn a_lock_of_shedlock_is_taken(host in "[!-.0-~ ]{0,64}(/[!-.0-~]{0,64})?") {
+        prop_assume!(!Owner::is_released(&host));
+        let record = read(&host, true);
+        prop_assert_eq!(record.state, LockState::Taken);
+        prop_assert!(record.state.may_run());
+        prop_assert_eq!(record.as_skip().reason, SkipReason::Held);
+        prop_assert_eq!(read(&host, false).state, LockState::Free);
     }
 
     #[test]

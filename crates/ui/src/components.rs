@@ -122,6 +122,7 @@ impl Badge {
     pub(crate) fn of_lock(state: LockState) -> Self {
         let class = match state {
             LockState::Held => "run",
+            LockState::Taken => "taken",
             LockState::Paused => "pause",
             _ => "idle",
         };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::shown::{CurrentJob, JobState, about, left, open_end, second};
+use shedlock_core::shown::{CurrentJob, JobState, about, left, open_end, second, taken_in_words};
 use shedlock_core::{LockRecord, LockState, RunOutcome};
 
 use crate::components::Badge;
@@ -43,6 +43,7 @@ impl Standing {
                 let attention = held.as_ref().is_some_and(|held| held.needs_attention);
                 (class, held.map(|held| held.reason), attention)
             }
+            JobState::Taken => ("taken", lock.and_then(taken_in_words), false),
             JobState::WithoutLock | JobState::EndUnknown => {
                 let run = job.last_run.as_ref();
                 let why = match state {
@@ -93,6 +94,16 @@ impl Standing {
             true => Self::new("warn", "held", reason + ", unless it is extended", true),
             false => Self::new("run", "held", reason, false),
         }
+    }
+
+    /// A lock that ShedLock for Java has.
+    pub(crate) fn of_taken(lock: &LockRecord) -> Self {
+        Self::new(
+            "taken",
+            "taken",
+            taken_in_words(lock).unwrap_or_default(),
+            false,
+        )
     }
 
     /// A lock that an operator has paused.
@@ -190,6 +201,25 @@ mod tests {
         job.last_run = Some(RunState::WithoutLock);
         let reason = "started 1m ago by web-1/7/ff; it may still run";
         assert_eq!(standing(&job), pair("without its lock", reason));
+    }
+
+    #[test]
+    fn a_lock_of_shedlock_raises_no_alarm_about_its_end() {
+        let name = LockName::new("payroll").unwrap();
+        let mut lock = LockRecord::from_stored(name, "web-2", true);
+        lock.locked_at = Some(at(100));
+        lock.read_at = Some(at(1_000));
+        lock.locked_until = Some(at(1_001));
+        let mut job = current(JobRecord::new("payroll", at(0)));
+        let mut run = LastRun::new("payroll", "web-1/7/ff", at(10));
+        run.lock_at_most_for = Some(Duration::from_secs(900));
+        job.job.last_run = Some(run);
+        job.lock = Some(lock.clone());
+        let reason = "taken by ShedLock on web-2 until 1970-01-01T00:16:41Z: its task runs, or has ended and \
+                      lockAtLeastFor keeps it";
+        assert_eq!(standing(&job), pair("taken", reason));
+        assert!(!Standing::of(&job, at(1_000)).needs_attention);
+        assert!(!Standing::of_taken(&lock).needs_attention);
     }
 
     #[test]

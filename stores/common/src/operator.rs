@@ -129,7 +129,7 @@ pub(crate) async fn pause<S: Store>(store: &S, request: &PauseRequest) -> Result
             let until = record.locked_until.unwrap_or(until);
             return Ok(Paused::done(None, until));
         }
-        let is_held = record.state == LockState::Held && !is_created;
+        let is_held = record.state.may_run() && !is_created;
         if is_held && !request.is_replacing_holder() {
             return Ok(Paused::Held(seen.record));
         }

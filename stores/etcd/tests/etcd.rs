@@ -112,7 +112,7 @@ async fn shedlock_and_we_keep_each_other_out() {
     );
     let name = LockName::new("job").unwrap();
     let record = room.provider.inspect(&name).await.unwrap().unwrap();
-    assert_eq!(record.state, LockState::Held);
+    assert_eq!(record.state, LockState::Taken);
     let left = record
         .locked_until
         .unwrap()
@@ -303,7 +303,7 @@ async fn a_list_goes_on_where_an_answer_ends() {
     let listed = room.provider.list(&ListRequest::new()).await.unwrap();
     let seen: Vec<_> = listed
         .iter()
-        .map(|record| (record.name.to_string(), record.state == LockState::Held))
+        .map(|record| (record.name.to_string(), record.state == LockState::Taken))
         .collect();
     assert_eq!(seen, expected);
     let held = ListRequest::new().held_only().with_limit(400);

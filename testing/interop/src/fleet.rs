@@ -60,8 +60,7 @@ impl Fleets {
             server: server.clone(),
             second: Mutex::new(None),
             ours_first: OnceCell::new(),
-            saw_the_early_lock: early
-                .is_some_and(|record| record.state == shedlock::LockState::Held),
+            saw_the_early_lock: early.is_some_and(|record| record.state.may_run()),
         })
     }
 }

@@ -11,7 +11,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 ///
 /// Prints one line per lock, sorted by name. STATE is `held` while the command runs (or its holder
 /// or the host has died and the lease has not ended yet), `paused` while `shedlock pause` keeps the
-/// lock, `at-least` while --lock-at-least-for or the pause after a failed slot keeps it after its run,
+/// lock, `taken` while ShedLock for Java has it (its task runs, or has ended and lockAtLeastFor keeps the
+/// lock), `at-least` while --lock-at-least-for or the pause after a failed slot keeps it after its run,
 /// and `free` otherwise; a free lock shows its last owner. AGE is the time since the lock was last
 /// acquired, LEFT the time until it becomes free, both by the store's clock; `open-ended`
 /// is a pause without an end, which lasts until `shedlock resume`. LAST SLOT is in UTC.
@@ -23,7 +24,7 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 #[derive(Debug, Args)]
 #[command(after_long_help = exit_codes::of_store(None))]
 pub(crate) struct ListArgs {
-    /// Show only locks that cannot be taken now: those in the states held, paused and at-least
+    /// Show only locks that cannot be taken now: those in the states held, taken, paused and at-least
     #[arg(long, conflicts_with = "state")]
     pub(crate) held: bool,
     /// Show only locks in this state; can be repeated
@@ -81,6 +82,7 @@ pub(crate) enum SortKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StateFilter {
     Held,
+    Taken,
     Paused,
     AtLeast,
     Free,

@@ -59,6 +59,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         LockState::Held => {
             "held: its holder is running, or the holder or its host has died".to_owned()
         }
+        LockState::Taken => super::taken_in_words(lock).unwrap_or_default(),
         LockState::Paused => "paused: no one can take it before the pause ends".to_owned(),
         LockState::AtLeast => {
             let kept = "released, but kept by --lock-at-least-for or by the pause after a failed \
@@ -79,7 +80,7 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         }
     });
     let (whose, at, ends) = match lock.state {
-        LockState::Held => ("owner", "locked at", "locked until"),
+        LockState::Held | LockState::Taken => ("owner", "locked at", "locked until"),
         LockState::Paused => ("paused by", "paused at", "paused until"),
         _ => ("last owner", "locked at", "locked until"),
     };
@@ -145,17 +146,16 @@ pub(super) fn unlock(lock: Option<&LockRecord>, freed_by: Option<&str>) -> Strin
     };
     let freed_by = super::visible(freed_by);
     let was = match lock.state {
-        LockState::AtLeast => "kept after its last run by",
-        _ => "held by",
+        LockState::AtLeast => format!("kept after its last run by {}", or_none(owner(lock))),
+        _ => had(lock),
     };
-    let task = match lock.state {
-        LockState::Held => "; its task may still be running",
-        _ => "",
+    let task = match lock.state.may_run() {
+        true => "; its task may still be running",
+        false => "",
     };
     format!(
-        "{}: freed by {freed_by}; it was {was} {} (until {}){task}\n",
+        "{}: freed by {freed_by}; it was {was} (until {}){task}\n",
         name(lock),
-        or_none(owner(lock)),
         or_none(lock.locked_until.map(super::second)),
     )
 }
@@ -164,15 +164,9 @@ pub(super) fn paused(lock: &PausedLock, has_end: bool) -> String {
     let until = super::pause_end(lock.until, has_end);
     let pause = Pause::parse(&lock.owner);
     let by = pause.map(|pause| pause.to_string()).unwrap_or_default();
-    let was = lock
-        .before
-        .as_ref()
-        .filter(|lock| lock.state == LockState::Held);
+    let was = lock.before.as_ref().filter(|lock| lock.state.may_run());
     let was = was.map_or_else(String::new, |lock| {
-        format!(
-            "; it was held by {}, whose task may still be running",
-            or_none(owner(lock))
-        )
+        format!("; it was {}, whose task may still be running", had(lock))
     });
     let name = super::visible(lock.name.as_str());
     format!("{name}: paused {by} {until}{was}\n")
@@ -266,6 +260,14 @@ fn name(lock: &LockRecord) -> String {
     super::visible(lock.name.as_str()).into_owned()
 }
 
+/// Who has the lock.
+fn had(lock: &LockRecord) -> String {
+    match lock.state {
+        LockState::Taken => format!("taken by {}", super::shedlock_on(lock.owner.as_deref())),
+        _ => format!("held by {}", or_none(owner(lock))),
+    }
+}
+
 fn owner(lock: &LockRecord) -> Option<String> {
     let owner = lock.owner.as_deref()?;
     if let Some(pause) = Pause::parse(owner) {
@@ -295,7 +297,7 @@ fn slot(lock: &LockRecord) -> Option<String> {
     let slot = lock.last_slot?;
     let ahead = super::is_ahead(lock) == Some(true);
     // The record has the attempts that were made, not those that the job allows.
-    let is_running = matches!(lock.state, LockState::Held | LockState::Paused);
+    let is_running = lock.state.may_run() || lock.state == LockState::Paused;
     let is_over = !is_running && lock.slot_attempts > Some(0);
     let open = lock.slot_attempts.map(|attempts| {
         let made = match attempts {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shedlock::{
-    Clock, ClockOffset, Completion, LockConfig, Pause, Skip, SkipReason, Slot, SystemClock,
+    Clock, ClockOffset, Completion, LockConfig, Owner, Pause, Skip, SkipReason, Slot, SystemClock,
 };
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
-use crate::output::{instant, open_end, second, shell_word, visible};
+use crate::output::{instant, open_end, second, shedlock_on, shell_word, visible};
 use crate::terminal::Terminal;
 
 /// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
@@ -164,6 +164,9 @@ pub(super) fn why(skip: &Skip, slot: Option<Slot>) -> String {
         .as_ref()
         .map_or_else(String::new, |instant| format!(" until {instant}"));
     match (skip.reason, owner) {
+        (SkipReason::Held, Some(owner)) if !Owner::is_ours(&owner) => {
+            format!("taken by {}{until}", shedlock_on(Some(&owner)))
+        }
         (SkipReason::Held, Some(owner)) => format!("held by {owner}{until}"),
         (SkipReason::Held, None) => format!("held by another owner{until}"),
         (SkipReason::Paused, Some(owner)) => {

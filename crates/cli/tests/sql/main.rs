@@ -9,6 +9,7 @@
 mod common;
 
 mod away;
+mod java;
 mod migrate;
 mod other_tables;
 mod pooler;

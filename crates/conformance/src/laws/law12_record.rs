@@ -34,7 +34,7 @@ pub async fn a_lock_of_shedlock_is_held(context: &TestContext) -> Verdict {
     let skip = skip_as(&provider, &context.request(&job), SkipReason::Held).await?;
     let found = record(&provider, &job).await?;
     ensure!(
-        found.state == LockState::Held,
+        found.state == LockState::Taken,
         "ShedLock holds {job}, but its record shows {found:?}"
     );
     for (what, owner, until) in [

@@ -28,7 +28,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// |---|---|
 /// | `shedlock_store_up` | 1 if the store could be read, otherwise 0, and nothing else is reported |
 /// | `shedlock_journal_up` | 1 if the journal could be read, otherwise 0, and no job is reported; absent if there is no journal |
-/// | `shedlock_locks{state}` | locks that cannot be taken now: `held`, `paused` or `at-least` |
+/// | `shedlock_locks{state}` | locks that cannot be taken now: `held`, `taken` (by ShedLock for Java), `paused` or `at-least` |
 /// | `shedlock_job_deadline_timestamp_seconds{job_name}` | by when a run must have succeeded; only jobs with a schedule have one, from their registration on |
 /// | `shedlock_job_last_start_timestamp_seconds{job_name}` | when the latest run started |
 /// | `shedlock_job_last_success_timestamp_seconds{job_name}` | when the latest successful run ended |

@@ -61,8 +61,9 @@ impl fmt::Display for JobMetricsText {
 }
 
 /// The states that a lock which cannot be taken has.
-const STATES: [(&str, LockState); 3] = [
+const STATES: [(&str, LockState); 4] = [
     ("held", LockState::Held),
+    ("taken", LockState::Taken),
     ("paused", LockState::Paused),
     ("at-least", LockState::AtLeast),
 ];

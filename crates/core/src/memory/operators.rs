@@ -86,7 +86,7 @@ impl MemoryProvider {
                 let until = record.locked_until.unwrap_or(locked_until);
                 return Ok(Paused::done(before, until));
             }
-            Some(record) if record.state == LockState::Held && !request.is_replacing_holder() => {
+            Some(record) if record.state.may_run() && !request.is_replacing_holder() => {
                 return Ok(Paused::Held(record.clone()));
             }
             _ => {}

@@ -17,7 +17,7 @@ pub use crate::status::{
     CurrentJob, JobState, LostPause, LostSlot, LostState, all_jobs, current_jobs, next_slot,
     run_states, store_now, taken, taken_locks,
 };
-pub use crate::text::{visible, visible_lines};
+pub use crate::text::{shedlock_on, visible, visible_lines};
 use crate::{AuditRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;
 pub use evidence::{drift, what as lost_in_words};
@@ -106,6 +106,7 @@ pub fn left(lock: &LockRecord) -> Option<Duration> {
 pub fn state(state: LockState) -> &'static str {
     match state {
         LockState::Held => "held",
+        LockState::Taken => "taken",
         LockState::Paused => "paused",
         LockState::AtLeast => "at-least",
         LockState::Free => "free",
@@ -116,8 +117,22 @@ pub fn state(state: LockState) -> &'static str {
 pub fn state_in_words(state: LockState) -> &'static str {
     match state {
         LockState::AtLeast => "kept for a while after its run has ended (state at-least)",
+        LockState::Taken => "taken by ShedLock for Java (state taken)",
         other => self::state(other),
     }
+}
+
+/// Who took the lock, until when, and what that means, if it was ShedLock for Java.
+pub fn taken_in_words(lock: &LockRecord) -> Option<String> {
+    if lock.state != LockState::Taken {
+        return None;
+    }
+    let by = shedlock_on(lock.owner.as_deref());
+    let until = lock.locked_until.map(second);
+    let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+    Some(format!(
+        "taken by {by}{until}: its task runs, or has ended and lockAtLeastFor keeps it"
+    ))
 }
 
 /// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no

@@ -39,7 +39,7 @@ pub async fn extend_by_operator(
     lasts: Duration,
 ) -> Result<Extended, Error> {
     let owner = lock.owner.as_deref().unwrap_or_default();
-    if lock.state != LockState::Held {
+    if !lock.state.may_run() {
         return Ok(Extended::NotHeld);
     }
     if expected.is_some_and(|expected| expected != owner) {
@@ -89,7 +89,7 @@ pub async fn unlock_by_operator(
 
 /// The lease that an action ended, if there was one.
 pub fn taken_from(before: Option<&LockRecord>) -> Option<String> {
-    let lock = before.filter(|lock| lock.state == LockState::Held)?;
+    let lock = before.filter(|lock| lock.state.may_run())?;
     let owner = lock.owner.as_deref().unwrap_or("an unnamed owner");
     let until = lock.locked_until.map(second);
     let until = until.map_or_else(String::new, |until| format!(" (until {until})"));

@@ -42,6 +42,8 @@ pub enum JobState {
     Overdue,
     /// A run holds its lock.
     Running,
+    /// ShedLock for Java has its lock ([`LockState::Taken`]).
+    Taken,
     /// The latest run does not hold its lock any more, and may still run.
     WithoutLock,
     /// It is not known how the latest run ended.
@@ -63,6 +65,7 @@ impl JobState {
             Self::Paused => "paused",
             Self::Overdue => "overdue",
             Self::Running => "running",
+            Self::Taken => "taken",
             Self::WithoutLock => RunState::WithoutLock.as_str(),
             Self::EndUnknown => RunState::EndUnknown.as_str(),
             Self::Failed(_) => "failed",
@@ -94,12 +97,13 @@ impl CurrentJob {
 
     /// The state of the job.
     pub fn state(&self, now: SystemTime) -> JobState {
-        let is_held = |lock: &LockRecord| lock.state == LockState::Held;
+        let lock = self.lock.as_ref().map(|lock| lock.state);
         match self.last_run {
             _ if self.paused_until.is_some() => JobState::Paused,
             _ if self.job.is_overdue(now) => JobState::Overdue,
-            // The holder may be ShedLock, or a process without a journal.
-            _ if self.lock.as_ref().is_some_and(is_held) => JobState::Running,
+            // The holder may be a process without a journal.
+            _ if lock == Some(LockState::Held) => JobState::Running,
+            _ if lock == Some(LockState::Taken) => JobState::Taken,
             Some(RunState::Running) => JobState::Running,
             Some(RunState::WithoutLock) => JobState::WithoutLock,
             Some(RunState::EndUnknown) => JobState::EndUnknown,

@@ -187,7 +187,10 @@ async fn actions(store: &Store, name: &LockName, lock: Option<&LockRecord>) -> V
         (Action::Pause, state) => state != Some(LockState::Paused),
         (Action::Resume, state) => state == Some(LockState::Paused),
         (Action::Unlock, state) => {
-            matches!(state, Some(LockState::Held | LockState::AtLeast))
+            matches!(
+                state,
+                Some(LockState::Held | LockState::Taken | LockState::AtLeast)
+            )
         }
         (Action::Extend, state) => state == Some(LockState::Held),
         (Action::SlotReset, _) => lock.is_some_and(|lock| lock.last_slot.is_some()),

@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use shedlock_core::shown::{CurrentJob, took};
-use shedlock_core::{Error, JobRecord, LockState, RunRecord, Slot};
+use shedlock_core::{Error, JobRecord, RunRecord, Slot};
 use shedlock_scheduler as scheduler;
 
 use super::{Frame, Listed, ROWS, Shared, given};
@@ -72,7 +72,7 @@ impl JobRow {
         let when = |at: SystemTime| When::from_now(at, now).in_zone(at, zone);
         let standing = Standing::of(current, now);
         let lock = current.lock.as_ref();
-        let held = lock.filter(|lock| lock.state == LockState::Held);
+        let held = lock.filter(|lock| lock.state.may_run());
         let next = match slots::next(job, now) {
             Some(next) => Some(next),
             None => job.next_slot.map(Slot::instant),

@@ -72,6 +72,8 @@ pub(crate) struct Seen {
 #[derive(Default)]
 pub(crate) struct Counts {
     running: usize,
+    /// By ShedLock for Java.
+    taken: usize,
     overdue: usize,
     failed: usize,
     unknown: usize,
@@ -227,6 +229,10 @@ impl Counts {
                     self.expiring += usize::from(standing.needs_attention);
                     running.add(|| row(name, &standing, Some(lock)));
                 }
+                LockState::Taken => {
+                    self.taken += 1;
+                    running.add(|| row(name, &Standing::of_taken(lock), Some(lock)));
+                }
                 LockState::Paused if job(name).is_none() => {
                     self.paused += 1;
                     let standing = Standing::of_pause(lock);
@@ -248,6 +254,7 @@ impl Counts {
         let of_jobs = |title, count, class| tile(title, count, is_incomplete, class);
         vec![
             of_locks("running", self.running, "run"),
+            of_locks("taken by ShedLock", self.taken, "taken"),
             of_jobs("overdue", self.overdue, "bad"),
             of_jobs("failed in 24 h", self.failed, "bad"),
             of_jobs("end unknown", self.unknown, "warn"),

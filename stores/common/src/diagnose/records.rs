@@ -38,6 +38,7 @@ pub(super) struct Records {
     /// Who of ShedLock for Java took each of these locks last, and when; and when that was read.
     by_java: BTreeMap<String, Acquired>,
     other_clocks: Vec<String>,
+    taken: usize,
     unreadable: Vec<String>,
 }
 
@@ -109,6 +110,7 @@ impl Records {
             };
             self.by_java.insert(name.to_owned(), acquired);
         }
+        self.taken += usize::from(record.state == LockState::Taken);
         if let Some(pause) = record.pause() {
             let until = record.locked_until.map_or_else(String::new, |until| {
                 let left = record
@@ -168,7 +170,7 @@ impl Records {
 
     /// A pause may last for any time: it is reported as a pause.
     fn end(&mut self, record: &LockRecord, now: SystemTime) {
-        if !matches!(record.state, LockState::Held | LockState::AtLeast) {
+        if matches!(record.state, LockState::Free | LockState::Paused) {
             return;
         }
         let name = record.name.as_str();
@@ -189,8 +191,14 @@ impl Records {
             0 => "no lock was last taken by ShedLock for Java".to_owned(),
             some => format!(
                 "locks last taken by ShedLock for Java, whose acquisitions have no fencing token and \
-                 no slot: {some} of {}",
-                self.count
+                 no slot: {some} of {}{}",
+                self.count,
+                match self.taken {
+                    0 => String::new(),
+                    taken => format!(
+                        "; taken now: {taken}, whose tasks run, or have ended and lockAtLeastFor keeps the locks"
+                    ),
+                }
             ),
         };
         let mut findings = vec![Finding::ok("java", java)];

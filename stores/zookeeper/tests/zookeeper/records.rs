@@ -193,7 +193,7 @@ async fn foreign_and_empty_nodes_are_conflicts_that_heal() {
         let listed = room.provider.list(&ListRequest::new()).await.unwrap();
         let names: Vec<_> = listed.iter().map(|it| it.name.to_string()).collect();
         assert_eq!(names, ["job", "other"]);
-        assert_eq!(listed[0].state, LockState::Held);
+        assert_eq!(listed[0].state, LockState::Taken);
         room.admin.delete(&room.lock("job"), None).await.unwrap();
         let lease = room.take("job").await;
         assert_eq!(room.unlock(&lease).await, Unlock::Unlocked);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use shedlock::{Attempt, Executor, LockConfig, LockState};
+use shedlock::{Attempt, Executor, LockConfig};
 use shedlock_interop::{Fleet, Run};
 
 use crate::wait::{now, until, wait};
@@ -123,7 +123,7 @@ pub(crate) async fn is_kept_out(
         let ours = async {
             let _held = until(|| async {
                 let record = fleet.record(&name).await?;
-                Ok(record.filter(|record| record.state == LockState::Held))
+                Ok(record.filter(|record| record.state.may_run()))
             })
             .await?;
             wait(after).await;
