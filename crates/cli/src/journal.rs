@@ -75,6 +75,17 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, args: &RunArgs, termin
     ));
 }
 
+/// Waits until a slot that ShedLock took is recorded as such, if this attempt found one.
+pub(crate) async fn flush_elsewhere(writer: &JournalWriter, name: &str, terminal: Terminal) {
+    if writer.flush(FLUSH).await > 0 {
+        terminal.notice(&format!(
+            "{name}: could not write to the journal within {}: that ShedLock took the slot is not recorded, so the job may \
+             be reported as overdue",
+            output::duration(FLUSH)
+        ));
+    }
+}
+
 /// Warns of a run without a slot of a job that has a schedule, unless a person has started it: if the schedule is missing on
 /// one host only, the job runs there in addition.
 async fn warn_of_missing_schedule(journal: &dyn Journal, args: &RunArgs, terminal: Terminal) {
@@ -131,6 +142,9 @@ pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode
     if let Some(job) = &args.forget {
         return forget(args, job, &store, journal, terminal).await;
     }
+    if let Some((job, elsewhere)) = args.watched() {
+        return watch(args, job, elsewhere, &store, journal, terminal).await;
+    }
     let mut jobs = all_jobs(&*journal).await?;
     let is_wanted = |job: &JobRecord| args.filter.iter().any(|filter| filter.matches(&job.job));
     let none = match jobs.is_empty() {
@@ -174,18 +188,7 @@ async fn forget(
     terminal: Terminal,
 ) -> Result<ExitCode, Failure> {
     let name = LockName::new(name)?;
-    let Some(job) = journal.job(name.as_str()).await? else {
-        return Err(Failure::new(
-            ABSENT,
-            format!(
-                "{}: not removed: there is no such job in the journal of {}; to see all, run \
-                 `shedlock jobs{}`",
-                visible(name.as_str()),
-                store.journal_place().place,
-                args.store.option()
-            ),
-        ));
-    };
+    let job = known(args, &name, "removed", store, &*journal).await?;
     print_jobs(args, store, &*journal, vec![job], "no jobs", terminal).await?;
     if !args.yes {
         terminal.notice(
@@ -199,6 +202,61 @@ async fn forget(
         what: "forget",
         name: &name,
         detail: "the job and its runs".to_owned(),
+        reason: "",
+        until: None,
+    };
+    Trail::of(store, &args.store, terminal).record(action).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job with this name, or why nothing was done to it.
+async fn known(
+    args: &JobsArgs,
+    name: &LockName,
+    done: &str,
+    store: &Store,
+    journal: &dyn Journal,
+) -> Result<JobRecord, Failure> {
+    journal.job(name.as_str()).await?.ok_or_else(|| {
+        Failure::new(
+            ABSENT,
+            format!(
+                "{}: not {done}: there is no such job in the journal of {}; to see all, run \
+                 `shedlock jobs{}`",
+                visible(name.as_str()),
+                store.journal_place().place,
+                args.store.option()
+            ),
+        )
+    })
+}
+
+/// Records whether Java watches the outcome of its runs of a job, and prints the job.
+async fn watch(
+    args: &JobsArgs,
+    name: &str,
+    elsewhere: bool,
+    store: &Store,
+    journal: Arc<dyn Journal>,
+    terminal: Terminal,
+) -> Result<ExitCode, Failure> {
+    let name = LockName::new(name)?;
+    let mut job = known(args, &name, "changed", store, &*journal).await?;
+    let entry = JournalEntry::Watched {
+        job: job.job.clone(),
+        elsewhere,
+    };
+    journal.record(&[entry]).await?;
+    job.is_watched_elsewhere = elsewhere;
+    print_jobs(args, store, &*journal, vec![job], "no jobs", terminal).await?;
+    let (what, detail) = match elsewhere {
+        true => ("watch", "Java watches the outcome of its runs"),
+        false => ("unwatch", "Java does not watch the outcome of its runs"),
+    };
+    let action = Action {
+        what,
+        name: &name,
+        detail: detail.to_owned(),
         reason: "",
         until: None,
     };

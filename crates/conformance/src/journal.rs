@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Actor, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobsRequest, Journal,
-    JournalEntry, ReplacedRegistration, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest,
-    Slot,
+    Actor, AttemptRequest, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobsRequest,
+    Journal, JournalEntry, LockName, Owner, ReplacedRegistration, Retention, RunEnd, RunOutcome,
+    RunRecord, RunsRequest, Skip, SkipReason, Slot,
 };
 
 /// The identity of a store of locks.
@@ -23,6 +23,7 @@ pub async fn check(journal: Arc<dyn Journal>) {
     created(journal).await;
     runs(journal).await;
     late_and_repeated(journal).await;
+    elsewhere(journal).await;
     of_two_processes(journal).await;
     jobs(journal).await;
     texts(journal).await;
@@ -269,6 +270,100 @@ async fn late_and_repeated(journal: &dyn Journal) {
     let job = journal.job("kit-late").await.expect("it is there");
     let last = job.and_then(|job| job.last_run);
     assert_eq!(last.and_then(|it| it.outcome), Some(RunOutcome::Lost));
+}
+
+/// A slot that ShedLock took is no run of ours: it moves the deadline, and counts until an outcome is known.
+async fn elsewhere(journal: &dyn Journal) {
+    let slot = |seconds| Slot::at(at(seconds)).expect("it is in the calendar");
+    let name = LockName::new("kit-taken").expect("it is a name");
+    let taken = |of: u64, by: Option<&str>| {
+        let request =
+            AttemptRequest::new(name.clone(), Owner::generate(), SECOND).with_slot(slot(of));
+        let mut skip = Skip::new(SkipReason::SlotTaken).with_until(at(of + 5));
+        skip.owner = by.map(str::to_owned);
+        let mut run = RunRecord::elsewhere(&request, slot(of), &skip, at(of + 1));
+        run.lock_store = Some(LOCK_STORE.to_owned());
+        JournalEntry::run(run, Some((slot(of + 60), at(of + 90))))
+    };
+    let job = async || {
+        let job = journal.job("kit-taken").await.expect("it can be read");
+        job.expect("it is there")
+    };
+    let watch = |elsewhere| JournalEntry::Watched {
+        job: "kit-taken".to_owned(),
+        elsewhere,
+    };
+    // A job that is not known stays unknown.
+    record(journal, &[watch(true)]).await;
+    assert_eq!(journal.job("kit-taken").await.expect("it can be read"), None);
+    for _ in 0..2 {
+        record(
+            journal,
+            &[taken(100, Some("web-2")), taken(160, Some("web-3"))],
+        )
+        .await;
+        record(journal, &[taken(100, Some("web-2"))]).await;
+    }
+    let found = job().await;
+    let last = found.elsewhere.clone().expect("ShedLock took it");
+    assert_eq!((last.slot, last.at, last.slots), (slot(160), at(161), 2));
+    assert_eq!(last.by.as_deref(), Some("web-3"));
+    assert_eq!(
+        (found.next_slot, found.deadline),
+        (Some(slot(220)), Some(at(250)))
+    );
+    assert_eq!(
+        (found.last_run, found.last_succeeded, found.last_failed),
+        (None, None, None)
+    );
+    assert!(!found.is_watched_elsewhere);
+    let of_job = RunsRequest::new().with_job("kit-taken");
+    let runs = list(journal, &of_job).await;
+    let seen: Vec<_> = runs
+        .iter()
+        .map(|run| (run.slot, run.started, &*run.owner))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Some(slot(160)), at(161), "web-3"),
+            (Some(slot(100)), at(101), "web-2")
+        ]
+    );
+    assert!(runs.iter().all(RunRecord::is_elsewhere), "{runs:?}");
+    assert_eq!(runs[0].lock_at_most_for, Some(SECOND * 4));
+    assert_eq!(list(journal, &of_job.clone().open_only()).await, []);
+    record(journal, &[watch(true)]).await;
+    // Neither an interrupted run nor one that started before is a known outcome of what ShedLock ran.
+    let early = run("kit-taken", 150);
+    let cut = run("kit-taken", 170);
+    let ends = [
+        entry(&ended(&early, 1, RunOutcome::Succeeded, None)),
+        entry(&ended(&cut, 1, RunOutcome::Cancelled, None)),
+    ];
+    record(journal, &ends).await;
+    assert_eq!(job().await.elsewhere, Some(last));
+    let ours = run("kit-taken", 221);
+    for _ in 0..2 {
+        record(
+            journal,
+            &[entry(&ended(&ours, 1, RunOutcome::Failed, Some("no")))],
+        )
+        .await;
+        assert_eq!(job().await.elsewhere, None);
+        // What arrives late was taken before it.
+        record(journal, &[taken(160, Some("web-3"))]).await;
+        assert_eq!(job().await.elsewhere, None);
+    }
+    record(journal, &[taken(280, None)]).await;
+    let found = job().await;
+    let last = found.elsewhere.expect("ShedLock took it");
+    assert_eq!((last.slot, last.by, last.slots), (slot(280), None, 1));
+    let started = found.last_run.map(|run| run.started);
+    assert_eq!((started, found.deadline), (Some(at(221)), Some(at(370))));
+    assert!(found.is_watched_elsewhere, "only an operator changes it");
+    record(journal, &[watch(false)]).await;
+    assert!(!job().await.is_watched_elsewhere);
 }
 
 /// Two processes can record one run, and its start differs where the store does not report it.

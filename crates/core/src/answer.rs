@@ -40,6 +40,11 @@ pub struct Skip {
     pub owner: Option<String>,
     /// The latest time at which the lock becomes free, by the provider's clock.
     pub until: Option<SystemTime>,
+    /// When the lock was last acquired, by the clock of the owner that did. ShedLock's may be that of
+    /// its host.
+    pub locked_at: Option<SystemTime>,
+    /// The provider's clock when the record was read.
+    pub read_at: Option<SystemTime>,
     /// The last slot that was taken.
     pub last_slot: Option<Slot>,
     /// The slots that an earlier pause has skipped, if the job has not run past it.
@@ -90,10 +95,28 @@ impl Skip {
             reason,
             owner: None,
             until: None,
+            locked_at: None,
+            read_at: None,
             last_slot: None,
             skipped_slots: None,
             clock: None,
         }
+    }
+
+    /// Returns when ShedLock for Java took this slot, if that is why the attempt at it was skipped:
+    /// ShedLock was the last to acquire the lock, at or after the slot's instant, and not after the
+    /// provider's clock (`now` if the store does not report it) by more than the tolerance for slots.
+    /// With a clock that is further ahead, its acquisition belongs to no slot that is known.
+    ///
+    /// A lock that ShedLock has held since before the slot has not taken it.
+    pub fn taken_elsewhere(&self, slot: Slot, now: SystemTime) -> Option<SystemTime> {
+        let is_theirs = !self.owner.as_deref().is_some_and(Owner::is_ours);
+        if self.reason != SkipReason::SlotTaken || !is_theirs || self.last_slot >= Some(slot) {
+            return None;
+        }
+        let latest = self.read_at.unwrap_or(now) + Slot::DEFAULT_TOLERANCE;
+        self.locked_at
+            .filter(|at| *at >= slot.instant() && *at <= latest)
     }
 
     /// Adds the owner in the record.

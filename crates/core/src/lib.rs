@@ -84,7 +84,7 @@ pub use journal::{
     Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
     JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, LastRun,
     MemoryJournal, MissedSlots, ReplacedRegistration, Retention, RunEnd, RunId, RunOutcome,
-    RunRecord, RunState, RunsRequest, missed_slots,
+    RunRecord, RunState, RunsRequest, TakenElsewhere, missed_slots,
 };
 pub use lease::Lease;
 pub use listener::{Event, Listener};

@@ -179,6 +179,7 @@ impl LockRecord {
         });
         skip.owner.clone_from(&self.owner);
         skip.until = self.locked_until;
+        (skip.locked_at, skip.read_at) = (self.locked_at, self.read_at);
         skip.last_slot = self.last_slot;
         // The slots of a pause that runs are not decided yet: it may be resumed to catch up.
         skip.skipped_slots = self.slots_skipped_before();

@@ -412,11 +412,11 @@ pub use shedlock_core::{
     Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned, Reading, Release,
     ReplacedRegistration, ResetSlotRequest, RestoredSlot, ResumeRequest, Resumed, Retention,
     Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Schema, Skip, SkipReason,
-    SkippedSlots, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TenantProvider, TenantRouter,
-    TrackingProvider, Unanswered, Unlock, UnlockRequest, assert_locked, blocking, current_lock,
-    current_provider, delegate, extend_current, identify_store, missed_slots, parse_duration,
-    set_global_executor, set_global_provider, store_identity, testing, with_executor,
-    with_executor_blocking, with_provider, with_provider_blocking,
+    SkippedSlots, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TakenElsewhere, TenantProvider,
+    TenantRouter, TrackingProvider, Unanswered, Unlock, UnlockRequest, assert_locked, blocking,
+    current_lock, current_provider, delegate, extend_current, identify_store, missed_slots,
+    parse_duration, set_global_executor, set_global_provider, store_identity, testing,
+    with_executor, with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

@@ -134,6 +134,7 @@ impl Badge {
         use shedlock_core::{RunOutcome, RunState};
         let (class, word) = match state {
             RunState::Ended(RunOutcome::Cancelled) => ("idle", "cancelled"),
+            RunState::Ended(RunOutcome::Elsewhere) => ("taken", "elsewhere"),
             RunState::Ended(outcome) if outcome.is_failure() => ("bad", outcome.as_str()),
             RunState::Ended(outcome) => ("ok", outcome.as_str()),
             RunState::Running => ("run", "running"),

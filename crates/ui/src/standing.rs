@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::shown::{CurrentJob, JobState, about, left, open_end, second, taken_in_words};
+use shedlock_core::shown::{
+    CurrentJob, JobState, about, elsewhere_in_words, left, open_end, second, taken_in_words,
+};
 use shedlock_core::{LockRecord, LockState, RunOutcome};
 
 use crate::components::Badge;
@@ -42,6 +44,14 @@ impl Standing {
                 let class = held.as_ref().map_or("run", |held| held.badge.class);
                 let attention = held.as_ref().is_some_and(|held| held.needs_attention);
                 (class, held.map(|held| held.reason), attention)
+            }
+            JobState::Unverified => {
+                let badge = if job.lacks_outcomes() {
+                    "warn"
+                } else {
+                    "taken"
+                };
+                (badge, elsewhere_in_words(job), job.lacks_outcomes())
             }
             JobState::Taken => ("taken", lock.and_then(taken_in_words), false),
             JobState::WithoutLock | JobState::EndUnknown => {
@@ -135,7 +145,7 @@ fn until_words(until: SystemTime, now: SystemTime) -> String {
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use shedlock_core::{JobRecord, LastRun, LockName, RunState};
+    use shedlock_core::{JobRecord, LastRun, LockName, RunState, TakenElsewhere};
 
     use super::*;
 
@@ -220,6 +230,29 @@ mod tests {
         assert_eq!(standing(&job), pair("taken", reason));
         assert!(!Standing::of(&job, at(1_000)).needs_attention);
         assert!(!Standing::of_taken(&lock).needs_attention);
+    }
+
+    #[test]
+    fn a_job_whose_slots_shedlock_takes_is_unverified_and_worth_a_look_after_three() {
+        let mut job = failed_as(RunOutcome::Failed);
+        let slot = shedlock_core::Slot::at(at(960)).unwrap();
+        let taken = |slots| {
+            let mut taken = TakenElsewhere::new(slot, at(961), slots);
+            taken.by = Some("web-2".to_owned());
+            Some(taken)
+        };
+        job.job.elsewhere = taken(2);
+        let reason = "slot 1970-01-01T00:16:00Z was taken by ShedLock on web-2 at 1970-01-01T00:16:01Z; how its \
+                      task ended is not known (2 slots in a row)";
+        assert_eq!(standing(&job), pair("unverified", reason));
+        assert!(!Standing::of(&job, at(1_000)).needs_attention);
+        job.job.elsewhere = taken(3);
+        assert!(Standing::of(&job, at(1_000)).needs_attention);
+        job.job.is_watched_elsewhere = true;
+        assert!(!Standing::of(&job, at(1_000)).needs_attention);
+        assert_eq!(standing(&job).0, "unverified");
+        job.job.deadline = Some(at(990));
+        assert_eq!(standing(&job).0, "overdue");
     }
 
     #[test]

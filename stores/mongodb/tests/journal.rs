@@ -133,6 +133,7 @@ async fn its_documents_are_as_documented() {
         "lastFailedUs": micros + 5_000,
         "lastOutcome": "failed",
         "lastError": "$no route",
+        "elsewhere": null,
     };
     assert_eq!(sorted(job), sorted(expected));
     let expected = doc! {

@@ -152,7 +152,7 @@ async fn its_keys_are_as_documented() {
     let (_, rest) = value.split_once(' ').unwrap();
     assert_eq!(
         rest,
-        format!("- {micros} - - - - - - - - - - - - -\n\n\n\nmail-1\nweb-3/1/ab\n\n")
+        format!("- {micros} - - - - - - - - - - - - - - - - - -\n\n\n\nmail-1\nweb-3/1/ab\n\n")
     );
 }
 

@@ -62,15 +62,16 @@ pub(crate) struct JournalStoreArgs {
 /// Prints one line per job, sorted by name. A job is registered by the library's scheduler when it
 /// starts, otherwise by its first run; `shedlock run` registers the schedule with it. STATE is the first of
 /// these that applies: `paused`, `overdue` (the job has a schedule, and no success was recorded within the
-/// time that the schedule and --lock-at-most-for allow), `running`, `without its lock`, `end unknown`,
-/// `failed`, `cancelled`, `ok` or `no run yet`. LAST RUN is how the run that started last ended, as `shedlock
+/// time that the schedule and --lock-at-most-for allow), `running`, `unverified` (ShedLock for Java took its
+/// latest slot; its runs are not recorded here, so how that one ended is not known), `taken` (ShedLock for Java
+/// has its lock), `without its lock`, `end unknown`, `failed`, `cancelled`, `ok` or `no run yet`. LAST RUN is how the run that started last ended, as `shedlock
 /// history` shows it, SUCCEEDED the time since the latest success, TOOK how long that run took, NEXT the slot
 /// that must succeed next, in UTC (in the past if it has not succeeded yet). SCHEDULE has its time zone.
 ///
 /// The journal is created with `shedlock migrate`. PostgreSQL, MySQL, MariaDB, SQLite,
 /// Redis, Valkey and MongoDB can keep one.
 #[derive(Debug, Args)]
-#[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or --forget names no job in it")))]
+#[command(after_long_help = exit_codes::of_store(Some("the store has no journal, or --forget or another option names no job in it")))]
 pub(crate) struct JobsArgs {
     /// Remove this job and its runs from the journal, because it no longer exists
     ///
@@ -82,6 +83,16 @@ pub(crate) struct JobsArgs {
     /// Confirm --forget: remove the job
     #[arg(long, requires = "forget")]
     pub(crate) yes: bool,
+    /// Declare that Java reports it if a run of this job fails there
+    ///
+    /// The journal does not have the runs of ShedLock for Java. So a job of which Java takes three slots in a
+    /// row is reported: its state is `unverified`, and no one is known to look at it. With this option it stays
+    /// `unverified`, but `doctor`, the dashboard and the alerts report it no more. It is kept in the journal.
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["filter", "forget"])]
+    pub(crate) watched_by_java: Option<String>,
+    /// Take back --watched-by-java for this job
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["filter", "forget", "watched_by_java"])]
+    pub(crate) not_watched_by_java: Option<String>,
     /// Show only jobs whose name matches this pattern, like 'expire-*'; can be repeated
     #[arg(long, value_name = "PATTERN", value_parser = values::pattern)]
     pub(crate) filter: Vec<Pattern>,
@@ -94,6 +105,15 @@ pub(crate) struct JobsArgs {
     pub(crate) store: StoreArgs,
 }
 
+impl JobsArgs {
+    /// The job of which the user declares whether Java watches it.
+    pub(crate) fn watched(&self) -> Option<(&str, bool)> {
+        let watched = self.watched_by_java.as_deref().map(|job| (job, true));
+        let not_watched = self.not_watched_by_java.as_deref();
+        watched.or_else(|| not_watched.map(|job| (job, false)))
+    }
+}
+
 /// Show the past runs of a job and what operators did to its lock, the latest first
 ///
 /// Prints when each run started (TIME, in UTC), how it ended (EVENT), how long it took, its scheduled
@@ -102,10 +122,12 @@ pub(crate) struct JobsArgs {
 /// or `cancelled` (it was interrupted). Without a recorded end it is `running` (it holds its lock), `without
 /// its lock` (the lock was freed by force or paused at once, and the task may still run) or `end unknown`
 /// (its lease is over: its process or host died, or could not reach the journal; it may have succeeded).
+/// `elsewhere` is a slot that ShedLock for Java took; its run is not recorded here, and how it ended is not known.
 ///
 /// Between the runs are the actions of operators on the lock NAME: `paused`, `resumed`, `freed`
-/// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset`, `pruned` and
-/// `forgotten` (`shedlock jobs --forget`). BY is then the user@host that did it, as that host claims.
+/// (`shedlock unlock --force`), `extended` (not by the running command itself), `slot reset`, `pruned`,
+/// `forgotten` (`shedlock jobs --forget`), and `watched elsewhere` or `not watched elsewhere` (`shedlock jobs
+/// --watched-by-java`). BY is then the user@host that did it, as that host claims.
 ///
 /// The journal keeps 1,000 runs of each job, for 30 days, and actions for a year. It is created with
 /// `shedlock migrate`; what happened before is not in it. PostgreSQL, MySQL, MariaDB, SQLite,

@@ -11,7 +11,7 @@ use super::{json, visible};
 use crate::args::Format;
 use shedlock_core::redact;
 use shedlock_core::shown::json::{Action, Job, Run};
-use shedlock_core::shown::{CurrentJob, done, drift};
+use shedlock_core::shown::{CurrentJob, JobState, done, drift, elsewhere_in_words, shedlock_on};
 
 const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Column {
     Column {
@@ -70,6 +70,14 @@ pub(crate) fn jobs(
         Format::Table => {
             let rows: Vec<_> = jobs.iter().map(|(job, _)| job_row(job, now)).collect();
             let mut lines = columns::lines(&JOBS, &rows, width);
+            let taken = jobs.iter().filter_map(|(job, _)| {
+                let words = elsewhere_in_words(&job.job)?;
+                (job.state(now) == JobState::Unverified)
+                    .then(|| format!("{}: {words}", job.job.job))
+            });
+            for taken in taken {
+                lines.push_str(&format!("{}\n", visible(&taken)));
+            }
             for drift in jobs.iter().filter_map(|(job, _)| drift(&job.job, now)) {
                 lines.push_str(&format!("{}\n", visible(&drift)));
             }
@@ -141,14 +149,19 @@ fn job_row(current: &CurrentJob, now: SystemTime) -> [String; 7] {
 fn run_row(run: &RunRecord, state: RunState) -> [String; 6] {
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref());
+    let elsewhere = run.is_elsewhere().then(|| {
+        let by = shedlock_on(Some(&*run.owner).filter(|host| !host.is_empty()));
+        format!("taken by {by}; how its task ended is not known")
+    });
     [
         super::second(run.started),
         state.as_str().to_owned(),
-        end.map_or_else(none, |end| super::took(end.ran_for)),
+        end.filter(|_| elsewhere.is_none())
+            .map_or_else(none, |end| super::took(end.ran_for)),
         run.slot
             .map_or_else(none, |slot| super::second(slot.instant())),
         shown(&run.owner),
-        error.map_or_else(none, |error| shown(&redact(error))),
+        elsewhere.unwrap_or_else(|| error.map_or_else(none, |error| shown(&redact(error)))),
     ]
 }
 

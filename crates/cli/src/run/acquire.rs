@@ -126,16 +126,22 @@ async fn ask(
         None => executor,
     };
     let executor = asked.get_or_init(|| executor).clone();
+    let mut job = keeps.0.and_then(journal::registration);
+    if let (Some(writer), Some(job)) = (&writer, &job) {
+        writer.register_if_elsewhere(job.clone());
+    }
     let wait = wait_until.saturating_since(SystemClock.now());
     let answer = executor.lock(&lock.clone().lock_wait(wait)).await;
     if let Ok(Attempt::Acquired(held)) = answer {
-        let job = keeps.0.and_then(journal::registration);
-        if let (Some(writer), Some(job)) = (writer, job) {
+        if let (Some(writer), Some(job)) = (writer, job.take()) {
             writer.register(job);
         }
         return Ok(Acquired::Lock(held, executor, store));
     }
     settle(&executor, claim.name, terminal).await;
+    if let Some(writer) = &writer {
+        journal::flush_elsewhere(writer, claim.name, terminal).await;
+    }
     match answer? {
         Attempt::Skipped(skip) => Ok(Acquired::Skipped(skip, provider.store().to_owned())),
         _ => unreachable!("a lock is acquired or skipped"),

@@ -32,6 +32,8 @@ const OF_ONE_CALL: &[&str] = &[
     "idle-for",
     "yes",
     "held",
+    "watched-by-java",
+    "not-watched-by-java",
     "state",
     "filter",
     "watch",

@@ -208,7 +208,7 @@ fn missed_slots() {
     );
     assert_eq!(done(&mut sandbox.run("b", "1m", "true")).code, 0);
     let jobs = || json(&sandbox, &["jobs"])["jobs"].clone();
-    let none = serde_json::json!({ "paused": 0, "held": 0, "not_started": 0 });
+    let none = serde_json::json!({ "paused": 0, "held": 0, "elsewhere": 0, "not_started": 0 });
     assert_eq!(jobs()[0]["missed_slots"], none);
     assert_eq!(jobs()[1]["missed_slots"], Value::Null, "it has no schedule");
     // As if it had been registered an hour ago, and had not run since.

@@ -1,5 +1,6 @@
 //! Jobs that ShedLock for Java runs too, on the same table.
 
+use serde_json::Value;
 use shedlock_rig::given::server_if_any;
 
 use super::common::{Done, done};
@@ -112,4 +113,167 @@ async fn a_job_whose_lock_shedlock_has_does_not_run() {
     let jobs = database.shedlock(&["jobs", "-o", "json"]).stdout;
     let jobs: serde_json::Value = serde_json::from_str(&jobs).unwrap();
     assert_eq!(jobs["jobs"][0]["state"], "taken");
+}
+
+/// The options of a job with a slot in every second, which a run may still succeed at for over a minute.
+const EVERY_SECOND: [&str; 7] = [
+    "run",
+    "-q",
+    "-n",
+    "mail",
+    "--every",
+    "1s",
+    "--lock-at-most-for",
+];
+
+impl Database {
+    /// An attempt at the current slot.
+    fn attempts(&self) -> Done {
+        let options = ["1s", "--store", &self.url, "--", "true"];
+        done(&mut self.sandbox.bare(&[&EVERY_SECOND[..], &options].concat()))
+    }
+
+    fn job(&self) -> Value {
+        let jobs = self.shedlock(&["jobs", "-o", "json"]);
+        assert_eq!(jobs.code, 0, "{}", jobs.stderr);
+        let jobs: Value = serde_json::from_str(&jobs.stdout).unwrap();
+        jobs["jobs"][0].clone()
+    }
+
+    /// Java takes slots until an attempt has found this many of them.
+    async fn java_takes_slots(&mut self, slots: u64) {
+        while self.job()["taken_elsewhere"]["slots_without_outcome"].as_u64() < Some(slots) {
+            self.java_takes("mail", 0, 600).await;
+            let attempt = self.attempts();
+            assert_eq!(
+                (attempt.code, &*attempt.stdout),
+                (0, ""),
+                "{}",
+                attempt.stderr
+            );
+        }
+    }
+
+    /// Moves the time by which the job must have succeeded into the past, and returns the job.
+    async fn late(&mut self) -> Value {
+        self.run("UPDATE shedlock_job SET deadline_us = deadline_us - 3600000000")
+            .await;
+        self.job()
+    }
+}
+
+#[tokio::test]
+async fn slots_that_java_takes_are_unverified_until_someone_watches_them() {
+    let Some(mut database) = migrated().await else {
+        return;
+    };
+    database.java_takes_slots(1).await;
+    let job = database.job();
+    assert_eq!(
+        (&job["state"], &job["is_overdue"]),
+        (&"unverified".into(), &false.into()),
+        "{job}"
+    );
+    assert_eq!(job["taken_elsewhere"]["by"], "web-2", "{job}");
+    assert_eq!(job["last_started"], Value::Null, "{job}");
+    assert!(job["deadline"].is_string(), "{job}");
+    assert_eq!(
+        job["missed_slots"]["elsewhere"], 0,
+        "not overdue yet: {job}"
+    );
+    let doctor = database.shedlock(&["doctor"]).stdout;
+    assert!(doctor.contains("ok       unverified"), "{doctor}");
+
+    database.java_takes_slots(3).await;
+    let doctor = database.shedlock(&["doctor"]).stdout;
+    assert!(doctor.contains("warning  unverified"), "{doctor}");
+    assert!(
+        doctor.contains("taken by ShedLock on web-2 at 2"),
+        "{doctor}"
+    );
+    let jobs = database.shedlock(&["jobs"]).stdout;
+    assert!(jobs.contains("unverified"), "{jobs}");
+    assert!(jobs.contains("how its task ended is not known"), "{jobs}");
+    let history = database.shedlock(&["history", "mail"]).stdout;
+    assert!(history.contains("elsewhere"), "{history}");
+    assert!(history.contains("taken by ShedLock on web-2"), "{history}");
+    let metrics = database.shedlock(&["metrics"]).stdout;
+    let slots = "shedlock_job_unverified_slots{job_name=\"mail\"} ";
+    let slots = metrics
+        .split(slots)
+        .nth(1)
+        .and_then(|rest| rest.lines().next());
+    assert!(
+        slots.and_then(|it| it.parse::<u64>().ok()) >= Some(3),
+        "{metrics}"
+    );
+    let watched = "shedlock_job_watched_elsewhere{job_name=\"mail\"}";
+    assert!(metrics.contains(&format!("{watched} 0\n")), "{metrics}");
+
+    let declared = database.shedlock(&["jobs", "--watched-by-java", "mail"]);
+    assert_eq!(declared.code, 0, "{}", declared.stderr);
+    // A registration does not take it back.
+    database.java_takes_slots(4).await;
+    assert_eq!(database.job()["is_watched_elsewhere"], true);
+    assert_eq!(database.job()["state"], "unverified");
+    let doctor = database.shedlock(&["doctor"]).stdout;
+    assert!(doctor.contains("ok       unverified"), "{doctor}");
+    let metrics = database.shedlock(&["metrics"]).stdout;
+    assert!(metrics.contains(&format!("{watched} 1\n")), "{metrics}");
+    let history = database.shedlock(&["history", "mail"]).stdout;
+    assert!(history.contains("watched elsewhere"), "{history}");
+    let taken_back = database.shedlock(&["jobs", "--not-watched-by-java", "mail"]);
+    assert_eq!(taken_back.code, 0, "{}", taken_back.stderr);
+    assert_eq!(database.job()["is_watched_elsewhere"], false);
+    let unknown = database.shedlock(&["jobs", "--watched-by-java", "other"]);
+    assert_eq!(unknown.code, 1, "{}", unknown.stdout);
+    assert!(
+        unknown
+            .stderr
+            .contains("other: not changed: there is no such job"),
+        "{}",
+        unknown.stderr
+    );
+
+    // Both stop.
+    let job = database.late().await;
+    assert_eq!(
+        (&job["state"], &job["is_overdue"]),
+        (&"overdue".into(), &true.into()),
+        "{job}"
+    );
+}
+
+#[tokio::test]
+async fn a_lock_that_java_holds_past_its_slot_moves_no_deadline() {
+    let Some(mut database) = migrated().await else {
+        return;
+    };
+    database.java_takes_slots(1).await;
+    database.java_takes("mail", 10, 3_600).await;
+    let before = database.job();
+    for _ in 0..3 {
+        assert_eq!(database.attempts().code, 0);
+    }
+    assert_eq!(database.job()["deadline"], before["deadline"]);
+    assert_eq!(database.job()["taken_elsewhere"], before["taken_elsewhere"]);
+    assert_eq!(database.late().await["state"], "overdue");
+}
+
+#[tokio::test]
+async fn an_acquisition_of_java_that_is_a_day_ahead_takes_no_slot() {
+    let Some(mut database) = migrated().await else {
+        return;
+    };
+    assert_eq!(database.attempts().code, 0);
+    let before = database.job();
+    assert!(before["last_succeeded"].is_string(), "{before}");
+    database.java_takes("mail", -86_400, 600).await;
+    for _ in 0..3 {
+        assert_eq!(database.attempts().code, 0);
+    }
+    let job = database.job();
+    assert_eq!(job["taken_elsewhere"], Value::Null, "{job}");
+    assert_eq!(job["deadline"], before["deadline"]);
+    assert_eq!(database.late().await["state"], "overdue");
 }

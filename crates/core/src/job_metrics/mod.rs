@@ -36,7 +36,9 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// | `shedlock_job_last_duration_seconds{job_name}` | how long the latest successful run took |
 /// | `shedlock_job_end_unknown{job_name}` | 1 if the latest run has no recorded end and its lease is over, otherwise 0 |
 /// | `shedlock_job_paused{job_name}` | 1 if an operator has paused the job, otherwise 0 |
-/// | `shedlock_job_missed_slots{job_name, reason}` | slots without a run in the last 24 hours ([`missed_slots`]): `paused`, `held` by an earlier run, or `not_started`, because no replica was up or none started it in time; only with [`schedules`](Self::schedules) |
+/// | `shedlock_job_unverified_slots{job_name}` | how many slots ShedLock for Java took since the last outcome that is known ([`JobRecord::elsewhere`]) |
+/// | `shedlock_job_watched_elsewhere{job_name}` | 1 if an operator has declared that Java watches its runs, otherwise 0 |
+/// | `shedlock_job_missed_slots{job_name, reason}` | slots without a run in the last 24 hours ([`missed_slots`]): `paused`, `held` by an earlier run, taken `elsewhere`, by ShedLock for Java, or `not_started`, because no replica was up or none started it in time; only with [`schedules`](Self::schedules) |
 /// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
 ///
 /// `job_name` is the template of the locks' names

@@ -169,8 +169,24 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
         let samples = samples.filter_map(|job| Some(sample(job, value(job)?)));
         text.add(name, Kind::Gauge, help, samples);
     }
+    let unverified = jobs.iter().map(|it| &it.current.job);
+    let unverified = unverified.map(|job| {
+        let slots = job.elsewhere.as_ref().map_or(0, |it| it.slots);
+        sample(job, f64::from(slots))
+    });
+    text.add(
+        "shedlock_job_unverified_slots",
+        Kind::Gauge,
+        "Slots that ShedLock for Java took since the last outcome of the job that is known.",
+        unverified,
+    );
     type Is = fn(&CurrentJob) -> bool;
-    let flags: [(&str, &str, Is); 2] = [
+    let flags: [(&str, &str, Is); 3] = [
+        (
+            "shedlock_job_watched_elsewhere",
+            "Whether Java watches the outcome of its runs of the job, as an operator has declared.",
+            |it| it.job.is_watched_elsewhere,
+        ),
         (
             "shedlock_job_end_unknown",
             "Whether the latest run of the job has no recorded end and its lease is over.",

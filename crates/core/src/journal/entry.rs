@@ -20,14 +20,29 @@ pub enum JournalEntry {
     /// The journal creates the run, or adds its end. An end of
     /// [`Lost`](super::RunOutcome::Lost) replaces a success; any other end stays. The run's job is
     /// created if it does not exist.
+    ///
+    /// One with the end [`Elsewhere`](super::RunOutcome::Elsewhere) is no run of ours. Of its job, only
+    /// the next slot and the deadline move, and [`JobRecord::elsewhere`](super::JobRecord::elsewhere) if
+    /// the slot is later than the known one, and if it was taken after the start of the latest run. A
+    /// later end that is a success or a failure clears that field, if its run started after the slot was
+    /// taken.
     Run {
         /// The run.
         run: RunRecord,
-        /// The next slot and the deadline of its job, if the run succeeded and they are known.
+        /// The next slot and the deadline of its job, if the run succeeded, or ShedLock took its slot, and
+        /// they are known.
         next: Option<(Slot, SystemTime)>,
     },
     /// What an operator did.
     Audit(AuditRecord),
+    /// Whether Java watches the outcome of its runs of this job, as an operator declared. A job that
+    /// is not known stays unknown.
+    Watched {
+        /// The job.
+        job: String,
+        /// Whether it does.
+        elsewhere: bool,
+    },
 }
 
 /// A job with its schedule.

@@ -41,6 +41,37 @@ pub struct JobRecord {
     pub next_slot: Option<Slot>,
     /// By when a run must have succeeded.
     pub deadline: Option<SystemTime>,
+    /// The latest slot that ShedLock for Java took, unless a later run of ours has a known outcome.
+    pub elsewhere: Option<TakenElsewhere>,
+    /// Whether an operator has declared that Java watches the outcome of its runs.
+    pub is_watched_elsewhere: bool,
+}
+
+/// The latest slot of a job that an attempt found taken by ShedLock for Java. What became of its task is
+/// not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TakenElsewhere {
+    /// The slot.
+    pub slot: Slot,
+    /// The host that took it; not all stores record it.
+    pub by: Option<String>,
+    /// When that host acquired the lock.
+    pub at: SystemTime,
+    /// How many slots it took since the last outcome that is known.
+    pub slots: u32,
+}
+
+impl TakenElsewhere {
+    /// Creates one, for journals.
+    pub fn new(slot: Slot, at: SystemTime, slots: u32) -> Self {
+        Self {
+            slot,
+            by: None,
+            at,
+            slots,
+        }
+    }
 }
 
 /// The run of a job that started last.
@@ -115,6 +146,9 @@ impl LastRun {
 }
 
 impl JobRecord {
+    /// How many slots in a row without a known outcome are worth a warning.
+    pub const MOST_UNVERIFIED: u32 = 3;
+
     /// Creates a job without a schedule that has not run yet, for journals.
     pub fn new(job: impl Into<String>, registered: SystemTime) -> Self {
         Self {
@@ -132,6 +166,8 @@ impl JobRecord {
             last_duration: None,
             next_slot: None,
             deadline: None,
+            elsewhere: None,
+            is_watched_elsewhere: false,
         }
     }
 
@@ -147,6 +183,9 @@ impl JobRecord {
     /// latest run, success or failure stays if a later one is known.
     pub(super) fn add(&mut self, run: &RunRecord, next: Option<(Slot, SystemTime)>) {
         let known = self.last_run.as_ref().map(|last| last.started);
+        if run.is_elsewhere() {
+            return self.add_elsewhere(run, next);
+        }
         if known.is_none_or(|known| run.started > known) {
             let mut last = LastRun::new(&*run.name, &*run.owner, run.started);
             (last.lock_at_most_for, last.slot) = (run.lock_at_most_for, run.slot);
@@ -154,6 +193,11 @@ impl JobRecord {
             self.last_run = Some(last);
         }
         let Some(end) = &run.end else { return };
+        let is_known = end.outcome == RunOutcome::Succeeded || end.outcome.is_failure();
+        let is_earlier = |it: &TakenElsewhere| it.at < run.started;
+        if is_known && self.elsewhere.as_ref().is_some_and(is_earlier) {
+            self.elsewhere = None;
+        }
         let ended = run.started + end.ran_for;
         let is_it = |last: &&mut LastRun| last.name == run.name && last.owner == run.owner;
         if let Some(last) = self.last_run.as_mut().filter(is_it) {
@@ -171,6 +215,32 @@ impl JobRecord {
             let error = end.error.as_deref().and_then(|text| text.lines().next());
             self.last_error = error.map(str::to_owned);
         }
+    }
+
+    /// Adds a slot that ShedLock took. It moves the deadline, as far as that slot goes.
+    fn add_elsewhere(&mut self, run: &RunRecord, next: Option<(Slot, SystemTime)>) {
+        self.move_forward(next);
+        let last = self.elsewhere.as_ref();
+        let is_later = last.map(|it| it.slot) < run.slot;
+        let is_latest = self
+            .last_run
+            .as_ref()
+            .is_none_or(|it| it.started < run.started);
+        if let Some(slot) = run.slot.filter(|_| is_later && is_latest) {
+            let slots = last.map_or(0, |it| it.slots).saturating_add(1);
+            let by = Some(run.owner.clone()).filter(|host| !host.is_empty());
+            self.elsewhere = Some(TakenElsewhere {
+                by,
+                ..TakenElsewhere::new(slot, run.started, slots)
+            });
+        }
+    }
+
+    /// Returns whether so many slots in a row have no known outcome that someone should look: ShedLock
+    /// for Java took them, and no operator has declared that Java watches them.
+    pub fn lacks_outcomes(&self) -> bool {
+        let slots = self.elsewhere.as_ref().map_or(0, |it| it.slots);
+        slots >= Self::MOST_UNVERIFIED && !self.is_watched_elsewhere
     }
 
     /// Moves the next slot and the deadline, but never back.

@@ -93,6 +93,11 @@ impl MemoryJournal {
                 job.add(run, *next);
                 state.add_run(run);
             }
+            JournalEntry::Watched { job, elsewhere } => {
+                if let Some(job) = state.jobs.get_mut(job) {
+                    job.is_watched_elsewhere = *elsewhere;
+                }
+            }
             JournalEntry::Audit(record) => {
                 state.audit.insert(record.id.clone(), record.clone());
             }

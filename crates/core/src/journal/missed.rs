@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::{AuditRequest, JobRecord, Journal, RunRecord, RunsRequest, expected_period};
 use crate::{Error, Slot};
 
-/// How many slots of a job had no run in the journal, by reason.
+/// How many slots of a job had no run of ours in the journal, by reason.
 ///
 /// ```
 /// use shedlock::{JobRecord, MemoryJournal, missed_slots};
@@ -27,16 +27,19 @@ pub struct MissedSlots {
     pub paused: u32,
     /// An earlier run still had the lock.
     pub held: u32,
+    /// ShedLock for Java took the slot: how its run ended is not known.
+    pub elsewhere: u32,
     /// No replica was running, or none started it within its late limit.
     pub not_started: u32,
 }
 
 impl MissedSlots {
     /// Returns the number for each reason, as metrics and JSON name it.
-    pub fn by_reason(&self) -> [(&'static str, u32); 3] {
+    pub fn by_reason(&self) -> [(&'static str, u32); 4] {
         [
             ("paused", self.paused),
             ("held", self.held),
+            ("elsewhere", self.elsewhere),
             ("not_started", self.not_started),
         ]
     }
@@ -81,21 +84,24 @@ pub async fn missed_slots(
     if let Some(first) = runs.last().filter(|_| runs.len() == RUNS) {
         since = since.max(first.slot.map_or(first.started, Slot::instant));
     }
-    let taken: BTreeSet<SystemTime> = runs
-        .iter()
-        .filter_map(|run| Some(run.slot?.instant()))
-        .collect();
+    let slots_of = |is_elsewhere: bool| -> BTreeSet<SystemTime> {
+        let of = runs.iter().filter(|run| run.is_elsewhere() == is_elsewhere);
+        of.filter_map(|run| Some(run.slot?.instant())).collect()
+    };
+    let (taken, elsewhere) = (slots_of(false), slots_of(true));
+    let mut counts = MissedSlots::default();
     let mut missed = Vec::new();
     while let Some(slot) = next(job, since).filter(|slot| *slot > since && *slot <= until) {
-        if !taken.contains(&slot) {
-            missed.push(slot);
+        match taken.contains(&slot) {
+            true => {}
+            false if elsewhere.contains(&slot) => counts.elsewhere += 1,
+            false => missed.push(slot),
         }
         if missed.len() == SLOTS {
             break;
         }
         since = slot;
     }
-    let mut counts = MissedSlots::default();
     if missed.is_empty() {
         return Ok(Some(counts));
     }
@@ -128,7 +134,12 @@ pub async fn missed_slots(
 /// Whether a run had the lock at this instant. Without an end, it had it for one lease.
 fn was_running(run: &RunRecord, job: &JobRecord, at: SystemTime) -> bool {
     let lease = || job.lock_at_most_for.unwrap_or_default();
-    let lasted = run.end.as_ref().map_or_else(lease, |end| end.ran_for);
+    let lasted = match &run.end {
+        // Until when ShedLock had it, as far as is known.
+        Some(_) if run.is_elsewhere() => run.lock_at_most_for.unwrap_or_default(),
+        Some(end) => end.ran_for,
+        None => lease(),
+    };
     let end = run.started.checked_add(lasted);
     run.started < at && end.is_none_or(|end| at < end)
 }

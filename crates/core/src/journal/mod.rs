@@ -19,7 +19,7 @@ use std::fmt;
 pub use audit::{Actor, AuditRecord};
 pub use entry::{JobChange, JournalEntry};
 pub(crate) use job::is_of_template;
-pub use job::{JobRecord, LastRun, ReplacedRegistration};
+pub use job::{JobRecord, LastRun, ReplacedRegistration, TakenElsewhere};
 pub use memory::MemoryJournal;
 pub use missed::{MissedSlots, missed_slots};
 pub use query::{AuditRequest, JobsRequest, RunsRequest};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::{Lease, LockRecord, LockState, Slot, TaskEnd};
+use crate::{AttemptRequest, Lease, LockRecord, LockState, Skip, Slot, TaskEnd};
 
 /// The identity of a run in a journal, after the time of its start: ids sort by the start of their
 /// runs.
@@ -129,6 +129,8 @@ pub enum RunOutcome {
     Panicked,
     /// The task was interrupted.
     Cancelled,
+    /// Not one of our runs: ShedLock for Java took the slot, and how its task ended is not known.
+    Elsewhere,
 }
 
 /// What is known about a run: its recorded end, or what follows from its lock if there is none. It
@@ -162,6 +164,28 @@ impl RunRecord {
             lock_at_most_for: Some(lease.lock_at_most_for()),
             ..Self::new(lease.job(), name, owner, started)
         }
+    }
+
+    /// Creates the record of a slot that an attempt found taken by ShedLock for Java at this instant
+    /// ([`Skip::taken_elsewhere`]). Each slot has one, however many attempts find it so.
+    pub fn elsewhere(request: &AttemptRequest, slot: Slot, skip: &Skip, at: SystemTime) -> Self {
+        let host = skip.owner.as_deref().unwrap_or_default();
+        let name = request.name().as_str();
+        let lasts = skip.until.and_then(|until| until.duration_since(at).ok());
+        Self {
+            // ShedLock's owner is the same for all that a host acquires.
+            id: RunId::new(at, name, &format!("{host} {slot}")),
+            slot: Some(slot),
+            lock_at_most_for: lasts,
+            end: Some(RunEnd::new(Duration::ZERO, RunOutcome::Elsewhere, None)),
+            ..Self::new(request.job(), name, host, at)
+        }
+    }
+
+    /// Returns whether it is a slot that ShedLock for Java took.
+    pub fn is_elsewhere(&self) -> bool {
+        let outcome = self.end.as_ref().map(|end| end.outcome);
+        outcome == Some(RunOutcome::Elsewhere)
     }
 
     /// Creates a run without an end, for journals.
@@ -232,15 +256,17 @@ impl RunEnd {
 
 impl RunOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Succeeded,
         Self::Failed,
         Self::Lost,
         Self::Panicked,
         Self::Cancelled,
+        Self::Elsewhere,
     ];
 
-    /// Returns one word for the outcome: `succeeded`, `failed`, `lost`, `panicked` or `cancelled`.
+    /// Returns one word for the outcome: `succeeded`, `failed`, `lost`, `panicked`, `cancelled` or
+    /// `elsewhere`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -248,6 +274,7 @@ impl RunOutcome {
             Self::Lost => "lost",
             Self::Panicked => "panicked",
             Self::Cancelled => "cancelled",
+            Self::Elsewhere => "elsewhere",
         }
     }
 
@@ -267,7 +294,7 @@ impl RunOutcome {
 
     /// Returns whether the job did not do its work, although it was not interrupted on purpose.
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::Succeeded | Self::Cancelled)
+        !matches!(self, Self::Succeeded | Self::Cancelled | Self::Elsewhere)
     }
 }
 

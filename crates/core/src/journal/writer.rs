@@ -1,6 +1,6 @@
 //! Fills a journal from the events of an executor.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -77,6 +77,8 @@ struct State {
     /// The entries that are being written.
     in_flight: Vec<Pending>,
     jobs: BTreeMap<String, JobRegistration>,
+    /// The jobs that are registered together with the first slot that ShedLock took.
+    unregistered: BTreeSet<String>,
     /// The runs in progress, and those whose unlock is in progress, by owner.
     runs: BTreeMap<Arc<str>, Tracked>,
     is_writing: bool,
@@ -185,10 +187,19 @@ impl JournalWriter {
     pub fn register(&self, registration: JobRegistration) {
         let job = registration.job.clone();
         let mut state = self.0.state();
+        state.unregistered.remove(&job);
         state.jobs.insert(job.clone(), registration);
-        // There are as many of them as there are jobs, so they do not count.
-        state.queue.push_back(Pending::Registration(job));
-        self.0.wake(state);
+        drop(state);
+        self.0.push_registration(&job);
+    }
+
+    /// Registers a job if a slot of it is found taken by ShedLock for Java: an attempt that is skipped
+    /// for another reason records nothing.
+    #[doc(hidden)]
+    pub fn register_if_elsewhere(&self, registration: JobRegistration) {
+        let mut state = self.0.state();
+        state.unregistered.insert(registration.job.clone());
+        state.jobs.insert(registration.job.clone(), registration);
     }
 
     /// Sets the store of the locks, whose identity the records carry.
@@ -348,6 +359,18 @@ impl Listener for JournalWriter {
                 let run = known.unwrap_or_else(|| RunRecord::started(lease, now));
                 self.0.push_end(run, *ran_for, *end);
             }
+            Event::Skipped { request, skip } => {
+                let now = self.0.settings.clock.system_time();
+                let slot = request.slot();
+                let at = slot.and_then(|slot| skip.taken_elsewhere(slot, now));
+                if let (Some(slot), Some(at)) = (slot, at) {
+                    if self.0.state().unregistered.remove(request.job()) {
+                        self.0.push_registration(request.job());
+                    }
+                    self.0
+                        .push_run(RunRecord::elsewhere(request, slot, skip, at));
+                }
+            }
             Event::Unlocked { lease } | Event::UnlockFailed { lease } => {
                 let known = self.0.state().runs.remove(lease.owner().as_str());
                 let Some(Tracked { run, succeeded, .. }) = known else {
@@ -431,14 +454,22 @@ impl Shared {
     /// once.
     fn push_run(self: &Arc<Self>, run: RunRecord) {
         let mut state = self.state();
-        let succeeded = run.end.as_ref().map(|end| end.outcome) == Some(RunOutcome::Succeeded);
-        let next = state.next_after(&run).filter(|_| succeeded);
+        let outcome = run.end.as_ref().map(|end| end.outcome);
+        let moves = matches!(outcome, Some(RunOutcome::Succeeded | RunOutcome::Elsewhere));
+        let next = state.next_after(&run).filter(|_| moves);
         let id = run.id.clone();
         let entry = JournalEntry::Run { run, next };
         match state.waiting(&id) {
             Some(waiting) => *waiting = Pending::Entry(Box::new(entry)),
             None => return self.push_to(state, entry),
         }
+        self.wake(state);
+    }
+
+    fn push_registration(self: &Arc<Self>, job: &str) {
+        let mut state = self.state();
+        // There are as many of them as there are jobs, so they do not count.
+        state.queue.push_back(Pending::Registration(job.to_owned()));
         self.wake(state);
     }
 
@@ -565,7 +596,7 @@ impl Shared {
                             run.lock_store.clone_from(&lock_store);
                         }
                         JournalEntry::Audit(record) => record.lock_store.clone_from(&lock_store),
-                        JournalEntry::Job(_) => {}
+                        JournalEntry::Job(_) | JournalEntry::Watched { .. } => {}
                     }
                     entries.push(entry);
                 }

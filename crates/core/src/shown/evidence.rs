@@ -2,13 +2,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{open_end, second};
+use super::{elsewhere_in_words, open_end, second};
 use crate::journal::registered;
 use crate::status::LostState;
 use crate::{Finding, JobRecord, Owner};
 
 const LOST: &str = "lost-state";
 const DRIFT: &str = "registrations";
+
+const UNVERIFIED: &str = "unverified";
 
 /// Names in a message.
 const FEW: usize = 5;
@@ -123,5 +125,25 @@ pub(super) fn drift_finding(jobs: &[JobRecord], now: SystemTime) -> Finding {
         few(drifts),
         "each host runs the job at its own slots: give all of them the same schedule, zone and lease; after a change \
          on purpose, this ends when the other host has registered it too, or after two days",
+    )
+}
+
+/// The jobs that ShedLock for Java runs, so that no one is known to look at their outcome.
+pub(super) fn unverified_finding(jobs: &[JobRecord]) -> Finding {
+    let unverified = jobs.iter().filter(|job| job.lacks_outcomes());
+    let unverified =
+        unverified.filter_map(|job| Some(format!("{}: {}", job.job, elsewhere_in_words(job)?)));
+    let unverified: Vec<String> = unverified.collect();
+    if unverified.is_empty() {
+        return Finding::ok(
+            UNVERIFIED,
+            "no job whose last three slots have no known outcome",
+        );
+    }
+    Finding::warning(
+        UNVERIFIED,
+        few(unverified),
+        "the journal has no runs of Java's, so a job that fails there looks the same; check it there; if Java alerts on \
+         its failures, run `shedlock jobs --watched-by-java JOB --store …`",
     )
 }

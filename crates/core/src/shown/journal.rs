@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use super::evidence::{drift_finding, lost_state};
+use super::evidence::{drift_finding, lost_state, unverified_finding};
 use crate::status::{LostState, all_jobs, store_now};
 use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider};
 
@@ -25,6 +25,7 @@ pub async fn journal_findings(
         Ok(vec![
             lost_state(&lost, is_elsewhere, now),
             drift_finding(&jobs, now),
+            unverified_finding(&jobs),
         ])
     };
     // A journal that cannot be read is a finding already.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{CurrentJob, instant, is_ahead, state};
 use crate::{
     AuditRecord, Finding, LockRecord, MissedSlots, ReplacedRegistration, RunRecord, RunState, Slot,
-    redact,
+    TakenElsewhere, redact,
 };
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
@@ -77,7 +77,30 @@ pub struct Job<'a> {
     next_slot: Option<String>,
     deadline: Option<String>,
     is_overdue: bool,
+    /// The latest slot that ShedLock for Java took.
+    taken_elsewhere: Option<Elsewhere<'a>>,
+    is_watched_elsewhere: bool,
     missed_slots: Option<BTreeMap<&'static str, u32>>,
+}
+
+/// A slot that ShedLock for Java took, and how many it took since the last known outcome.
+#[derive(Debug, Serialize)]
+pub struct Elsewhere<'a> {
+    slot: Option<String>,
+    by: Option<&'a str>,
+    at: Option<String>,
+    slots_without_outcome: u32,
+}
+
+impl<'a> Elsewhere<'a> {
+    fn of(taken: &'a TakenElsewhere) -> Self {
+        Self {
+            slot: instant(taken.slot.instant()),
+            by: taken.by.as_deref(),
+            at: instant(taken.at),
+            slots_without_outcome: taken.slots,
+        }
+    }
 }
 
 /// What a host had registered for a job until another host registered something else.
@@ -124,6 +147,8 @@ impl<'a> Job<'a> {
             next_slot: job.next_slot.and_then(|slot| instant(slot.instant())),
             deadline: job.deadline.and_then(instant),
             is_overdue: job.is_overdue(now),
+            taken_elsewhere: job.elsewhere.as_ref().map(Elsewhere::of),
+            is_watched_elsewhere: job.is_watched_elsewhere,
             missed_slots: missed.map(|missed| missed.by_reason().into()),
         }
     }

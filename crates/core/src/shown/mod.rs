@@ -18,7 +18,7 @@ pub use crate::status::{
     run_states, store_now, taken, taken_locks,
 };
 pub use crate::text::{shedlock_on, visible, visible_lines};
-use crate::{AuditRecord, LockRecord, LockState, Slot};
+use crate::{AuditRecord, JobRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;
 pub use evidence::{drift, what as lost_in_words};
 pub use journal::{journal_findings, missing_journal};
@@ -135,6 +135,24 @@ pub fn taken_in_words(lock: &LockRecord) -> Option<String> {
     ))
 }
 
+/// Which slot of this job ShedLock for Java took last, and what is known about it.
+pub fn elsewhere_in_words(job: &JobRecord) -> Option<String> {
+    let taken = job.elsewhere.as_ref()?;
+    let (by, at) = (shedlock_on(taken.by.as_deref()), second(taken.at));
+    let count = match taken.slots {
+        1 => String::new(),
+        slots => format!(" ({slots} slots in a row)"),
+    };
+    let watched = match job.is_watched_elsewhere {
+        true => "; Java watches that, as an operator has declared",
+        false => "",
+    };
+    let slot = second(taken.slot.instant());
+    Some(format!(
+        "slot {slot} was taken by {by} at {at}; how its task ended is not known{count}{watched}"
+    ))
+}
+
 /// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no
 /// slot, or if the store does not report its clock.
 pub fn is_ahead(lock: &LockRecord) -> Option<bool> {
@@ -152,6 +170,8 @@ pub fn done(action: &AuditRecord) -> &str {
         "resume" => "resumed",
         "run-now" => "run requested",
         "slot-reset" => "slot reset",
+        "watch" => "watched elsewhere",
+        "unwatch" => "not watched elsewhere",
         "unlock" => "freed",
         other => other,
     }

@@ -258,7 +258,9 @@ async fn last_slots(journal: &dyn Journal, job: &JobRecord) -> Result<Vec<LostSl
     let runs = RunsRequest::new().with_job(&*job.job).with_limit(PAGE);
     let mut names = BTreeSet::new();
     let runs = journal.runs(&runs).await?;
-    let slots = runs.into_iter().filter_map(|run| {
+    // The record of a slot that ShedLock took does not have it.
+    let ours = runs.into_iter().filter(|run| !run.is_elsewhere());
+    let slots = ours.filter_map(|run| {
         let slot = run.slot.filter(|_| names.insert(run.name.clone()))?;
         Some(LostSlot {
             name: run.name,

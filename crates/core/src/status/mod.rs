@@ -42,6 +42,8 @@ pub enum JobState {
     Overdue,
     /// A run holds its lock.
     Running,
+    /// ShedLock for Java took its latest slot, and the outcome is not known.
+    Unverified,
     /// ShedLock for Java has its lock ([`LockState::Taken`]).
     Taken,
     /// The latest run does not hold its lock any more, and may still run.
@@ -65,6 +67,7 @@ impl JobState {
             Self::Paused => "paused",
             Self::Overdue => "overdue",
             Self::Running => "running",
+            Self::Unverified => "unverified",
             Self::Taken => "taken",
             Self::WithoutLock => RunState::WithoutLock.as_str(),
             Self::EndUnknown => RunState::EndUnknown.as_str(),
@@ -103,15 +106,24 @@ impl CurrentJob {
             _ if self.job.is_overdue(now) => JobState::Overdue,
             // The holder may be a process without a journal.
             _ if lock == Some(LockState::Held) => JobState::Running,
-            _ if lock == Some(LockState::Taken) => JobState::Taken,
             Some(RunState::Running) => JobState::Running,
+            _ if self.is_unverified() => JobState::Unverified,
+            _ if lock == Some(LockState::Taken) => JobState::Taken,
             Some(RunState::WithoutLock) => JobState::WithoutLock,
             Some(RunState::EndUnknown) => JobState::EndUnknown,
             Some(RunState::Ended(outcome)) if outcome.is_failure() => JobState::Failed(outcome),
             Some(RunState::Ended(RunOutcome::Cancelled)) => JobState::Cancelled,
+            Some(RunState::Ended(RunOutcome::Elsewhere)) => JobState::Unverified,
             Some(RunState::Ended(_)) => JobState::Ok,
             None => JobState::NoRun,
         }
+    }
+
+    /// Whether ShedLock took a slot after the latest run of ours.
+    fn is_unverified(&self) -> bool {
+        let last = self.job.last_run.as_ref().map(|run| run.started);
+        let taken = self.job.elsewhere.as_ref();
+        taken.is_some_and(|it| last.is_none_or(|last| last <= it.at))
     }
 
     /// Whether it is overdue, by its journal, and not paused.

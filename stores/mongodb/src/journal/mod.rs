@@ -210,6 +210,9 @@ impl MongoJournal {
                     jobs.push(rows::job_of(run, *next, now));
                     runs.push(rows::run_update(run));
                 }
+                JournalEntry::Watched { job, elsewhere } => {
+                    jobs.push(rows::watched(job, *elsewhere));
+                }
                 JournalEntry::Audit(record) => audit.push(rows::audit_update(record)),
                 _ => {}
             }

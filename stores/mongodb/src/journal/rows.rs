@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
     Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
-    RunOutcome, RunRecord, Slot,
+    RunOutcome, RunRecord, Slot, TakenElsewhere,
 };
 use shedlock_store::{Result, conflict};
 
@@ -104,6 +104,9 @@ fn replaced(replaced: &ReplacedRegistration) -> Document {
 /// The update of the job of a run.
 pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now) -> Document {
     let started = at(run.started);
+    if run.is_elsewhere() {
+        return elsewhere_of(run, next, now);
+    }
     let is_last = doc! { "$gt": [started, or("lastStartedUs", -1_i64)] };
     let if_last = |name: &str, value: Bson| {
         doc! { "$cond": [is_last.clone(), value, kept(name)] }
@@ -123,6 +126,13 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
         "lastOutcome": if_last("lastOutcome", Bson::Null),
     };
     if let Some(end) = &run.end {
+        if end.outcome == RunOutcome::Succeeded || end.outcome.is_failure() {
+            let is_earlier = doc! { "$lt": [or("elsewhere.atUs", i64::MAX), started] };
+            fields.insert(
+                "elsewhere",
+                doc! { "$cond": [is_earlier, Bson::Null, kept("elsewhere")] },
+            );
+        }
         let ended = at(run.started + end.ran_for);
         let if_latest = |last: &str, name: &str, value: Bson| {
             let is_latest = doc! { "$gte": [ended, or(last, -1_i64)] };
@@ -143,13 +153,7 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
             let took = if_latest("lastSucceededUs", "lastDurationUs", took);
             fields.insert("lastDurationUs", took);
             fields.insert("lastSucceededUs", later("lastSucceededUs", ended));
-            if let Some((slot, deadline)) = next {
-                let moves = doc! { "$gt": [at(deadline), or("deadlineUs", -1_i64)] };
-                fields.extend(doc! {
-                    "nextSlotUs": { "$cond": [moves.clone(), slot.as_micros(), kept("nextSlotUs")] },
-                    "deadlineUs": { "$cond": [moves, at(deadline), kept("deadlineUs")] },
-                });
-            }
+            fields.extend(moved(next));
         }
         if end.outcome.is_failure() {
             let line = end.error.as_deref().and_then(|error| error.lines().next());
@@ -160,6 +164,46 @@ pub(super) fn job_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now
         }
     }
     doc! { "q": { "_id": fit(&run.job) }, "u": set(fields), "upsert": true }
+}
+
+/// The next slot and the deadline, unless a later deadline is known.
+fn moved(next: Option<(Slot, SystemTime)>) -> Document {
+    let Some((slot, deadline)) = next else {
+        return doc! {};
+    };
+    let moves = doc! { "$gt": [at(deadline), or("deadlineUs", -1_i64)] };
+    doc! {
+        "nextSlotUs": { "$cond": [moves.clone(), slot.as_micros(), kept("nextSlotUs")] },
+        "deadlineUs": { "$cond": [moves, at(deadline), kept("deadlineUs")] },
+    }
+}
+
+/// The update of a job of which ShedLock took a slot.
+fn elsewhere_of(run: &RunRecord, next: Option<(Slot, SystemTime)>, now: Now) -> Document {
+    let (slot, started) = (run.slot.map(Slot::as_micros), at(run.started));
+    let is_later = doc! { "$and": [
+        { "$gt": [slot, or("elsewhere.slotUs", -1_i64)] },
+        { "$gt": [started, or("lastStartedUs", -1_i64)] },
+    ] };
+    let by = text_of(Some(&run.owner)).map_or(Bson::Null, |by| literal(by).into());
+    let taken = doc! {
+        "slotUs": slot,
+        "atUs": started,
+        "by": by,
+        "slots": { "$add": [or("elsewhere.slots", 0_i64), 1_i64] },
+    };
+    let mut fields = doc! {
+        "registeredUs": or("registeredUs", now.micros()),
+        "elsewhere": { "$cond": [is_later, taken, kept("elsewhere")] },
+    };
+    fields.extend(moved(next));
+    doc! { "q": { "_id": fit(&run.job) }, "u": set(fields), "upsert": true }
+}
+
+/// The update of a job whose outcome Java watches, or not.
+pub(super) fn watched(job: &str, elsewhere: bool) -> Document {
+    let update = doc! { "$set": { "watchedElsewhere": elsewhere } };
+    doc! { "q": { "_id": fit(job) }, "u": update }
 }
 
 /// Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
@@ -309,6 +353,15 @@ pub(crate) fn job(document: &Document) -> Result<JobRecord> {
         found.lock_at_most_for = duration(replaced, "lockAtMostUs")?;
         job.replaced = Some(found);
     }
+    if let Ok(taken) = document.get_document("elsewhere") {
+        let slot = slot(taken, "slotUs")?.ok_or_else(foreign)?;
+        let at = instant(taken, "atUs")?.ok_or_else(foreign)?;
+        let slots = integer(taken, "slots")?.unwrap_or_default();
+        let mut found = TakenElsewhere::new(slot, at, slots);
+        found.by = text(taken, "by")?;
+        job.elsewhere = Some(found);
+    }
+    job.is_watched_elsewhere = document.get_bool("watchedElsewhere").unwrap_or(false);
     Ok(job)
 }
 

@@ -156,6 +156,11 @@ impl RedisJournal {
                         arguments.push("run".to_owned());
                         arguments.extend(rows::run_arguments(run, *next));
                     }
+                    JournalEntry::Watched { job, elsewhere } => {
+                        arguments.push("watched".to_owned());
+                        arguments.push(fit(job).to_owned());
+                        arguments.push(u8::from(*elsewhere).to_string());
+                    }
                     JournalEntry::Audit(record) => {
                         arguments.push("audit".to_owned());
                         arguments.push(record.id.as_str().to_owned());

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
     Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
-    RunOutcome, RunRecord, Slot,
+    RunOutcome, RunRecord, Slot, TakenElsewhere,
 };
 use shedlock_store::{Result, conflict};
 
@@ -113,7 +113,7 @@ pub(super) fn job_arguments(change: &JobChange) -> [String; 12] {
 pub(super) fn run_arguments(
     run: &RunRecord,
     next_slot: Option<(Slot, SystemTime)>,
-) -> [String; 17] {
+) -> [String; 18] {
     let id = run.id.as_str();
     let end = run.end.as_ref();
     let error = end.and_then(|end| end.error.as_deref());
@@ -142,6 +142,7 @@ pub(super) fn run_arguments(
         slot,
         deadline,
         text_word(run.lock_store.as_deref()),
+        text_word(run.is_elsewhere().then_some(&*run.owner)),
     ]
 }
 
@@ -211,6 +212,12 @@ impl<'a> Lines<'a> {
         Ok(Some(word).filter(|word| *word != "-"))
     }
 
+    /// A word that earlier releases did not write.
+    fn added<T: FromStr>(&mut self) -> Result<Option<T>> {
+        let word = self.words.next().filter(|word| *word != "-");
+        word.map(str::parse).transpose().map_err(|_| foreign())
+    }
+
     fn number<T: FromStr>(&mut self) -> Result<Option<T>> {
         let number = self.word()?.map(str::parse).transpose();
         number.map_err(|_| foreign())
@@ -273,6 +280,9 @@ pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
     job.registered_by = lines.owned_word()?;
     let (by, at, at_most) = (lines.word()?, lines.instant()?, lines.duration()?);
     job.replaced = by.zip(at).map(|(by, at)| ReplacedRegistration::new(by, at));
+    let taken: (Option<i64>, Option<u64>, _) = (lines.added()?, lines.added()?, lines.added()?);
+    job.elsewhere = elsewhere(taken, lines.added()?)?;
+    job.is_watched_elsewhere = lines.added::<u8>()? == Some(1);
     job.schedule = lines.some_text()?;
     job.zone = lines.some_text()?;
     job.last_error = lines.some_text()?;
@@ -289,6 +299,23 @@ pub(crate) fn job(name: &str, value: &[u8]) -> Result<JobRecord> {
         run
     });
     Ok(job)
+}
+
+/// The latest slot that ShedLock took, from the words of the slot, the time and the number of slots.
+fn elsewhere(
+    (slot, at, slots): (Option<i64>, Option<u64>, Option<u32>),
+    by: Option<String>,
+) -> Result<Option<TakenElsewhere>> {
+    let (Some(slot), Some(at)) = (slot, at) else {
+        return Ok(None);
+    };
+    let slot = Slot::from_micros(slot).map_err(|error| foreign().with_source(error))?;
+    if i64::try_from(at).is_err() {
+        return Err(foreign());
+    }
+    let mut taken = TakenElsewhere::new(slot, instant(at), slots.unwrap_or_default());
+    taken.by = by;
+    Ok(Some(taken))
 }
 
 pub(crate) fn run(id: &str, value: &[u8]) -> Result<RunRecord> {

@@ -145,6 +145,7 @@ impl<B: Driver> SqlJournal<B> {
         entries.sort_by_key(|entry| match entry {
             JournalEntry::Job(change) => Some(&*change.job),
             JournalEntry::Run { run, .. } => Some(&*run.job),
+            JournalEntry::Watched { job, .. } => Some(&**job),
             _ => None,
         });
         let mut collisions = 0;
@@ -213,6 +214,17 @@ impl<B: Driver> SqlJournal<B> {
             }
             JournalEntry::Run { run: record, next } => {
                 let mut words = start_of(record);
+                if let Some(end) = record.end.as_ref().filter(|_| record.is_elsewhere()) {
+                    words.extend(ended(record.started, end));
+                    words.extend(rows::next(*next));
+                    let changed = run::<B>(session, &statements.job_elsewhere, &words).await?;
+                    if changed.affected == 0 {
+                        run::<B>(session, &statements.job_insert, &words).await?;
+                        run::<B>(session, &statements.job_elsewhere, &words).await?;
+                    }
+                    run::<B>(session, &statements.run_insert, &words).await?;
+                    return Ok(());
+                }
                 let started = run::<B>(session, &statements.job_started, &words).await?;
                 if started.affected == 0 {
                     run::<B>(session, &statements.job_insert, &words).await?;
@@ -227,6 +239,13 @@ impl<B: Driver> SqlJournal<B> {
                 run::<B>(session, &statements.job_ended, &words).await?;
                 run::<B>(session, &statements.run_insert, &words).await?;
                 run::<B>(session, &statements.run_ended, &words).await?;
+            }
+            JournalEntry::Watched { job, elsewhere } => {
+                let words = vec![
+                    ("j_job", Value::Text(fit(job))),
+                    ("j_watched", Value::Integer(i64::from(*elsewhere))),
+                ];
+                run::<B>(session, &statements.job_watched, &words).await?;
             }
             JournalEntry::Audit(record) => {
                 let words = rows::audit_words(record);

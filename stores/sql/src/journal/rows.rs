@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Actor, AuditRecord, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
-    RunOutcome, RunRecord, Slot,
+    RunOutcome, RunRecord, Slot, TakenElsewhere,
 };
 use shedlock_store::{Result, internal};
 
@@ -252,7 +252,19 @@ pub(super) fn job(row: Row) -> Result<JobRecord> {
         (replaced.schedule, replaced.zone) = (cells.text(), cells.text());
         replaced.lock_at_most_for = cells.duration();
         job.replaced = Some(replaced);
+    } else {
+        for _ in 0..3 {
+            let _ = cells.0.next();
+        }
     }
+    let (slot, at, by, slots) = (cells.slot(), cells.time(), cells.text(), cells.number());
+    if let (Some(slot), Some(at)) = (slot, at) {
+        let slots = u32::try_from(slots.unwrap_or_default()).unwrap_or(u32::MAX);
+        let mut taken = TakenElsewhere::new(slot, at, slots);
+        taken.by = by;
+        job.elsewhere = Some(taken);
+    }
+    job.is_watched_elsewhere = cells.number() == Some(1);
     Ok(job)
 }
 

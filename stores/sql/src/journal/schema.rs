@@ -34,6 +34,8 @@ pub(super) struct Statements {
     pub(super) job_change: Statement,
     pub(super) job_started: Statement,
     pub(super) job_ended: Statement,
+    pub(super) job_elsewhere: Statement,
+    pub(super) job_watched: Statement,
     pub(super) run_insert: Statement,
     pub(super) run_ended: Statement,
     pub(super) audit_insert: Statement,
@@ -55,11 +57,13 @@ pub(super) struct LimitStatements {
 const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
      last_owner, last_lock_at_most_us, last_slot_us, last_lock_store, last_outcome, last_succeeded_us, \
      last_failed_us, last_error, last_duration_us, next_slot_us, deadline_us, registered_by, other_by, \
-     other_at_us, other_schedule, other_zone, other_lock_at_most_us";
+     other_at_us, other_schedule, other_zone, other_lock_at_most_us, elsewhere_slot_us, elsewhere_at_us, \
+     elsewhere_by, elsewhere_slots, watched_elsewhere";
 
 const JOB_FIELDS: &[Field] = &[
     Text, Text, Text, Number, Number, Number, Text, Text, Number, Number, Text, Text, Number,
-    Number, Text, Number, Number, Number, Text, Text, Number, Text, Text, Number,
+    Number, Text, Number, Number, Number, Text, Text, Number, Text, Text, Number, Number, Number,
+    Text, Number, Number,
 ];
 
 const RUN: &str = "id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, \
@@ -106,6 +110,14 @@ impl Statements {
             format!("{column} = CASE WHEN {IS_LAST} THEN {value} ELSE {column} END")
         };
         let moves = ":j_deadline > COALESCE(deadline_us, -1)";
+        // Of the columns that these two use, the last one that depends on them is set last.
+        let is_later = "(:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1))";
+        let is_known = "((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us)";
+        let if_later = |column: &str, value: &str| {
+            format!("{column} = CASE WHEN {is_later} THEN {value} ELSE {column} END")
+        };
+        let unless_known =
+            |column: &str| format!("{column} = CASE WHEN {is_known} THEN NULL ELSE {column} END");
         let latest = |ended: &str| format!(":j_ended >= COALESCE({ended}, -1)");
         Self {
             begin: plain(dialect.journal.begin),
@@ -167,13 +179,30 @@ impl Statements {
                  last_duration_us = CASE WHEN :j_succeeded = 1 AND {} \
                  THEN :j_ran_for ELSE last_duration_us END, \
                  last_error = CASE WHEN :j_failed = 1 AND {} \
-                 THEN NULLIF(:j_line, '') ELSE last_error END, {}, {} WHERE job = :j_job",
+                 THEN NULLIF(:j_line, '') ELSE last_error END, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
                 replaces("last_outcome"),
                 latest("last_succeeded_us"),
                 latest("last_failed_us"),
                 later("last_failed_us", "j_ended", ":j_failed = 1"),
                 later("last_succeeded_us", "j_ended", ":j_succeeded = 1"),
+                unless_known("elsewhere_slot_us"),
+                unless_known("elsewhere_by"),
+                unless_known("elsewhere_slots"),
+                unless_known("elsewhere_at_us"),
             )),
+            job_elsewhere: plain(&format!(
+                "UPDATE {{job}} SET \
+                 next_slot_us = CASE WHEN {moves} THEN :j_next ELSE next_slot_us END, \
+                 deadline_us = CASE WHEN {moves} THEN :j_deadline ELSE deadline_us END, {}, {}, {}, {} \
+                 WHERE job = :j_job",
+                if_later("elsewhere_at_us", ":j_started"),
+                if_later("elsewhere_by", "NULLIF(:j_owner, '')"),
+                if_later("elsewhere_slots", "COALESCE(elsewhere_slots, 0) + 1"),
+                if_later("elsewhere_slot_us", ":j_slot"),
+            )),
+            job_watched: plain(
+                "UPDATE {job} SET watched_elsewhere = :j_watched WHERE job = :j_job",
+            ),
             run_insert: plain(&format!(
                 "INSERT INTO {{run}} ({RUN}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
                  NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1), :j_started, \
@@ -341,6 +370,11 @@ pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
                 ("other_schedule", may(&text)),
                 ("other_zone", may(&text)),
                 ("other_lock_at_most_us", may(number)),
+                ("elsewhere_slot_us", may(number)),
+                ("elsewhere_at_us", may(number)),
+                ("elsewhere_by", may(&text)),
+                ("elsewhere_slots", may(number)),
+                ("watched_elsewhere", may(number)),
             ],
             indexed: &[],
             order: "",

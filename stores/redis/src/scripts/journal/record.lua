@@ -20,6 +20,10 @@ local function read(name)
   for word in string.gmatch(line, '%S+') do
     words[#words + 1] = word
   end
+  -- Earlier releases wrote fewer of them.
+  for i = #words + 1, 21 do
+    words[i] = '-'
+  end
   for it in string.gmatch(rest, '\n([^\n]*)') do
     texts[#texts + 1] = it
   end
@@ -60,16 +64,27 @@ end
 
 -- of_job, of_name: the members of the sorted sets; of_name is '' if the lock is named like the job.
 function record.run(id, text, job, of_job, of_name, name, owner, at_most, of_slot, outcome, started, ended, took, line,
-                    slot, deadline, lock_store)
+                    slot, deadline, lock_store, host)
   local words, texts = read(job)
-  if less(words[3], started) then
+  local is_ours = outcome ~= 'elsewhere'
+  if not is_ours then
+    -- Not a run of ours: ShedLock took the slot.
+    move(words, slot, deadline)
+    if less(words[17], of_slot) and less(words[3], started) then
+      words[17], words[18], words[20] = of_slot, started, host
+      words[19] = words[19] == '-' and '1' or tostring(tonumber(words[19]) + 1)
+    end
+  elseif less(words[3], started) then
     words[3], words[10], words[11], words[6] = started, at_most, of_slot, '-'
     words[12] = lock_store
     texts[4], texts[5] = name, owner
   end
-  if outcome ~= '-' then
+  if is_ours and outcome ~= '-' then
     local has_succeeded = outcome == 'succeeded'
     local has_failed = not has_succeeded and outcome ~= 'cancelled'
+    if (has_succeeded or has_failed) and words[18] ~= '-' and less(words[18], started) then
+      words[17], words[18], words[19], words[20] = '-', '-', '-', '-'
+    end
     if texts[4] == name and texts[5] == owner and replaces(words[6], outcome) then
       words[6] = outcome
     end
@@ -108,13 +123,21 @@ function record.run(id, text, job, of_job, of_name, name, owner, at_most, of_slo
   end
 end
 
+function record.watched(job, is_watched)
+  if redis.call('HGET', KEYS[3], job) then
+    local words, texts = read(job)
+    words[21] = is_watched
+    write(job, words, texts)
+  end
+end
+
 function record.audit(id, text)
   if redis.call('HSETNX', KEYS[10], id, text) == 1 then
     redis.call('ZADD', KEYS[9], 0, id)
   end
 end
 
-local sizes = {job = 12, run = 17, audit = 2}
+local sizes = {job = 12, run = 18, watched = 2, audit = 2}
 local i = 1
 while i < #ARGV do
   local kind = ARGV[i]
