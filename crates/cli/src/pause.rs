@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use glob::Pattern;
 use shedlock::{
-    Error, ErrorKind, Executor, LockName, LockRecord, LockState, PauseRequest, Paused,
+    Clock as _, Error, ErrorKind, Executor, LockName, LockRecord, LockState, PauseRequest, Paused,
     ResumeRequest, Resumed, SkippedSlots, SystemClock,
 };
-use shedlock_core::within;
+use shedlock_core::shown::about;
+use shedlock_core::{ClockSource, within};
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
 use crate::audit::{Action, Trail, taken_from};
@@ -25,6 +26,11 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// The stores on which ShedLock unlocks without comparing the owner.
 const UNLOCKED_BY_SHEDLOCK: [&str; 4] = ["etcd", "mongodb", "redis", "zookeeper"];
+
+/// How long a pause that took the lock from ShedLock is looked at: up to the end of the old lease if that is near.
+const LOOK: Duration = Duration::from_secs(5);
+const LONGEST_LOOK: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Pauses the locks, one after the other.
 pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
@@ -104,7 +110,55 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
         let text = output::paused(provider.store(), &paused, has_end, args.output.format);
         terminal.print(&text)?;
     }
-    result.map(exit_code)
+    let of_shedlock = paused.iter().filter_map(|lock| lock.before.as_ref());
+    let of_shedlock = of_shedlock.filter(|lock| lock.state == LockState::Taken);
+    let of_shedlock: Vec<&LockRecord> = of_shedlock.collect();
+    let lasts = last(&store, &of_shedlock, terminal).await;
+    Ok(exit_code(result? && lasts?))
+}
+
+/// Looks at pauses that took their locks from ShedLock for Java, and reports what it saw. Returns whether all of them
+/// last.
+async fn last(store: &Store, locks: &[&LockRecord], terminal: Terminal) -> Result<bool, Failure> {
+    let left = |lock: &&LockRecord| output::left(lock).filter(|left| *left <= LONGEST_LOOK);
+    let left = locks.iter().filter_map(left).max().unwrap_or_default();
+    let look = LOOK.max(left + LOOK_EVERY);
+    let until = SystemClock.now() + look;
+    let mut paused: Vec<&LockRecord> = locks.to_vec();
+    while !paused.is_empty() && SystemClock.now() < until {
+        SystemClock
+            .sleep_until(SystemClock.now() + LOOK_EVERY)
+            .await;
+        let mut still = Vec::with_capacity(paused.len());
+        for lock in paused {
+            let found = store.provider().inspect(&lock.name).await?;
+            match found.filter(|found| found.state != LockState::Paused) {
+                None => still.push(lock),
+                Some(found) => terminal.error(&why_ended(&found)),
+            }
+        }
+        paused = still;
+    }
+    for lock in &paused {
+        let name = visible(lock.name.as_str());
+        terminal.notice(&format!(
+            "{name}: still paused {} later; a task of Java's may run for longer: check with `shedlock show {}` when it has \
+             ended",
+            about(look),
+            output::shell_word(lock.name.as_str())
+        ));
+    }
+    Ok(paused.len() == locks.len())
+}
+
+fn why_ended(lock: &LockRecord) -> String {
+    let now = output::taken_in_words(lock);
+    let now = now.unwrap_or_else(|| format!("it is {}", output::state_in_words(lock.state)));
+    format!(
+        "{}: the pause has ended: ShedLock for Java had the lock, and its unlock or extension replaced the pause; now {now}; \
+         pause again when Java's task has ended",
+        visible(lock.name.as_str())
+    )
 }
 
 /// Resumes the locks, one after the other.
@@ -254,15 +308,24 @@ fn why_held(lock: &LockRecord) -> String {
 }
 
 fn warn_of_shedlock(store: &Store, before: Option<&LockRecord>, terminal: Terminal) {
+    let Some(lock) = before.filter(|lock| lock.state == LockState::Taken) else {
+        return;
+    };
     let kind = store.provider().store();
-    let taken = before.filter(|lock| lock.state == LockState::Taken);
-    if let Some(lock) = taken.filter(|_| UNLOCKED_BY_SHEDLOCK.contains(&kind)) {
-        terminal.error(&format!(
-            "{}: ShedLock for Java had the lock: when its task ends, it may end this pause too; \
-             check with `shedlock show` then, and pause again if needed",
-            visible(lock.name.as_str())
-        ));
-    }
+    let is_client_time = store.provider().capabilities().clock != ClockSource::Store;
+    let who = match UNLOCKED_BY_SHEDLOCK.contains(&kind) {
+        true => "",
+        // ShedLock's other modules for SQL databases compare the owner.
+        false if is_client_time => {
+            " if it uses the provider for plain JDBC up to 6.9.2, which unlocks by name alone"
+        }
+        false => return,
+    };
+    terminal.error(&format!(
+        "{}: ShedLock for Java had the lock: Java's end or next extension may end this pause{who}; check with `shedlock \
+         show` when its task has ended, and pause again if needed",
+        visible(lock.name.as_str())
+    ));
 }
 
 /// The names and patterns that were typed.

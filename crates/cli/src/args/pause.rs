@@ -18,7 +18,10 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// then. With --now it takes the lock from the task. A task with --keep-alive detects that at its next
 /// extension and is stopped; without, it may go on until its end, and then fails to release its lock
 /// (exit code 75). A running task of ShedLock for Java goes on, and on MongoDB, ZooKeeper, etcd and Redis
-/// (without safeUpdate) its end also ends the pause: check with `shedlock show`.
+/// (without safeUpdate), and on SQL databases with its provider for plain JDBC up to 6.9.2, its end or next extension
+/// may end the pause. After such a pause, this command looks again for some seconds, or until the old lease ends if
+/// that is within 15 seconds, and reports what it sees (exit code 1 if the pause is gone); check with `shedlock show`
+/// when the task has ended.
 ///
 /// Pausing a paused job again replaces the end and the reason: without --reason the old reason is
 /// gone, and without --for or --until the pause has no end. Pausing a job that has not run since an

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use shedlock_rig::given::server_if_any;
 
-use super::common::{Done, done};
+use super::common::{Done, done, end, eventually};
 use super::migrate::Database;
 
 /// An empty database of PostgreSQL with a lock table and a journal, if the run has one.
@@ -276,4 +276,61 @@ async fn an_acquisition_of_java_that_is_a_day_ahead_takes_no_slot() {
     assert_eq!(job["taken_elsewhere"], Value::Null, "{job}");
     assert_eq!(job["deadline"], before["deadline"]);
     assert_eq!(database.late().await["state"], "overdue");
+}
+
+#[tokio::test]
+async fn a_pause_that_took_a_lock_from_java_looks_again() {
+    let Some(mut database) = migrated().await else {
+        return;
+    };
+    database.java_takes("mail", 1, 3_600).await;
+    let client = format!("{}?time=client", database.url);
+    let pause = [
+        "pause", "mail", "--now", "--reason", "a test", "--store", &client,
+    ];
+    // Java does nothing meanwhile.
+    let stays = done(&mut database.sandbox.bare(&pause));
+    assert_eq!(stays.code, 0, "{}", stays.stderr);
+    assert!(
+        stays.stderr.contains("mail: still paused 5s later"),
+        "{}",
+        stays.stderr
+    );
+    let warning =
+        "Java's end or next extension may end this pause if it uses the provider for plain JDBC";
+    assert!(stays.stderr.contains(warning), "{}", stays.stderr);
+    assert_eq!(database.shedlock(&["resume", "mail"]).code, 0);
+
+    // Its unlock by name frees the lock.
+    database.java_takes("mail", 1, 3_600).await;
+    let running = database.sandbox.bare(&pause).spawn().unwrap();
+    let state = || database.sandbox.lock_in(&database.url, "mail")["state"].clone();
+    eventually("the pause", || state() == "paused");
+    database
+        .run("UPDATE shedlock SET lock_until = timezone('utc', CURRENT_TIMESTAMP) WHERE name = 'mail'")
+        .await;
+    let ended = end(running);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("mail: the pause has ended"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("now it is free"), "{}", ended.stderr);
+
+    // So does its extension, which takes the lock over.
+    database.java_takes("mail", 1, 3_600).await;
+    let running = database.sandbox.bare(&pause).spawn().unwrap();
+    let state = || database.sandbox.lock_in(&database.url, "mail")["state"].clone();
+    eventually("the pause", || state() == "paused");
+    database.java_takes("mail", 0, 3_600).await;
+    let ended = end(running);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("now taken by ShedLock on web-2 until 2"),
+        "{}",
+        ended.stderr
+    );
 }
