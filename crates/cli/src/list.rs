@@ -74,6 +74,11 @@ async fn frame(
 
 async fn page(store: &Store, args: &ListArgs, terminal: Terminal) -> Result<String, Failure> {
     let mut locks = all_locks(store, args.held).await?;
+    let is_of_java = locks.iter().any(|lock| lock.state == LockState::Taken);
+    let unseen = output::unseen_in_words(&store.provider().capabilities());
+    if let Some(unseen) = unseen.filter(|_| is_of_java && args.watch.is_none()) {
+        terminal.notice(unseen);
+    }
     let is_empty = locks.is_empty();
     locks.retain(|lock| is_wanted(lock, args));
     locks.sort_by(|a, b| compare(a, b, args.sort, args.reverse));

@@ -46,7 +46,8 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
     let mut paused = Vec::new();
     let mut trail = Trail::of(&store, &args.store, terminal);
     let found = names.find(&store, ("lock", |_| true), terminal).await?;
-    let mut result = Ok(found.is_complete);
+    let is_unseen = warn_of_unseen(&store, &names, args, terminal);
+    let mut result = Ok(found.is_complete && !(is_unseen && args.names.all));
     for name in found.names {
         if !args.create && names.contains(&name) {
             match is_known(&store, &name).await {
@@ -307,6 +308,20 @@ fn why_held(lock: &LockRecord) -> String {
     )
 }
 
+/// Warns if patterns were typed on a store in which idle jobs of Java cannot be seen. Returns whether it did.
+fn warn_of_unseen(store: &Store, names: &Names, args: &PauseArgs, terminal: Terminal) -> bool {
+    let capabilities = store.provider().capabilities();
+    let unseen = output::unseen_in_words(&capabilities);
+    let Some(unseen) = unseen.filter(|_| names.has_pattern() && !args.no_shedlock) else {
+        return false;
+    };
+    terminal.error(&format!(
+        "{unseen} and are not paused: to pause one, name it and add --create; if no ShedLock for Java runs on this store, \
+         add --no-shedlock"
+    ));
+    true
+}
+
 fn warn_of_shedlock(store: &Store, before: Option<&LockRecord>, terminal: Terminal) {
     let Some(lock) = before.filter(|lock| lock.state == LockState::Taken) else {
         return;
@@ -360,6 +375,11 @@ impl Names {
         typed.any(|typed| matches!(typed, Typed::Name(typed) if typed == name))
     }
 
+    fn has_pattern(&self) -> bool {
+        let mut typed = self.0.iter();
+        typed.any(|typed| matches!(typed, Typed::Pattern(_)))
+    }
+
     fn read(args: &NamesArgs) -> Result<Self, Failure> {
         if args.all {
             let everything = Pattern::new("*").expect("a star is a pattern");
@@ -375,12 +395,8 @@ impl Names {
         (kind, is_wanted): (&str, impl Fn(&LockRecord) -> bool),
         terminal: Terminal,
     ) -> Result<Found, Failure> {
-        let has_pattern = self
-            .0
-            .iter()
-            .any(|typed| matches!(typed, Typed::Pattern(_)));
         let mut locks = Vec::new();
-        if has_pattern {
+        if self.has_pattern() {
             locks = all_locks(store, false).await?;
         }
         let mut found = Found {

@@ -41,6 +41,9 @@ pub struct Capabilities {
     /// Whether ShedLock's providers for this store remember the names of records that exist, so that a
     /// running JVM never creates a record again that was removed.
     pub remembered_by_shedlock: bool,
+    /// Whether ShedLock's providers for this store remove the record of a lock when they unlock it, so
+    /// that a job that only Java runs cannot be seen while it is idle.
+    pub removed_by_shedlock: bool,
     /// How much later than requested the lock may become free: the time resolution of the store.
     pub granularity: Duration,
     /// The longest `lock_at_most_for` that the store can express.
@@ -131,6 +134,7 @@ impl Capabilities {
             pause: true,
             prune: true,
             remembered_by_shedlock: false,
+            removed_by_shedlock: false,
             granularity: Duration::ZERO,
             longest_lock_at_most_for: Duration::MAX,
             longest_call: Duration::from_secs(10),

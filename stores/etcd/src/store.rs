@@ -147,6 +147,7 @@ impl Store for EtcdStore {
         capabilities.granularity = shortest.saturating_add(LATE);
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
+        capabilities.removed_by_shedlock = true;
         capabilities.failover = Failover::Majority;
         capabilities
     }

@@ -263,6 +263,7 @@ impl VersionedStore for NatsStore {
 
     fn capabilities(&self, mut capabilities: Capabilities) -> Capabilities {
         capabilities.longest_name = key::LONGEST;
+        capabilities.removed_by_shedlock = true;
         capabilities.durable = self.is_durable();
         capabilities.failover = match self.seen.known().kept_by {
             0 => Failover::Unspecified,

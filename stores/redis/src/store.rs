@@ -255,6 +255,7 @@ impl Store for RedisStore {
         capabilities.server_skew = self.server_skew;
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
+        capabilities.removed_by_shedlock = true;
         capabilities.durable = self.durable.load(Ordering::Relaxed);
         capabilities.repeats_attempts = !self.connections.sends_once;
         capabilities.failover = match self.confirmation {

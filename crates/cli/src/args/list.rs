@@ -15,7 +15,8 @@ use super::{OutputArgs, StoreArgs, exit_codes, values};
 /// lock), `at-least` while --lock-at-least-for or the pause after a failed slot keeps it after its run,
 /// and `free` otherwise; a free lock shows its last owner. AGE is the time since the lock was last
 /// acquired, LEFT the time until it becomes free, both by the store's clock; `open-ended`
-/// is a pause without an end, which lasts until `shedlock resume`. LAST SLOT is in UTC.
+/// is a pause without an end, which lasts until `shedlock resume`. LAST SLOT is in UTC. On Redis, Valkey,
+/// etcd and NATS, ShedLock for Java leaves no record of an idle job, so such jobs are not in the list.
 ///
 /// On a terminal, long values are cut, and TOKEN, LAST SLOT, AGE and OWNER are left out, in this
 /// order, if they do not fit.

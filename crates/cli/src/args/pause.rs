@@ -59,6 +59,13 @@ pub(crate) struct PauseArgs {
     /// mistyped.
     #[arg(long)]
     pub(crate) create: bool,
+    /// No ShedLock for Java runs on this store: all its jobs can be seen
+    ///
+    /// On Redis, Valkey, etcd and NATS, ShedLock removes the record of a lock with its unlock. So --all and
+    /// patterns do not find Java's jobs that are idle now. Without this option a warning says so, and with --all
+    /// the exit code is 1. To pause such a job, name it and add --create.
+    #[arg(long)]
+    pub(crate) no_shedlock: bool,
     /// Take the lock from a running task instead of waiting for its end
     #[arg(long, conflicts_with = "wait")]
     pub(crate) now: bool,
@@ -108,7 +115,7 @@ pub(crate) struct NamesArgs {
     /// does not exist yet.
     #[arg(value_name = "NAME|PATTERN")]
     pub(crate) names: Vec<String>,
-    /// All existing locks of the store
+    /// All existing locks of the store; on Redis, Valkey, etcd and NATS those do not include idle jobs of Java
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
 }

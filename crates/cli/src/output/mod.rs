@@ -21,7 +21,7 @@ pub(crate) use restored::{Item, Lost, restored};
 use shedlock_core::shown::{about, is_ahead, took};
 pub(crate) use shedlock_core::shown::{
     age, instant, left, open_end, pause_end, second, shedlock_on, shell_word, state,
-    state_in_words, taken_in_words, visible, visible_lines,
+    state_in_words, taken_in_words, unseen_in_words, visible, visible_lines,
 };
 
 /// These locks, or `none` for people. The table fits the width, if there is one.

@@ -234,3 +234,52 @@ fn node() -> (OwnServer, String) {
     settings.extend(["--cluster-enabled", "yes", "--cluster-port", &bus]);
     (OwnServer::start("redis", &settings).unwrap(), bus)
 }
+
+/// ShedLock deletes its key with the unlock, so between two runs a job of Java's does not exist here.
+#[test]
+fn idle_jobs_of_java_are_named_as_what_cannot_be_seen() {
+    if server_if_any("redis").is_none() {
+        return;
+    }
+    let server = OwnServer::start("redis", &[]).unwrap();
+    let sandbox = Sandbox::new();
+    let shedlock = |arguments: &[&str]| {
+        let mut command = sandbox.bare(arguments);
+        done(command.env("SHEDLOCK_STORE", server.url()))
+    };
+    let value = "ADDED:2026-11-21T03:00:00.000Z@web-2:5f0c9b1d";
+    let key = "job-lock:default:sendMails";
+    send(server.url(), &format!("SET {key} {value} PX 600000"));
+    let unseen = "ShedLock for Java leaves no record of an idle job in this store";
+
+    let report = doctor(server.url());
+    let java = report.findings.iter().find(|found| found.check == "java");
+    assert!(java.unwrap().message.contains(unseen), "{report:?}");
+    let listed = shedlock(&["list"]);
+    assert!(listed.stdout.contains("taken"), "{}", listed.stdout);
+    assert!(listed.stderr.contains(unseen), "{}", listed.stderr);
+
+    let pause = ["pause", "--now", "--reason", "maintenance"];
+    for (of, code) in [("--all", 1), ("send*", 0)] {
+        let paused = shedlock(&[&pause[..], &[of]].concat());
+        assert_eq!(paused.code, code, "{of}: {}", paused.stderr);
+        assert!(
+            paused.stdout.contains("sendMails: paused"),
+            "{}",
+            paused.stdout
+        );
+        assert!(paused.stderr.contains(unseen), "{of}: {}", paused.stderr);
+        assert!(
+            paused.stderr.contains("--create"),
+            "{of}: {}",
+            paused.stderr
+        );
+    }
+    let confirmed = shedlock(&[&pause[..], &["--all", "--no-shedlock"]].concat());
+    assert_eq!(confirmed.code, 0, "{}", confirmed.stderr);
+    assert!(!confirmed.stderr.contains(unseen), "{}", confirmed.stderr);
+    let named = shedlock(&[&pause[..], &["idle", "--create"]].concat());
+    assert_eq!(named.code, 0, "{}", named.stderr);
+    assert!(!named.stderr.contains(unseen), "{}", named.stderr);
+    assert_eq!(shedlock(&["list", "--state", "taken"]).stderr, "");
+}

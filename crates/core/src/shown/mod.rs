@@ -18,7 +18,7 @@ pub use crate::status::{
     run_states, store_now, taken, taken_locks,
 };
 pub use crate::text::{shedlock_on, visible, visible_lines};
-use crate::{AuditRecord, JobRecord, LockRecord, LockState, Slot};
+use crate::{AuditRecord, Capabilities, JobRecord, LockRecord, LockState, Slot};
 pub use clock_rate::ClockRate;
 pub use evidence::{drift, what as lost_in_words};
 pub use journal::{journal_findings, missing_journal};
@@ -151,6 +151,13 @@ pub fn elsewhere_in_words(job: &JobRecord) -> Option<String> {
     Some(format!(
         "slot {slot} was taken by {by} at {at}; how its task ended is not known{count}{watched}"
     ))
+}
+
+/// What to say where all locks of a store are meant, if ShedLock for Java leaves no record of an idle job
+/// there.
+pub fn unseen_in_words(capabilities: &Capabilities) -> Option<&'static str> {
+    let words = "ShedLock for Java leaves no record of an idle job in this store, so such jobs cannot be seen";
+    capabilities.removed_by_shedlock.then_some(words)
 }
 
 /// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no

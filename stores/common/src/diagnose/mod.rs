@@ -48,7 +48,7 @@ pub(crate) async fn diagnose<S: Store>(provider: &StoreProvider<S>) -> Vec<Findi
         Err(error) => findings.push(Finding::from_error("settings", &error)),
     }
     match records::again(provider, first, started).await {
-        Ok(records) => findings.extend(records.findings()),
+        Ok(records) => findings.extend(records.findings(&provider.capabilities())),
         Err(error) => findings.push(Finding::from_error("records", &error)),
     }
     findings

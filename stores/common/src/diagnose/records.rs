@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
-use shedlock_core::{Finding, ListRequest, LockProvider, LockRecord, LockState, Moment, Owner};
+use shedlock_core::shown::unseen_in_words;
+use shedlock_core::{
+    Capabilities, Finding, ListRequest, LockProvider, LockRecord, LockState, Moment, Owner,
+};
 
 use crate::errors::Result;
 use crate::list::collecting;
@@ -184,7 +187,7 @@ impl Records {
         }
     }
 
-    pub(super) fn findings(self) -> Vec<Finding> {
+    pub(super) fn findings(self, capabilities: &Capabilities) -> Vec<Finding> {
         let alike = self.names.into_values().filter(|names| names.len() > 1);
         let alike: Vec<_> = alike.map(|names| names.join(" and ")).collect();
         let java = match self.by_java.len() {
@@ -200,6 +203,10 @@ impl Records {
                     ),
                 }
             ),
+        };
+        let java = match unseen_in_words(capabilities) {
+            Some(unseen) => format!("{java}; {unseen}"),
+            None => java,
         };
         let mut findings = vec![Finding::ok("java", java)];
         if !self.unreadable.is_empty() {
@@ -316,7 +323,7 @@ fn instant(time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shedlock_core::{Level, LockName, Slot};
+    use shedlock_core::{ClockSource, Level, LockName, Slot};
     use std::time::UNIX_EPOCH;
 
     const OURS: &str = "host/1/0123456789abcdef";
@@ -340,7 +347,8 @@ mod tests {
         for record in records {
             all.add(record);
         }
-        let findings = all.findings().into_iter();
+        let capabilities = Capabilities::new(ClockSource::Store);
+        let findings = all.findings(&capabilities).into_iter();
         let faults = findings.filter(|finding| finding.level != Level::Ok);
         faults
             .map(|finding| (finding.check, finding.level, finding.message))
