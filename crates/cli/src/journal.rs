@@ -1,5 +1,6 @@
 //! The journal: what `run` writes into it, and `shedlock jobs` and `history`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,13 +11,15 @@ use shedlock::{
     scheduler,
 };
 use shedlock_core::shown::{
-    all_jobs, current_jobs, missing_journal, next_slot, run_states, store_now, taken_locks,
+    all_jobs, current_jobs, missing_journal, next_slot, run_by_shedlock, run_states, store_now,
+    taken_locks,
 };
 use shedlock_core::within;
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
 use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure};
+use crate::list::all_locks;
 use crate::output::{self, visible};
 use crate::spool::{KeptRun, Spool};
 use crate::store::{JournalPlace, Store};
@@ -152,7 +155,18 @@ pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode
         false => "no job matches",
     };
     jobs.retain(|job| args.filter.is_empty() || is_wanted(job));
+    let known: BTreeSet<String> = jobs.iter().map(|job| job.job.clone()).collect();
+    let is_empty = jobs.is_empty();
     print_jobs(args, &store, &*journal, jobs, none, terminal).await?;
+    // All locks are read only if there is nothing else to show.
+    for lock in all_locks(&store, !is_empty).await? {
+        let name = lock.name.as_str();
+        let is_wanted = args.filter.is_empty() || args.filter.iter().any(|it| it.matches(name));
+        let is_new = is_wanted && !known.contains(name);
+        if let Some(by) = run_by_shedlock(&lock).filter(|_| is_new) {
+            terminal.notice(&format!("{}: {by}", visible(name)));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -284,7 +298,17 @@ pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<Ex
     let text = output::history(kind, &rows, &actions, width, args.output.format);
     terminal.print(&text)?;
     if rows.is_empty() && actions.is_empty() {
-        terminal.error(&nothing(&*journal, args, &place.place).await?);
+        let nothing = nothing(&*journal, args, &place.place).await?;
+        // No lock has the name of a template.
+        let lock = match LockName::new(&args.name) {
+            Ok(name) => provider.inspect(&name).await?,
+            Err(_) => None,
+        };
+        let by = lock.as_ref().and_then(run_by_shedlock);
+        terminal.error(&match by {
+            Some(by) => format!("{}: {by}: {nothing}", visible(&args.name)),
+            None => nothing,
+        });
         return Ok(ExitCode::from(ABSENT));
     }
     Ok(ExitCode::SUCCESS)

@@ -334,3 +334,70 @@ async fn a_pause_that_took_a_lock_from_java_looks_again() {
         ended.stderr
     );
 }
+
+#[tokio::test]
+async fn a_job_that_only_java_runs_is_named_as_such() {
+    let Some(mut database) = migrated().await else {
+        return;
+    };
+    database.java_takes("idle", 3_600, 60).await;
+    let by = "run by ShedLock for Java on web-2 (last at 2";
+    let here = "its runs are not recorded here";
+    let history = database.shedlock(&["history", "idle"]);
+    assert_eq!(history.code, 1, "{}", history.stdout);
+    assert!(
+        history.stderr.contains(&format!("idle: {by}")),
+        "{}",
+        history.stderr
+    );
+    assert!(history.stderr.contains(here), "{}", history.stderr);
+    let jobs = database.shedlock(&["jobs"]);
+    assert_eq!(jobs.stdout, "no jobs\n");
+    assert!(
+        jobs.stderr.contains(&format!("idle: {by}")),
+        "{}",
+        jobs.stderr
+    );
+    let other = database.shedlock(&["jobs", "--filter", "other"]);
+    assert_eq!(other.stderr, "");
+
+    assert_eq!(database.attempts().code, 0);
+    database.java_takes("busy", 1, 600).await;
+    let jobs = database.shedlock(&["jobs"]);
+    assert!(jobs.stdout.contains("mail"), "{}", jobs.stdout);
+    assert!(
+        jobs.stderr.contains(&format!("busy: {by}")),
+        "{}",
+        jobs.stderr
+    );
+    assert!(!jobs.stderr.contains("mail"), "{}", jobs.stderr);
+    let ours = database.shedlock(&["history", "mail"]);
+    assert_eq!((ours.code, &*ours.stderr), (0, ""));
+}
+
+/// A running ShedLock never inserts a row again that it has seen: its job stops. `doctor` led there for two tenants.
+#[tokio::test]
+async fn a_row_that_a_running_shedlock_remembers_comes_back_with_a_pause() {
+    let Some(mut database) = migrated().await else {
+        return;
+    };
+    for name in ["tenant-Acme", "tenant-acme"] {
+        database.java_takes(name, 90_000, 60).await;
+    }
+    let doctor = database.shedlock(&["doctor"]).stdout;
+    for words in [
+        "if they are two jobs",
+        "shedlock pause NAME --create",
+        "shedlock resume NAME",
+    ] {
+        assert!(doctor.contains(words), "{doctor}");
+    }
+    database
+        .run("DELETE FROM shedlock WHERE name = 'tenant-Acme'")
+        .await;
+    let pause = ["pause", "tenant-Acme", "--create", "--reason", "a test"];
+    assert_eq!(database.shedlock(&pause).code, 0);
+    assert_eq!(database.shedlock(&["resume", "tenant-Acme"]).code, 0);
+    let lock = database.sandbox.lock_in(&database.url, "tenant-Acme");
+    assert_eq!(lock["state"], "free", "{lock}");
+}

@@ -18,7 +18,7 @@ pub use crate::status::{
     run_states, store_now, taken, taken_locks,
 };
 pub use crate::text::{shedlock_on, visible, visible_lines};
-use crate::{AuditRecord, Capabilities, JobRecord, LockRecord, LockState, Slot};
+use crate::{AuditRecord, Capabilities, JobRecord, LockRecord, LockState, Owner, Slot};
 pub use clock_rate::ClockRate;
 pub use evidence::{drift, what as lost_in_words};
 pub use journal::{journal_findings, missing_journal};
@@ -150,6 +150,23 @@ pub fn elsewhere_in_words(job: &JobRecord) -> Option<String> {
     let slot = second(taken.slot.instant());
     Some(format!(
         "slot {slot} was taken by {by} at {at}; how its task ended is not known{count}{watched}"
+    ))
+}
+
+/// That a job is run by ShedLock for Java, if that was the last to take this lock.
+pub fn run_by_shedlock(lock: &LockRecord) -> Option<String> {
+    let host = lock.owner.as_deref();
+    // The owner of a free lock may be missing for other reasons.
+    let is_theirs =
+        host.is_some_and(|host| !Owner::is_ours(host)) || lock.state == LockState::Taken;
+    if !is_theirs {
+        return None;
+    }
+    let on = host.map_or_else(String::new, |host| format!(" on {}", visible(host)));
+    let last = lock.locked_at.map(second);
+    let last = last.map_or_else(String::new, |last| format!(" (last at {last})"));
+    Some(format!(
+        "run by ShedLock for Java{on}{last}; its runs are not recorded here"
     ))
 }
 

@@ -235,8 +235,10 @@ impl Records {
             "no two names differ only in case or in blanks around them",
             "names that differ only in case or in blanks around them are different locks, and do \
              not exclude each other",
-            "use one spelling everywhere; a day after its last use, remove the other record: `shedlock \
-             prune NAME --idle-for 1d --yes --store …`",
+            "if they are meant to be one lock, use one spelling everywhere, and a day after its last use remove the other \
+             record: `shedlock prune NAME --idle-for 1d --yes --store …`; if they are two jobs, as with computed names, leave \
+             both; remove no record of a job that a running ShedLock for Java still has, since it never writes that \
+             again on a SQL database: `shedlock pause NAME --create` and `shedlock resume NAME` do",
         );
         add(
             "end",
