@@ -295,7 +295,10 @@ async fn elsewhere(journal: &dyn Journal) {
     };
     // A job that is not known stays unknown.
     record(journal, &[watch(true)]).await;
-    assert_eq!(journal.job("kit-taken").await.expect("it can be read"), None);
+    assert_eq!(
+        journal.job("kit-taken").await.expect("it can be read"),
+        None
+    );
     for _ in 0..2 {
         record(
             journal,
