@@ -407,7 +407,8 @@ mod tests {
         let found = |owner, first, second| {
             let mut again = read(owner, second);
             again.compare(&read(owner, first));
-            let findings = again.findings().into_iter();
+            let capabilities = Capabilities::new(ClockSource::Store);
+            let findings = again.findings(&capabilities).into_iter();
             let mut found = findings.filter(|it| it.level != Level::Ok);
             found.next().map(|it| it.check)
         };
