@@ -266,7 +266,7 @@ async fn a_store_or_journal_that_cannot_be_read_is_reported() {
     assert!(text.is_store_up() && !text.has_journal() && text.error().is_none());
     let metrics = values(&text);
     assert_eq!(metrics["shedlock_locks{state=\"held\"}"], 1.0);
-    assert_eq!(metrics.len(), 4, "{text}");
+    assert_eq!(metrics.len(), 5, "{text}");
     drop(held);
 
     // A store that does not reply.
