@@ -29,7 +29,10 @@ use crate::{Event, Listener, SkipReason};
 ///
 /// The attempts, the two results of an attempt, `shedlock.execution.duration` and
 /// `shedlock.execution.active` are ShedLock's. Durations are in seconds. Exporters convert the dots of names to
-/// what their format allows (`shedlock_lock_attempts` in Prometheus). Each metric carries the lock's
+/// what their format allows (`shedlock_lock_attempts` in Prometheus). Micrometer, on Java's side, also appends `_total`
+/// to counters and `_seconds` to durations, so a panel for both names both. Set buckets for the histograms in the
+/// exporter (`PrometheusBuilder::set_buckets`): its default, quantiles, takes about a megabyte of memory per job, and
+/// quantiles of several replicas cannot be added up. Each metric carries the lock's
 /// name in the label `lock.name`. For names that are computed, it is the template of the name
 /// ([`LockConfig::job`](crate::LockConfig::job)): otherwise each tenant or file would create time
 /// series of its own.

@@ -28,7 +28,7 @@ use crate::{
 /// ```
 /// use shedlock::{Executor, LockConfig, ManualClock, MemoryProvider, Outcome};
 /// use std::sync::Arc;
-/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
 /// # runtime.block_on(async {
 /// let provider = MemoryProvider::with_clock(Arc::new(ManualClock::new()));
 /// let executor = Executor::new(Arc::new(provider));

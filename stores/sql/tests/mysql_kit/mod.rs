@@ -135,7 +135,8 @@ impl MySql {
         if !self.options.is_empty() {
             url = format!("{url}&{}", self.options);
         }
-        if self.java_zone != "+00:00" {
+        // On a server in another zone, an attempt beside Java needs to know the zone of Java's sessions.
+        if self.java_zone != "+00:00" || self.pooled {
             url = common::with_option(&url, "shared_session_zone", self.java_zone);
         }
         if own.is_some() {
@@ -308,12 +309,9 @@ impl Base {
     }
 
     fn builder(&self, pool: MySqlPool, clock: Option<Arc<dyn Clock>>) -> Builder<Server> {
-        let mut builder = MySqlProvider::builder(pool);
+        let mut builder = MySqlProvider::builder(pool).shared_session_zone(self.java_zone);
         if self.client_time {
             builder = builder.time(TimeMode::client());
-        }
-        if self.java_zone != "+00:00" {
-            builder = builder.shared_session_zone(self.java_zone);
         }
         match clock {
             Some(clock) => builder.clock(clock),
