@@ -68,8 +68,10 @@ impl Claim<'_> {
     /// Checks that the lock can stay taken for --lock-at-least-for, with the durations that the store's URL sets and this
     /// command line does not.
     pub(crate) fn check_durations(&self, in_url: &LockDefaults) -> Result<(), Failure> {
-        let anything = LockDefaults::new().lock_at_most_for(Duration::MAX);
-        let least = LockConfig::new("-").lock_at_most_for(Duration::MAX);
+        // Longer than any that is set.
+        const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+        let anything = LockDefaults::new().lock_at_most_for(LONGEST);
+        let least = LockConfig::new("-").lock_at_most_for(LONGEST);
         let least = least.resolve(&[in_url])?.lock_at_least_for();
         let most = LockConfig::new("-").lock_at_least_for(Duration::ZERO);
         let most = most.resolve(&[in_url, &anything])?;
