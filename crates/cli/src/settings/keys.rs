@@ -32,6 +32,7 @@ const OF_ONE_CALL: &[&str] = &[
     "idle-for",
     "yes",
     "held",
+    "new-table",
     "watched-by-java",
     "not-watched-by-java",
     "state",
