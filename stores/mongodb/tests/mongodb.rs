@@ -298,7 +298,7 @@ async fn a_lock_without_an_owner_can_be_freed_by_force() {
     let Ok(ForcedUnlock::Freed(before)) = freed else {
         panic!("the lock is held: {freed:?}");
     };
-    assert_eq!(before.state, LockState::Held);
+    assert_eq!(before.state, LockState::Taken);
     let _ = room.take().await;
     room.close().await;
 }

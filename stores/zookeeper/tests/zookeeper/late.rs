@@ -123,7 +123,7 @@ async fn a_record_that_a_withdrawal_makes_is_free_for_shedlock_and_has_no_token(
     let record = room.provider.inspect(&name("job")).await.unwrap().unwrap();
     assert_eq!(
         (record.state, record.fencing_token),
-        (LockState::Held, None)
+        (LockState::Taken, None)
     );
 }
 
