@@ -197,7 +197,12 @@ impl Refused {
     }
 }
 
-const STATES: [LockState; 3] = [LockState::Held, LockState::AtLeast, LockState::Free];
+const STATES: [LockState; 4] = [
+    LockState::Held,
+    LockState::Taken,
+    LockState::AtLeast,
+    LockState::Free,
+];
 
 impl From<LockRecord> for Record {
     fn from(record: LockRecord) -> Self {
