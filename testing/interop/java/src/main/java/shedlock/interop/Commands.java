@@ -26,6 +26,12 @@ import net.javacrumbs.shedlock.support.KeepAliveLockProvider;
 
 /** The commands of this process. */
 final class Commands {
+    /**
+     * The names that were asked for. ShedLock remembers a name as long as its string is in use, as that of an
+     * annotation is; without this, a garbage collection would decide what it remembers.
+     */
+    private static final Map<String, String> NAMES = new ConcurrentHashMap<>();
+
     private final List<LockProvider> providers = new CopyOnWriteArrayList<>();
     private final Map<Long, SimpleLock> held = new ConcurrentHashMap<>();
     private final AtomicLong nextHandle = new AtomicLong();
@@ -173,7 +179,7 @@ final class Commands {
     private static LockConfiguration configuration(JsonObject command) {
         return new LockConfiguration(
                 ClockProvider.now(),
-                command.get("name").getAsString(),
+                NAMES.computeIfAbsent(command.get("name").getAsString(), name -> name),
                 millis(command, "at_most"),
                 millis(command, "at_least"));
     }
