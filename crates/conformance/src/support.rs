@@ -1,9 +1,12 @@
 //! Shared parts of harnesses over real servers: their addresses, unique names, and what the provider logs.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use shedlock_core::Owner;
+use shedlock_core::{
+    Error, ErrorKind, Executor, LockConfig, LockProvider, Outcome, Owner, Release,
+};
 
 pub use crate::warnings::{Warnings, warns_of_unverified};
 
@@ -14,6 +17,34 @@ pub fn unique(prefix: &str) -> String {
     let owner = Owner::generate();
     let random = owner.as_str().rsplit('/').next().unwrap_or_default();
     format!("{prefix}_{}_{number}_{random}", std::process::id())
+}
+
+/// Checks that a task whose end finds the client of its store closed, as after a shutdown in the wrong order, returns its
+/// value without waiting for the end of the lease, and that nothing is called retryable. `close` closes the client.
+///
+/// # Panics
+/// If the value is lost, or the errors are of another kind.
+pub async fn assert_value_outlives_client(
+    provider: Arc<dyn LockProvider>,
+    close: impl Future<Output = ()>,
+) {
+    let executor = Executor::new(provider);
+    let config = LockConfig::new(unique("closed")).lock_at_most_for("1h");
+    let task = async {
+        close.await;
+        7
+    };
+    match executor.execute(&config, task).await {
+        Ok(Outcome::Executed {
+            value: 7,
+            release: Release::Failed(error),
+            ..
+        }) => assert_eq!(error.kind(), ErrorKind::Configuration, "{error:#}"),
+        other => panic!("the value is lost, or the lock was given back: {other:?}"),
+    }
+    let later = executor.execute(&config, async {}).await;
+    let kind = later.as_ref().map_err(Error::kind).map(drop);
+    assert_eq!(kind, Err(ErrorKind::Configuration), "{later:?}");
 }
 
 /// Returns the address of the server in a URL, for

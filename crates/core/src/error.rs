@@ -108,6 +108,7 @@ struct Inner {
     /// What is printed for the source and its own sources.
     reason: Option<String>,
     rejects_writes: bool,
+    is_final: bool,
 }
 
 impl Error {
@@ -125,6 +126,7 @@ impl Error {
             source: None,
             reason: None,
             rejects_writes: false,
+            is_final: false,
         }))
     }
 
@@ -197,6 +199,20 @@ impl Error {
     #[doc(hidden)]
     pub fn rejects_writes(&self) -> bool {
         self.0.rejects_writes
+    }
+
+    /// The client of the store is closed, so no later call over it can succeed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_closed_client(mut self) -> Self {
+        self.0.is_final = true;
+        self
+    }
+
+    /// Whether no later call over this client can succeed.
+    #[doc(hidden)]
+    pub fn is_final(&self) -> bool {
+        self.0.is_final
     }
 
     /// Returns this error for a URL, without any text of the URL that may be part of a password.

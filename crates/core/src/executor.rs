@@ -12,7 +12,8 @@ use crate::clock::Clock;
 use crate::current::CurrentLock;
 use crate::running::Running;
 use crate::runtime::{
-    Context, Copies, Ended, Held, ReleaseOnDrop, acquire, guard, look_after, pause, watch_deadline,
+    Context, Copies, Ended, Held, Patience, ReleaseOnDrop, acquire, guard, look_after, pause,
+    watch_deadline,
 };
 use crate::scope::current_executor;
 use crate::task_end::error_text;
@@ -545,7 +546,12 @@ pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<
     // The deadline may have passed during the last poll: there is a value, but it came too late.
     let lost = held.lost();
     let finished = lost.is_none() && matches!(ended, Ended::Finished(_));
-    let release = held.release(&held.unlock_request(finished)).await;
+    let request = held.unlock_request(finished);
+    let release = held.release(&request, Patience::Caller).await;
+    if !held.is_given_back() {
+        // The value is not held up any longer.
+        drop(ReleaseOnDrop::new(held.clone()));
+    }
     let value = match ended {
         Ended::Panicked(panic) => return Concluded::Panicked(panic),
         Ended::Cancelled(reason) => {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::running::Running;
 use crate::runtime::{
-    Held, LookedAfter, LostReason, ReleaseOnDrop, SlotWord, Unanswered, watch_deadline,
+    Held, LookedAfter, LostReason, Patience, ReleaseOnDrop, SlotWord, Unanswered, watch_deadline,
 };
 use crate::task_end::error_text;
 use crate::{Error, ExtendRequest, Lease, LockName, Owner, Release, Slot, SlotEnd, UnlockRequest};
@@ -198,7 +198,7 @@ impl HeldLock {
         if let Some(running) = running {
             running.returned(None);
         }
-        let released = held.release(request).await;
+        let released = held.release(request, Patience::Lease).await;
         release.defuse();
         released
     }

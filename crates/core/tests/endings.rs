@@ -6,10 +6,13 @@ mod common;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use common::{Alive, Fault, bench, config, secs};
+use common::{Alive, Bench, Fault, bench, config, secs};
 use shedlock_core::{Attempt, ErrorKind, Executor, LockState, Outcome, Release};
 use tokio::task::JoinHandle;
+
+type Ran = JoinHandle<Result<Outcome<u8>, shedlock_core::Error>>;
 
 #[tokio::test]
 async fn a_dropped_task_unlocks_in_the_background_with_at_least_honoured() {
@@ -136,6 +139,93 @@ async fn a_failing_unlock_is_asked_again_and_never_takes_the_value_away() {
         panic!("{outcome:?}")
     };
     assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+/// Runs a task that ends while the store fails in this way, under a lease of an hour.
+fn ends_during(bench: &Bench, faults: impl IntoIterator<Item = Fault>) -> Ran {
+    let (broken, executor) = (bench.faulty.clone(), bench.executor.clone());
+    let faults: Vec<_> = faults.into_iter().collect();
+    tokio::spawn(async move {
+        let task = async move {
+            broken.next(faults);
+            5
+        };
+        let config = config("a").lock_at_most_for("1h");
+        executor.execute(&config, task).await
+    })
+}
+
+fn failed(outcome: Outcome<u8>) -> ErrorKind {
+    match outcome {
+        Outcome::Executed {
+            value: 5,
+            release: Release::Failed(error),
+            ..
+        } => error.kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_value_waits_no_longer_than_ten_seconds_for_an_unlock_that_goes_on() {
+    for (fault, kind) in [
+        (Fault::Unavailable, ErrorKind::Unavailable),
+        (Fault::RequestLost, ErrorKind::OutcomeUnknown),
+    ] {
+        let bench = bench();
+        let task = ends_during(&bench, [fault; 30]);
+        bench.settle().await;
+        bench.pass(Duration::from_millis(8_900)).await;
+        assert!(!task.is_finished(), "{fault:?}");
+        bench.pass(secs(2)).await;
+        let asked = bench.faulty.calls_of("unlock");
+        assert_eq!(failed(task.await.unwrap().unwrap()), kind);
+        assert_eq!(bench.state("a").await, Some(LockState::Held));
+        for _ in 0..6 {
+            bench.pass(secs(10)).await;
+        }
+        assert_eq!(bench.state("a").await, Some(LockState::Free), "{fault:?}");
+        assert_eq!(bench.heard.take().last().unwrap(), "unlocked a");
+        let in_all = bench.faulty.calls_of("unlock");
+        assert!(asked < in_all && in_all == 31, "{asked} of {in_all}");
+    }
+}
+
+#[tokio::test]
+async fn an_unlock_that_hangs_holds_no_value_up() {
+    let bench = bench();
+    let task = ends_during(&bench, [Fault::Hang]);
+    bench.settle().await;
+    bench.pass(secs(11)).await;
+    assert_eq!(
+        failed(task.await.unwrap().unwrap()),
+        ErrorKind::OutcomeUnknown
+    );
+    bench.settle().await;
+    // The call that hung took effect. The one in the background finds a lock that is free: it is not lost.
+    let heard = bench.heard.take();
+    assert_eq!(heard.last().unwrap(), "unlocked a", "{heard:?}");
+    assert_eq!(bench.faulty.calls_of("unlock"), 2);
+}
+
+#[tokio::test]
+async fn a_refused_unlock_returns_the_value_at_once_and_is_tried_at_each_sixth_of_the_lease() {
+    let bench = bench();
+    let task = ends_during(&bench, [Fault::Refused; 4]);
+    bench.settle().await;
+    assert_eq!(
+        failed(task.await.unwrap().unwrap()),
+        ErrorKind::Configuration
+    );
+    // In the background once more at once, and then after 10 and after 20 minutes.
+    for minutes in [9, 2, 7] {
+        bench.pass(secs(minutes * 60)).await;
+        assert_eq!(bench.state("a").await, Some(LockState::Held));
+    }
+    assert_eq!(bench.faulty.calls_of("unlock"), 3);
+    bench.pass(secs(13 * 60)).await;
+    assert_eq!(bench.state("a").await, Some(LockState::Free));
+    assert_eq!(bench.faulty.calls_of("unlock"), 5);
 }
 
 #[tokio::test]

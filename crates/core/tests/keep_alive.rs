@@ -95,6 +95,26 @@ async fn a_store_that_is_down_for_less_than_the_lease_loses_nothing() {
     assert!(task.await.unwrap().unwrap().is_executed());
 }
 
+/// As when privileges are revoked, and somebody grants them again.
+#[tokio::test]
+async fn a_refusal_that_a_person_repairs_within_the_lease_loses_nothing() {
+    let bench = bench();
+    let task = start(&bench, secs(60));
+    bench.settle().await;
+    for _ in 0..4 {
+        bench.faulty.next([Fault::Refused; 3]);
+        for _ in 0..12 {
+            bench.pass(secs(1)).await;
+            assert_eq!(bench.state("a").await, Some(LockState::Held));
+        }
+    }
+    // Once at a third, and then at each sixth.
+    let extensions = bench.faulty.calls_of("extend");
+    assert!((20..=30).contains(&extensions), "{extensions}");
+    bench.pass(secs(20)).await;
+    assert!(task.await.unwrap().unwrap().is_executed());
+}
+
 #[tokio::test]
 async fn a_store_that_is_down_for_longer_stops_the_task_before_the_lease_ends_there() {
     let bench = bench();

@@ -36,6 +36,14 @@ kinds! {
     internal = Internal;
 }
 
+/// Returns the error for a call over a client that its user has closed. No later call can succeed.
+pub fn closed() -> Error {
+    configuration(
+        "the store's client is closed; nothing was written; close it after the scheduler and all tasks have ended",
+    )
+    .of_closed_client()
+}
+
 /// Returns the error for a call without a reply. `kind` is `OutcomeUnknown` if the call may have written.
 pub fn unanswered(kind: ErrorKind) -> Error {
     in_doubt("no reply arrived", kind)

@@ -32,7 +32,7 @@ pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl};
 pub use diagnose::quorum;
 pub use errors::{
-    Result, configuration, conflict, in_doubt, internal, invalid, overtaken, root_cause,
+    Result, closed, configuration, conflict, in_doubt, internal, invalid, overtaken, root_cause,
     unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
 pub use idle::{FRESH, TEST};

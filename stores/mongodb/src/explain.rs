@@ -9,7 +9,8 @@ use mongodb::error::{
 };
 use shedlock_core::{Error, ErrorKind, LockName};
 use shedlock_store::{
-    configuration, conflict, in_words, invalid, unanswered, unavailable, unknown, unresolvable,
+    closed, configuration, conflict, in_words, invalid, unanswered, unavailable, unknown,
+    unresolvable,
 };
 
 /// The error for a failed command. `lost` is its kind if no reply arrived: `OutcomeUnknown` if the command may have
@@ -69,9 +70,7 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
         Kind::IncompatibleServer { .. } | Kind::SessionsNotSupported => {
             configuration("the driver does not support this server; use MongoDB 4.4 or later")
         }
-        Kind::Shutdown => {
-            configuration("the client was shut down; create the provider from a running client")
-        }
+        Kind::Shutdown => closed(),
         // This includes `ConnectionPoolCleared`, which the driver also returns for calls whose request it has sent.
         _ => unanswered(lost),
     }

@@ -6,13 +6,15 @@ mod common;
 #[path = "mongodb/room.rs"]
 mod room;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{DATABASE, client, server, url};
+use mongodb::Collection;
 use mongodb::bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
 use room::{MINUTE, Room, is_duplicate, job};
-use shedlock_conformance::support::{unique, warns_of_unverified};
+use shedlock_conformance::support::{assert_value_outlives_client, unique, warns_of_unverified};
 use shedlock_core::{
     AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Level, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd,
@@ -383,6 +385,21 @@ async fn a_url_names_database_and_collection() {
     let database = client(&server()).await.unwrap().database(DATABASE);
     let collection = database.collection::<Document>(&name);
     assert_eq!(collection.count_documents(doc! {}).await.unwrap(), 1);
+    collection.drop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_was_shut_down_holds_no_value_up() {
+    let raw = client(&server()).await.unwrap();
+    let collection: Collection<Document> = raw.database(DATABASE).collection(&unique("closed"));
+    let provider = MongoProvider::builder(collection.clone()).build().unwrap();
+    assert_value_outlives_client(
+        Arc::new(provider),
+        raw.clone().shutdown().immediate(true).into_future(),
+    )
+    .await;
+    let other = client(&server()).await.unwrap().database(DATABASE);
+    let collection = other.collection::<Document>(collection.name());
     collection.drop().await.unwrap();
 }
 

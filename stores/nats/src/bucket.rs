@@ -1,5 +1,6 @@
 //! Requests to JetStream about one bucket.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
-use shedlock_store::{Result, Written, configuration, unavailable, unknown};
+use shedlock_store::{Result, Written, closed, configuration, unknown};
 
 use crate::codec::Message;
 use crate::explain::{failure, refused, unanswered, unreadable};
@@ -160,9 +161,7 @@ impl Bucket {
         let subject = self.destination(&first.key);
         let client = &connected.client;
         let sent = client.publish_with_headers(subject, first.headers, first.data);
-        sent.await.map_err(|error| {
-            unavailable("the client is closed; nothing was written").with_source(error)
-        })?;
+        sent.await.map_err(|error| closed().with_source(error))?;
         let answer = self.send_put(last).await?;
         if failure(&answer).is_some_and(|error| NO_BATCH.contains(&error.err_code)) {
             return Ok(None);
@@ -333,8 +332,9 @@ impl Bucket {
 
     async fn send(&self, subject: String, request: Request, lost: ErrorKind) -> Result<Value> {
         let call = self.line.call().await?;
+        let connected = Arc::clone(&call.connection);
         let request = request.timeout(Some(self.settings.response_timeout));
-        let answer = call.connection.client.send_request(subject, request).await;
+        let answer = connected.client.send_request(subject, request).await;
         let is_answer = |error: &RequestError| error.kind() != RequestErrorKind::TimedOut;
         let error = match call.settle_by(answer, is_answer) {
             Ok(answer) => return serde_json::from_slice(&answer.payload).map_err(unreadable),
@@ -343,6 +343,9 @@ impl Bucket {
         let has_no_responders = error.kind() == RequestErrorKind::NoResponders;
         if has_no_responders && lost == OutcomeUnknown && Box::pin(self.shape()).await?.is_none() {
             return Err(self.missing());
+        }
+        if error.kind() == RequestErrorKind::Other && connected.is_closed() {
+            return Err(closed().with_source(error));
         }
         Err(unanswered(error, lost))
     }

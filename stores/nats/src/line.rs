@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_nats::client::FlushErrorKind;
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, ServerAddr};
+use futures_util::FutureExt as _;
 use shedlock_core::Error;
 use shedlock_store::{Call, Connect, Result, Shared, unavailable};
 
@@ -83,6 +85,13 @@ impl Connected {
     fn nth(&self) -> u64 {
         let connects = self.client.statistics().connects.load(Ordering::Relaxed);
         self.which << 32 | connects
+    }
+
+    /// Whether the client was drained, or has given up: nothing takes its messages any more. A client that is merely
+    /// disconnected does not reply at once.
+    pub(crate) fn is_closed(&self) -> bool {
+        let flushed = self.client.flush().now_or_never();
+        matches!(flushed, Some(Err(error)) if error.kind() == FlushErrorKind::SendError)
     }
 }
 

@@ -4,13 +4,14 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::Client;
 use common::{Own, request, servers, take, until};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use shedlock_conformance::support::unique;
+use shedlock_conformance::support::{assert_value_outlives_client, unique};
 use shedlock_core::{Attempt, ErrorKind, Level, LockProvider, UnlockRequest};
 use shedlock_nats::NatsProvider;
 
@@ -258,5 +259,26 @@ async fn a_bucket_that_expires_locks_is_not_missed_by_a_diagnosis() {
         };
         assert_eq!((finding.check, finding.level), ("setup", Level::Error));
         assert!(finding.message.contains("max_age"), "{finding:?}");
+    }
+}
+
+/// As when a shutdown drains the client first and then waits for the tasks.
+#[tokio::test]
+async fn a_drained_client_holds_no_value_up() {
+    for server in servers() {
+        let client = async_nats::connect(&server).await.unwrap();
+        let bucket = unique("drained");
+        let provider = NatsProvider::builder(client.clone()).bucket(&bucket);
+        let provider = provider.build().unwrap();
+        provider.migrate().await.unwrap();
+        let drain = async move {
+            let is_closed = client.clone();
+            client.drain().await.unwrap();
+            until("the client is closed", async || {
+                is_closed.flush().await.is_err()
+            })
+            .await;
+        };
+        assert_value_outlives_client(Arc::new(provider), drain).await;
     }
 }

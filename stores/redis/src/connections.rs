@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// | [`redis::Client`] | the next call opens a new one; also after a call that got no reply |
 /// | [`SentinelClient`] | the next call opens a new one to the primary that the sentinels name at that time; the client must be set to connect to primaries ([`Master`](redis::sentinel::SentinelServerType::Master)), because a replica accepts no locks |
 /// | [`ConnectionManager`] | the manager opens a new one; it keeps a connection that only stops responding until the operating system closes it |
-/// | [`MultiplexedConnection`] | nothing: every later call fails |
+/// | [`MultiplexedConnection`] | nothing: every later call fails, as `Configuration` |
 /// | [`ClusterClient`], [`ClusterConnection`] | the client reconnects and sends the call again by itself, unless it was built with `retries(0)` |
 ///
 /// An attempt that the client has sent twice may arrive a second time, long after its caller has gone on. So over a
@@ -79,6 +79,8 @@ pub(crate) struct Failure {
     pub(crate) sent: Sent,
     pub(crate) is_of_cluster: bool,
     pub(crate) scheme: Option<Scheme>,
+    /// The connection is the user's, and never opens again.
+    pub(crate) is_final: bool,
 }
 
 /// The scheme of the URL that named the servers, for advice about it.
@@ -205,6 +207,7 @@ impl Connections {
             error,
             is_of_cluster: self.is_cluster,
             scheme: None,
+            is_final: false,
         });
         // A read-only server is a replica. Reconnect, because another server may now be the primary.
         let is_read_only = |error: &RedisError| error.to_string().contains("READONLY");
@@ -222,6 +225,7 @@ impl From<RedisError> for Failure {
             sent: Sent::Never,
             is_of_cluster: false,
             scheme: None,
+            is_final: false,
         }
     }
 }
@@ -243,7 +247,14 @@ impl Connect for Servers {
             Source::Cluster(client) => Line::Cluster(client.get_async_connection().await?),
             Source::Given(line) => {
                 // A manager whose connection was closed opens another one once it has noticed.
-                Self::is_usable(line, Duration::MAX);
+                let is_usable = Self::is_usable(line, Duration::MAX);
+                if !is_usable && matches!(line, Line::Multiplexed(_)) {
+                    let error = io::Error::from(io::ErrorKind::BrokenPipe);
+                    return Err(Failure {
+                        is_final: true,
+                        ..RedisError::from(error).into()
+                    });
+                }
                 line.clone()
             }
         })

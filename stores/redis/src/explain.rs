@@ -3,7 +3,9 @@
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{in_doubt, in_words, unanswered, unavailable, unresolved, untrusted};
+use shedlock_store::{
+    configuration, in_doubt, in_words, unanswered, unavailable, unresolved, untrusted,
+};
 
 use crate::connections::{Failure, SOCKET, Scheme, Sent};
 
@@ -101,6 +103,10 @@ const CLUSTER: &str = "the server belongs to a cluster, and another node has thi
 const TOO_OLD: &str =
     "the server lacks a command that locks need; use Redis 6.2 or later, or Valkey";
 
+/// The end of a connection that its user has made, and that the client does not open again.
+const NEVER_AGAIN: &str = "the connection of this provider is broken, and a MultiplexedConnection does not open again; \
+    nothing was written; create the provider from a Client or a ConnectionManager";
+
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     let lost = if writes { OutcomeUnknown } else { Unavailable };
@@ -111,6 +117,7 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     );
     let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
     let explained = match refusal(&failure) {
+        _ if failure.is_final => configuration(NEVER_AGAIN).of_closed_client(),
         Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => {
             in_doubt("the cluster kept refusing", lost)
         }

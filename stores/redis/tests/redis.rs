@@ -5,11 +5,13 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use common::own::{DURABLE, Own};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
+use shedlock_conformance::support::assert_value_outlives_client;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot, SlotEnd,
@@ -542,4 +544,27 @@ async fn a_server_without_tls_is_an_error_of_a_url_with_it() {
                 the server is up, and that the host and the port in the URL are those of Redis, \
                 then retry";
     assert!(error.ends_with(says), "{error}");
+}
+
+/// It never opens again, unlike every other connection that a provider is created from.
+#[tokio::test]
+async fn a_broken_multiplexed_connection_holds_no_value_up() {
+    let client = Client::open(common::server("redis")).unwrap();
+    let mut line = common::connection(&client).await.unwrap();
+    let mut admin = common::connection(&client).await.unwrap();
+    let id: i64 = cmd("CLIENT")
+        .arg("ID")
+        .query_async(&mut line)
+        .await
+        .unwrap();
+    let environment = Owner::generate();
+    let provider = RedisProvider::builder(line).environment(environment.as_str());
+    let provider = provider.build().unwrap();
+    let kill = async move {
+        let mut kill = cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(id);
+        let killed: i64 = kill.query_async(&mut admin).await.unwrap();
+        assert_eq!(killed, 1);
+    };
+    assert_value_outlives_client(Arc::new(provider), kill).await;
 }

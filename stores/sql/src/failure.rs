@@ -147,8 +147,10 @@ impl Failure {
             message = message.replace("a constraint", &format!("constraint {name:?}"));
         }
         let mut error = Error::new(kind, message);
-        if self.class == Class::ReadOnly {
-            error = error.rejecting_writes();
+        match self.class {
+            Class::ReadOnly => error = error.rejecting_writes(),
+            Class::Closed => error = error.of_closed_client(),
+            _ => {}
         }
         match self.source.downcast_ref::<Unreadable>() {
             Some(unreadable) => {

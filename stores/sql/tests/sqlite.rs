@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use common::Warnings;
+use shedlock_conformance::support::assert_value_outlives_client;
 use shedlock_core::{
-    Actor, Attempt, AttemptRequest, AuditRecord, Error, ErrorKind, Executor, ExtendRequest,
-    Extension, JOURNAL_VERSION, JobsRequest, JournalEntry, Lease, ListRequest, LockConfig,
-    LockName, LockProvider, LockState, Outcome, Owner, Release, Retention, RunEnd, RunOutcome,
-    RunRecord, RunsRequest, SkipReason, Unlock, UnlockRequest,
+    Actor, Attempt, AttemptRequest, AuditRecord, Error, ErrorKind, ExtendRequest, Extension,
+    JOURNAL_VERSION, JobsRequest, JournalEntry, Lease, ListRequest, LockName, LockProvider,
+    LockState, Owner, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, SkipReason, Unlock,
+    UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -669,23 +670,5 @@ async fn a_closed_pool_is_no_failure_that_passes() {
         .unwrap();
     let provider = SqliteProvider::builder(pool.clone()).build().unwrap();
     provider.migrate().await.unwrap();
-    let executor = Executor::new(Arc::new(provider));
-    let config = LockConfig::new("a").lock_at_most_for("1h");
-    let outcome = executor.execute(&config, async {
-        pool.close().await;
-        7
-    });
-    // Without waiting for the end of the lease.
-    let Outcome::Executed { value, release, .. } = outcome.await.unwrap() else {
-        panic!("the task has ended")
-    };
-    assert_eq!(value, 7);
-    let Release::Failed(error) = release else {
-        panic!("nothing can be sent any more: {release:?}")
-    };
-    assert_eq!(error.kind(), ErrorKind::Configuration);
-    assert!(!error.is_retryable());
-    assert!(error.to_string().contains("the pool is closed"), "{error}");
-    let error = executor.execute(&config, async {}).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert_value_outlives_client(Arc::new(provider), async { pool.close().await }).await;
 }

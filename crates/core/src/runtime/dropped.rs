@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Handed, Held, Release};
+use super::{Handed, Held, Patience, Release};
 use crate::Event;
 
 /// Gives the lock back in the background when it is dropped. Call [`defuse`](Self::defuse) if the
@@ -50,7 +50,8 @@ struct Behind {
 
 impl Behind {
     async fn give_back(mut self) {
-        let release = self.held.give_back(&self.held.release_request()).await;
+        let request = self.held.release_request();
+        let release = self.held.give_back(&request, Patience::Background).await;
         match self.handed.take() {
             Some(handed) if !matches!(release, Release::Failed(_)) => handed.done(),
             _ => {}

@@ -30,6 +30,8 @@ pub(crate) struct Held {
     release_request: OnceLock<UnlockRequest>,
     /// When the unlock was first sent to the store. From then on the lease may have ended there.
     unlock_sent: OnceLock<Moment>,
+    /// An unlock may have taken effect although it failed.
+    unlock_unknown: AtomicBool,
     /// The store has replied to the unlock, or retries were given up.
     given_back: AtomicBool,
     completion: Completion,
@@ -62,6 +64,29 @@ pub(crate) enum SlotWord {
     NotStarted = 3,
 }
 
+/// How long a release is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A caller waits for the value of its task: at most 10 s, and not after an error that does not pass by itself.
+    Caller,
+    /// As long as the lease lasts, but not after an error that does not pass by itself.
+    Lease,
+    /// As long as the lease lasts. Nobody waits.
+    Background,
+}
+
+impl Patience {
+    /// The longest that a caller waits for a value that it could have.
+    const CALLER: Duration = Duration::from_secs(10);
+
+    fn left(self, waited: Duration) -> Duration {
+        match self {
+            Self::Caller => Self::CALLER.saturating_sub(waited),
+            Self::Lease | Self::Background => Duration::MAX,
+        }
+    }
+}
+
 impl Held {
     pub(crate) fn new(
         context: Arc<Context>,
@@ -82,6 +107,7 @@ impl Held {
             state: LeaseState::new(lease, deadline),
             release_request: OnceLock::new(),
             unlock_sent: OnceLock::new(),
+            unlock_unknown: AtomicBool::new(false),
             given_back: AtomicBool::new(false),
             completion,
             started: AtomicBool::new(false),
@@ -499,32 +525,43 @@ impl Held {
         }
     }
 
-    /// Unlocks in the store, and retries while the store fails and the lease still runs.
-    pub(crate) async fn unlock(&self, request: &UnlockRequest) -> Release {
+    /// Unlocks in the store, and tries again as the patience has it while the store fails and the lease still runs.
+    pub(super) async fn unlock(&self, request: &UnlockRequest, patience: Patience) -> Release {
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
         let _one_at_a_time = self.one_at_a_time().await;
         let clock = &*self.context.clock;
         let (lease, deadline) = (self.lease(), self.state.deadline());
         let left = || deadline.left(self.context.lease_clock.read());
-        self.unlock_sent.get_or_init(|| clock.now());
+        let begun = clock.now();
+        self.unlock_sent.get_or_init(|| begun);
         let mut pause = Duration::from_millis(50);
-        let mut unknown = false;
+        let unknown = || self.unlock_unknown.load(Ordering::Acquire);
         loop {
+            let waited = clock.now().saturating_since(begun);
+            let limit = patience.left(waited).min(self.context.store_timeout);
             let call = self.context.provider.unlock(&lease, request);
-            let error = match bounded(clock, self.context.store_timeout, call).await {
+            let error = match bounded(clock, limit, call).await {
                 Ok(Unlock::Unlocked) => return Release::Released,
                 // The reply to an earlier unlock was lost, and the lease cannot have ended by
                 // itself yet. So that unlock took effect.
-                Ok(Unlock::Lost) if unknown && !left().is_zero() => return Release::Released,
+                Ok(Unlock::Lost) if unknown() && !left().is_zero() => return Release::Released,
                 Ok(Unlock::Lost) => return Release::Lost,
                 Err(error) => self.context_of(error),
             };
             self.context.store_failed(&self.name, self.job(), &error);
-            unknown |= error.is_outcome_unknown();
-            if !error.is_retryable() || left() <= pause {
+            self.unlock_unknown
+                .fetch_or(error.is_outcome_unknown(), Ordering::AcqRel);
+            let wait = match () {
+                () if error.is_final() => return Release::Failed(error),
+                () if error.is_retryable() => pause,
+                () if patience == Patience::Background => lease.lock_at_most_for() / 6,
+                () => return Release::Failed(error),
+            };
+            let waited = clock.now().saturating_since(begun);
+            if left() <= wait || patience.left(waited) <= wait {
                 return Release::Failed(error);
             }
-            clock.sleep_until(clock.now() + pause).await;
+            clock.sleep_until(clock.now() + wait).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }

@@ -63,20 +63,25 @@ async fn keep(held: &Held) {
                 tracing::debug!(lock = held.name().as_str(), "lease extended");
                 pause = first_pause;
             }
-            Err(error) if error.is_retryable() => {
-                tracing::warn!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
-                    "cannot extend the lease, retrying");
-                clock.sleep_until(clock.now() + pause).await;
-                pause = (pause * 2).min(longest_pause);
-            }
             Err(error) if held.lost().is_some() || held.is_released() => {
                 tracing::debug!(lock = held.name().as_str(), error = %format_args!("{error:#}"), "keep-alive stopped");
                 return;
             }
-            Err(error) => {
+            Err(error) if error.is_final() => {
                 tracing::error!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
                     "cannot extend the lease; the task will be stopped before the lease ends");
                 return;
+            }
+            Err(error) => {
+                tracing::warn!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
+                    "cannot extend the lease, retrying");
+                if error.is_retryable() {
+                    clock.sleep_until(clock.now() + pause).await;
+                    pause = (pause * 2).min(longest_pause);
+                } else {
+                    // What a person must change is not asked for often.
+                    clock.sleep_until(clock.now() + usable / 6).await;
+                }
             }
         }
     }

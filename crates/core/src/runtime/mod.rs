@@ -24,7 +24,7 @@ pub use copies::Copies;
 pub(crate) use dropped::ReleaseOnDrop;
 use duties::{Call, Duties, Duty, Errand, Handed};
 pub(crate) use guard::{Ended, guard, watch_deadline};
-pub(crate) use held::{Held, SlotWord};
+pub(crate) use held::{Held, Patience, SlotWord};
 use keep_alive::KeepAlive;
 use lease_state::LeaseState;
 pub(crate) use looked_after::{LookedAfter, look_after};

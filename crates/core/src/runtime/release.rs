@@ -3,7 +3,7 @@
 use std::iter;
 use std::time::Duration;
 
-use super::{Call, Errand, Handed, Held, LostReason};
+use super::{Call, Errand, Handed, Held, LostReason, Patience};
 use crate::clock::NotBefore;
 use crate::{Error, Event, UnlockRequest};
 
@@ -17,17 +17,20 @@ pub enum Release {
     Reentrant,
     /// The store reported that the lease was no longer ours.
     Lost,
-    /// The unlock did not succeed. The lock is free when `lock_at_most_for` has passed.
+    /// The unlock did not succeed, or not within the 10 s that the caller of a task waits for it. After a task it goes on in
+    /// the background while the lease lasts, unless the store's client is closed. At the latest, the lock is free when
+    /// `lock_at_most_for` has passed.
     Failed(Error),
 }
 
 impl Held {
-    /// Gives the lock back once, and logs any failure.
-    pub(crate) async fn release(&self, request: &UnlockRequest) -> Release {
+    /// Gives the lock back once, and logs any failure. If it is not [given back](Self::is_given_back) then, which happens
+    /// to [`Patience::Caller`] only, the release must go on in the background.
+    pub(crate) async fn release(&self, request: &UnlockRequest, patience: Patience) -> Release {
         if !self.claim_release(request) {
             return Release::Released;
         }
-        self.give_back(request).await
+        self.give_back(request, patience).await
     }
 
     /// Never gives the lock back: its lease ends by itself.
@@ -61,10 +64,21 @@ impl Held {
         })
     }
 
-    pub(super) async fn give_back(&self, request: &UnlockRequest) -> Release {
+    pub(super) async fn give_back(&self, request: &UnlockRequest, patience: Patience) -> Release {
         self.stop_spawned().await;
-        let release = self.unlock(request).await;
-        self.set_given_back();
+        let release = self.unlock(request, patience).await;
+        match &release {
+            Release::Failed(error) if patience == Patience::Caller && !error.is_final() => {
+                tracing::warn!(
+                    lock = self.name().as_str(),
+                    owner = self.owner().as_str(),
+                    error = %format_args!("{error:#}"),
+                    "cannot unlock; trying again in the background while the lease lasts"
+                );
+                return release;
+            }
+            _ => self.set_given_back(),
+        }
         match &release {
             Release::Released | Release::Reentrant => {
                 self.emit(|lease| Event::Unlocked { lease });

@@ -26,6 +26,8 @@ use shedlock_core::{
 pub enum Fault {
     /// Nothing reaches the store.
     Unavailable,
+    /// The store replies that a person must change something.
+    Refused,
     /// The request is lost, with an unknown outcome.
     RequestLost,
     /// The store acts, and its reply is lost.
@@ -95,6 +97,7 @@ impl Faulty {
         match fault {
             None => call.await,
             Some(Fault::Unavailable) => Err(Error::new(ErrorKind::Unavailable, "refused")),
+            Some(Fault::Refused) => Err(Error::new(ErrorKind::Configuration, "no such table")),
             Some(Fault::RequestLost) => Err(Error::new(ErrorKind::OutcomeUnknown, "cut")),
             Some(Fault::StoppedThenLost) => {
                 self.clock.advance(secs(8));

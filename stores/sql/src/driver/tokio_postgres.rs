@@ -51,6 +51,10 @@ pub enum TokioPostgres {}
 ///         lent
 ///     }
 ///
+///     fn is_closed(&self) -> bool {
+///         self.0.is_closed()
+///     }
+///
 ///     /// Takes the client out of the pool, so that its session ends here.
 ///     fn discard(lent: Self::Lent) {
 ///         drop(deadpool_postgres::Object::take(lent));
@@ -69,6 +73,12 @@ pub trait ClientSource: fmt::Debug + Send + Sync + 'static {
     /// Lends a client. Statements run outside of any transaction of yours.
     fn lend(&self) -> impl Future<Output = Result<Self::Lent, BoxError>> + Send;
 
+    /// Whether no client will ever be lent again, because the pool is closed. A call that fails then is not retried. By
+    /// default, false.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
     /// Returns the client itself.
     fn client(lent: &Self::Lent) -> &Client;
 
@@ -82,6 +92,8 @@ pub struct Clients(Arc<dyn Lends>);
 
 trait Lends: fmt::Debug + Send + Sync {
     fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent>, BoxError>>;
+
+    fn is_closed(&self) -> bool;
 }
 
 trait Lent: Send + Sync {
@@ -108,6 +120,10 @@ impl<S: ClientSource> Lends for S {
             let lent = ClientSource::lend(self).await?;
             Ok(Box::new(Of::<S>(lent)) as Box<dyn Lent>)
         })
+    }
+
+    fn is_closed(&self) -> bool {
+        ClientSource::is_closed(self)
     }
 }
 
@@ -350,7 +366,12 @@ impl Driver for TokioPostgres {
     }
 
     async fn acquire(clients: &Clients) -> Result<Pooled, Failure> {
-        let lent = clients.0.lend().await.map_err(connecting)?;
+        let lent = clients.0.lend().await.map_err(|error| {
+            if clients.0.is_closed() {
+                return Failure::new(Class::Closed, error);
+            }
+            connecting(error)
+        })?;
         Ok(Pooled {
             session: Some(Session::of(Kind::Lent(lent))),
             is_broken: false,

@@ -1,12 +1,15 @@
 //! tokio-postgres over pools of an application, and its own failures.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bb8_postgres::bb8::{self, ManageConnection, PooledConnection};
 use shedlock_conformance::proxy::Proxy;
+use shedlock_conformance::support::assert_value_outlives_client;
 use shedlock_core::{ErrorKind, LockProvider};
-use shedlock_sql::{ClientSource, TokioPostgresProvider};
+use shedlock_sql::{ClientSource, PostgresProvider, TokioPostgresProvider};
+use sqlx::PgPool;
 use tokio_postgres::{Client, NoTls};
 
 use crate::common::silence::{TIMEOUT, every_method_returns};
@@ -88,6 +91,22 @@ async fn locks_are_kept_over_a_pool_of_bb8() {
     let seen = room.provider().await.inspect(&name("job")).await.unwrap();
     assert_eq!(seen.unwrap().owner.as_deref(), Some(lease.owner().as_str()));
     free(&provider, &lease).await;
+}
+
+/// As when a shutdown closes the pool first and then waits for the tasks.
+#[tokio::test]
+async fn a_closed_pool_holds_no_value_up() {
+    let room = Room::migrated().await;
+    let pool = PgPool::connect(&postgres()).await.unwrap();
+    let provider = PostgresProvider::builder(pool.clone()).schema(&room.schema);
+    let provider = Arc::new(provider.build().unwrap());
+    assert_value_outlives_client(provider, async { pool.close().await }).await;
+
+    let pool = Deadpool::new(&postgres()).unwrap();
+    let all = pool.0.clone();
+    let provider = TokioPostgresProvider::builder(pool).schema(&room.schema);
+    let provider = Arc::new(provider.build().unwrap());
+    assert_value_outlives_client(provider, async { all.close() }).await;
 }
 
 /// An abandoned call leaves a statement that the server is still executing.

@@ -39,6 +39,10 @@ impl ClientSource for Deadpool {
         lent
     }
 
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     fn discard(lent: Self::Lent) {
         drop(deadpool_postgres::Object::take(lent));
     }
