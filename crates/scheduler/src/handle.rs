@@ -27,7 +27,21 @@ pub(crate) struct Fate {
     panic: OnceLock<String>,
 }
 
+tokio::task_local! {
+    /// The scheduler whose job runs here.
+    static RUNS_IN: Arc<Fate>;
+}
+
 impl Fate {
+    /// Runs the task of a job.
+    pub(crate) fn inside<F: Future>(self: &Arc<Self>, task: F) -> impl Future<Output = F::Output> {
+        RUNS_IN.scope(self.clone(), task)
+    }
+
+    pub(crate) fn inside_blocking<T>(self: &Arc<Self>, task: impl FnOnce() -> T) -> T {
+        RUNS_IN.sync_scope(self.clone(), task)
+    }
+
     pub(crate) fn panicked(&self, message: &str) {
         let _ = self.panic.set(message.to_owned());
     }
@@ -48,11 +62,22 @@ impl Handle {
     ///
     /// If you call it again, the shorter grace period applies, and both calls return the report.
     ///
+    /// Inside a job of this scheduler, which the shutdown waits for, the call begins the shutdown and returns at once, as
+    /// `WrongContext`. The job should return then; await the report elsewhere.
+    ///
     /// # Errors
-    /// `WrongContext` if the runtime has shut down before the scheduler; `Internal` if the
-    /// scheduler itself has panicked repeatedly and stopped.
+    /// `WrongContext` inside a job of this scheduler, and if the runtime has shut down before the scheduler; `Internal` if
+    /// the scheduler itself has panicked repeatedly and stopped.
     pub async fn shutdown(&self, grace: Duration) -> Result<ShutdownReport, Error> {
-        let asked = self.ask(|reply| Command::Shutdown { grace, reply }).await;
+        let reply = self.send(|reply| Command::Shutdown { grace, reply });
+        if RUNS_IN.try_with(|fate| Arc::ptr_eq(fate, &self.fate)) == Ok(true) {
+            return Err(Error::new(
+                ErrorKind::WrongContext,
+                "the shutdown has begun, and cannot be awaited inside a job that it waits for: return from the job, and \
+                 await the shutdown elsewhere",
+            ));
+        }
+        let asked = self.receive(reply).await;
         match (asked, self.fate.report.get()) {
             (Ok(report), _) => Ok(report),
             (Err(_), Some(report)) => Ok(report.clone()),
@@ -108,10 +133,19 @@ impl Handle {
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        // A command that is not accepted drops its reply, which is checked below.
-        let _ = self.commands.send(command(reply));
-        answer.await.map_err(|_| match self.fate.panic.get() {
+        let reply = self.send(command);
+        self.receive(reply).await
+    }
+
+    fn send<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> oneshot::Receiver<T> {
+        let (sender, reply) = oneshot::channel();
+        // A command that is not accepted drops its reply, which is checked when it is received.
+        let _ = self.commands.send(command(sender));
+        reply
+    }
+
+    async fn receive<T>(&self, reply: oneshot::Receiver<T>) -> Result<T, Error> {
+        reply.await.map_err(|_| match self.fate.panic.get() {
             Some(panic) => Error::new(
                 ErrorKind::Internal,
                 format!(

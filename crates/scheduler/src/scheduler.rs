@@ -108,8 +108,9 @@ impl Scheduler {
             clock_check: self.clock_check,
             observer: self.observer,
             seed: self.seed,
+            fate: fate.clone(),
         };
-        let driver = Driver::new(shared, self.jobs, commands, fate.clone())?;
+        let driver = Driver::new(shared, self.jobs, commands)?;
         runtime.spawn(driver.run());
         Ok(Handle::new(sender, fate))
     }

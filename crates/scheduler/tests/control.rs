@@ -4,11 +4,12 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use common::{Fault, Log, Node, World, alone, block_on, cron, every, lock, secs, settle};
-use shedlock_core::{Clock, Completion, ErrorKind, LockConfig, LockName, LockProvider};
-use shedlock_scheduler::{Job, Schedule, Scheduler};
+use shedlock_core::{Clock, Completion, Error, ErrorKind, LockConfig, LockName, LockProvider};
+use shedlock_scheduler::{Handle, Job, Schedule, Scheduler};
 
 #[test]
 fn a_paused_job_rests_and_what_passed_is_not_made_up() {
@@ -82,6 +83,53 @@ fn a_shutdown_gives_up_what_waits_and_a_second_one_draws_it_nearer() {
         let record = world.store.inspect(&name).await.unwrap().unwrap();
         assert_eq!(record.state, shedlock_core::LockState::Free);
     });
+}
+
+/// It would wait for itself until the grace period is over.
+#[test]
+fn a_shutdown_inside_a_job_begins_and_is_not_awaited() {
+    for blocks in [false, true] {
+        block_on(async {
+            let (_world, _log, node) = alone();
+            let given: Arc<OnceLock<Handle>> = Arc::default();
+            let said = Arc::new(OnceLock::new());
+            let (inside, heard) = (given.clone(), said.clone());
+            let stop = async move {
+                let handle = inside.get().unwrap();
+                let _ = heard.set(handle.shutdown(Duration::MAX).await);
+            };
+            let job = if blocks {
+                let runtime = tokio::runtime::Handle::current();
+                let stop = Mutex::new(Some(stop));
+                Job::blocking(lock("10m"), every(60), move |_| {
+                    let stop = stop.lock().unwrap().take().unwrap();
+                    runtime.block_on(stop);
+                    Ok::<_, Error>(())
+                })
+            } else {
+                let stop = Mutex::new(Some(stop));
+                Job::new(lock("10m"), every(60), move |_| {
+                    let stop = stop.lock().unwrap().take().unwrap();
+                    async move {
+                        stop.await;
+                        Ok::<_, Error>(())
+                    }
+                })
+            };
+            let handle = node.start([job]);
+            given.set(handle.clone()).unwrap();
+            handle.run_now("job").await.unwrap();
+            while said.get().is_none() {
+                settle().await;
+            }
+            let error = said.get().unwrap().as_ref().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WrongContext);
+            // It has begun, and the job that called it has ended by itself.
+            let report = handle.shutdown(Duration::MAX).await.unwrap();
+            assert!(report.cut.is_empty(), "{report:?}");
+            assert_eq!(report.finished.len(), 1);
+        });
+    }
 }
 
 #[test]

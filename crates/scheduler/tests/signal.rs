@@ -1,10 +1,16 @@
-//! SIGTERM and ctrl-c, sent to this process itself. Therefore this test is alone in its file.
+//! SIGTERM and ctrl-c, sent to this process itself. Therefore this test is alone in its file, and starts itself again for
+//! the end of the process.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::process::Command;
+
 use rustix::process::{Signal, getpid, kill_process};
 use shedlock_scheduler::shutdown_signal;
+
+/// Set for the process that is to end.
+const IMPATIENT: &str = "SHEDLOCK_TEST_IMPATIENT";
 
 #[test]
 fn both_signals_are_received_and_end_nothing_by_themselves() {
@@ -21,5 +27,30 @@ fn both_signals_are_received_and_end_nothing_by_themselves() {
             kill_process(getpid(), signal).unwrap();
             waiting.await.unwrap().unwrap();
         }
+        if std::env::var_os(IMPATIENT).is_some() {
+            // No longer ends the process, as any number of supervisors may ask for a shutdown.
+            kill_process(getpid(), Signal::TERM).unwrap();
+            println!("shutting down");
+            // The thread of the runtime is blocked.
+            kill_process(getpid(), Signal::INT).unwrap();
+            std::thread::sleep(std::time::Duration::from_secs(60));
+        }
     });
+}
+
+#[test]
+fn a_second_ctrl_c_ends_the_process() {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([
+        "--exact",
+        "both_signals_are_received_and_end_nothing_by_themselves",
+    ]);
+    let ended = again
+        .arg("--nocapture")
+        .env(IMPATIENT, "1")
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("shutting down"), "{ended:?}");
 }

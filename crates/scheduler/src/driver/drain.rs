@@ -45,7 +45,7 @@ impl Driver {
             "shut down"
         );
         // Set before any reply is sent, so that later callers get the same report.
-        let report = self.fate.report.get_or_init(|| report);
+        let report = self.shared.fate.report.get_or_init(|| report);
         for reply in replies {
             let _ = reply.send(report.clone());
         }

@@ -60,7 +60,7 @@ impl Driver {
         tracing::error!(
             "the scheduler stopped after repeated panics: no job runs any more; restart the process"
         );
-        self.fate.panicked(message);
+        self.shared.fate.panicked(message);
         for entry in &self.entries {
             entry.give_up(MissedReason::Shutdown);
         }

@@ -29,7 +29,6 @@ use missed::{LastSlot, Questions};
 pub(crate) use shared::Shared;
 use timers::{JobId, Timers};
 
-use crate::handle::Fate;
 use crate::{Job, MissedReason, ShutdownReport, TickEnd, Trigger};
 
 pub(crate) struct Driver {
@@ -45,7 +44,6 @@ pub(crate) struct Driver {
     questions: Questions,
     commands: mpsc::UnboundedReceiver<Command>,
     has_handles: bool,
-    fate: Arc<Fate>,
     /// The readings of both clocks when they were last read.
     seen: (Moment, SystemTime),
     unstarted: std::ops::Range<JobId>,
@@ -67,7 +65,6 @@ impl Driver {
         shared: Shared,
         jobs: Vec<Job>,
         commands: mpsc::UnboundedReceiver<Command>,
-        fate: Arc<Fate>,
     ) -> Result<Self, Error> {
         let count = JobId::try_from(jobs.len()).map_err(|_| {
             let many = "too many jobs for one scheduler";
@@ -88,7 +85,6 @@ impl Driver {
             questions: Questions::default(),
             commands,
             has_handles: true,
-            fate,
             seen,
             unstarted: 0..count,
             panics_in_a_row: 0,

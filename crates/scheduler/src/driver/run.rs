@@ -321,6 +321,7 @@ async fn future_body(
         has_started.store(true, Ordering::Relaxed);
         task(started_at).await
     });
+    let task = shared.fate.inside(task);
     tokio::select! {
         biased;
         () = cut(phase) => {
@@ -364,7 +365,8 @@ fn blocking_body(
             Task::Future(_) => Ok(()),
         };
         // This thread may block, so the task may also call locked blocking functions.
-        let result = blocking::allow(|| with_executor_blocking(shared.executor.clone(), task));
+        let task = || with_executor_blocking(shared.executor.clone(), task);
+        let result = shared.fate.inside_blocking(|| blocking::allow(task));
         Body::ended(lateness(&due, started_at), result)
     }
 }

@@ -11,6 +11,7 @@ use shedlock_core::{Clock, Executor, Slot};
 use super::due::Due;
 use super::later;
 use super::panics::message_of;
+use crate::handle::Fate;
 use crate::{Job, Observer, Tick, TickEnd};
 
 pub(crate) struct Shared {
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub(crate) clock_check: Duration,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: u64,
+    pub(crate) fate: Arc<Fate>,
 }
 
 impl Shared {
