@@ -114,7 +114,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let rest = args.rest.to_string();
     arguments = arguments.with_variable("SHEDLOCK_TORTURE_REST_MILLIS", rest);
     if args.pool {
-        arguments = arguments.with_variable(test::FULL, "1".to_owned());
+        arguments = arguments
+            .with_variable(test::FULL, "1".to_owned())
+            .with_variable("SHEDLOCK_TORTURE_RESETS", "1".to_owned());
     }
     if args.java > 0 {
         arguments = arguments

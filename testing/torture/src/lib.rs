@@ -30,6 +30,8 @@
 //! - `SHEDLOCK_TORTURE_SECONDS=600` sets how long it runs. It then also runs, without crashes and
 //!   faults of the store, over stores that the test does not own.
 //! - `SHEDLOCK_TORTURE_REST_MILLIS=50` makes workers rest, so that a long history can be judged.
+//! - `SHEDLOCK_TORTURE_RESETS=1` resets connections that fell silent once their network is back. For pools of an application:
+//!   when sqlx takes a connection back it waits for the server without a limit, and then all of them are taken for good.
 //! - `SHEDLOCK_TORTURE_JAVA=2` adds two processes of real ShedLock, if the harness can start them.
 //! - `SHEDLOCK_TORTURE_OLD=path` adds three workers of an earlier version; the path is this test
 //!   target as built from that version. `SHEDLOCK_TORTURE_OLD_WORKERS=5` adds five instead.

@@ -81,11 +81,12 @@ macro_rules! careless {
                 Box::pin(async move {
                     let texts = if begins { &BEGIN[..] } else { &["SELECT 1"] };
                     let run = async { $crate::left_open::run_all!(connection, texts.iter().copied()) };
-                    // The network may be cut, and sqlx itself then waits without a limit when a connection comes back.
+                    // The network may be cut. An error closes the connection without waiting for the server.
                     let limit = std::time::Duration::from_secs(1);
                     let begun =
                         shedlock_core::within(&shedlock_core::SystemClock, limit, run).await;
-                    Ok(begun.transpose()?.is_some())
+                    begun.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+                    Ok(true)
                 })
             })
     }};

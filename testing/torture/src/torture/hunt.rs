@@ -50,7 +50,7 @@ pub(crate) async fn find_out(context: &Arena, wrong: Mistake) -> Verdict {
         clocks::apart(&mut worker_pool, context)?;
     }
     let mut network = match wrong.needs_network() {
-        true => Some(Network::before(&mut worker_pool, WORKERS, context).await?),
+        true => Some(Network::before(&mut worker_pool, WORKERS, false, context).await?),
         false => None,
     };
     if network.as_ref().is_some_and(|network| !network.is_there()) {

@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
         let olds = options.old.as_ref().map_or(0, |(_, count)| *count);
         let operators = usize::from(context.capabilities().pause);
         let workers = WORKERS + operators + olds + options.java;
-        let network = Network::before(&mut worker_pool, workers, context).await?;
+        let network = Network::before(&mut worker_pool, workers, options.resets, context).await?;
         let mut tally = Tally {
             harness: context.harness().name().to_owned(),
             version: version_of(context).await?,

@@ -16,6 +16,8 @@ use crate::worker_pool::{WorkerPool, patience};
 /// The connections of those workers that do not reach the store directly.
 pub(super) struct Network {
     ways: Vec<Way>,
+    /// A connection that fell silent is cut when it is repaired.
+    resets: bool,
 }
 
 /// One worker's connection to the store.
@@ -72,6 +74,7 @@ impl Network {
     pub(super) async fn before(
         worker_pool: &mut WorkerPool,
         workers: usize,
+        resets: bool,
         context: &Arena,
     ) -> Result<Self, Stop> {
         let mut ways = Vec::new();
@@ -89,7 +92,7 @@ impl Network {
                 });
             }
         }
-        Ok(Self { ways })
+        Ok(Self { ways, resets })
     }
 
     /// Whether there is a connection that could be disturbed.
@@ -141,7 +144,7 @@ impl Network {
     }
 
     /// Repairs the connections that are due; all of them if no instant is given. A connection that
-    /// was cut or fell silent stays that way.
+    /// was cut or fell silent stays that way, unless it is reset.
     pub(super) async fn repair(
         &mut self,
         by: Option<Moment>,
@@ -153,6 +156,9 @@ impl Network {
                 .fault
                 .take_if(|fault| by.is_none_or(|by| fault.until <= by));
             let Some(fault) = due else { continue };
+            if self.resets {
+                way.proxy.set(Fault::Refuse).await?;
+            }
             way.proxy.heal().await?;
             worker_pool.way_restored(way.of)?;
             if let Some((_, word)) = fault.trap.filter(|(trap, _)| trap.has_struck()) {

@@ -16,6 +16,9 @@ const SECONDS: &str = "SHEDLOCK_TORTURE_SECONDS";
 /// The longest rest of a worker between two attempts, in milliseconds.
 const REST_MILLIS: &str = "SHEDLOCK_TORTURE_REST_MILLIS";
 
+/// Set if connections that fell silent are reset when their network is back.
+const RESETS: &str = "SHEDLOCK_TORTURE_RESETS";
+
 /// The number of processes of real ShedLock among the workers.
 const JAVA: &str = "SHEDLOCK_TORTURE_JAVA";
 
@@ -44,6 +47,7 @@ pub(crate) struct Options {
     /// The longest rest of a worker between two attempts. Between two faults there is a pause of up
     /// to twenty times this long, or of up to a lease's length if that is longer.
     pub(crate) rest: Duration,
+    pub(crate) resets: bool,
     pub(crate) java: usize,
     /// The executable for workers of an earlier version, and their number.
     pub(crate) old: Option<(PathBuf, usize)>,
@@ -57,6 +61,7 @@ impl Options {
             length: seconds.map_or(DEFAULT, Duration::from_secs),
             is_asked_for: seconds.is_some(),
             rest: number(REST_MILLIS)?.map_or(REST, Duration::from_millis),
+            resets: std::env::var_os(RESETS).is_some(),
             java: number(JAVA)?.unwrap_or(0),
             old: match std::env::var_os(OLD).map(PathBuf::from) {
                 Some(old) => Some((old, number(OLD_WORKERS)?.unwrap_or(DEFAULT_OLD_WORKERS))),
