@@ -30,10 +30,11 @@ fn both_signals_are_received_and_end_nothing_by_themselves() {
         if std::env::var_os(IMPATIENT).is_some() {
             // No longer ends the process, as any number of supervisors may ask for a shutdown.
             kill_process(getpid(), Signal::TERM).unwrap();
-            println!("shutting down");
-            // The thread of the runtime is blocked.
+            // The thread of the runtime is blocked: nothing here yields again.
             kill_process(getpid(), Signal::INT).unwrap();
-            std::thread::sleep(std::time::Duration::from_secs(60));
+            loop {
+                std::thread::park();
+            }
         }
     });
 }
@@ -51,6 +52,4 @@ fn a_second_ctrl_c_ends_the_process() {
         .output()
         .unwrap();
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(said.contains("shutting down"), "{ended:?}");
 }
