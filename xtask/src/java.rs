@@ -9,14 +9,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The variable that contains the build's path for the tests.
-pub(crate) const VARIABLE: &str = "SHEDLOCK_TEST_JAVA";
+/// The variables that contain the paths of the builds for the tests.
+pub(crate) const VARIABLES: [(&str, Java); 2] = [
+    ("SHEDLOCK_TEST_JAVA", Java::Interop),
+    ("SHEDLOCK_TEST_SPRING", Java::Spring),
+];
 
 /// A Maven project in this workspace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Java {
     /// `testing/interop/java`.
     Interop,
+    /// `testing/interop/spring`.
+    Spring,
     /// `testing/bench/java`.
     Bench,
 }
@@ -28,6 +33,7 @@ impl Java {
     pub(crate) fn folder(self) -> PathBuf {
         let name = match self {
             Self::Interop => "interop-java",
+            Self::Spring => "interop-spring",
             Self::Bench => "bench-java",
         };
         target().join(name)
@@ -49,6 +55,7 @@ impl Java {
         }
         let (source, property) = match self {
             Self::Interop => ("testing/interop/java", "interop.target"),
+            Self::Spring => ("testing/interop/spring", "interop.target"),
             Self::Bench => ("testing/bench/java", "bench.target"),
         };
         // A library of an older release would stay next to its replacement.

@@ -1,4 +1,4 @@
-//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask torture`, `cargo xtask fuzz`,
+//! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask spring`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
@@ -32,6 +32,7 @@ mod protoc;
 mod recipes;
 mod servers;
 mod size;
+mod spring;
 mod steps;
 mod table;
 mod test;
@@ -55,6 +56,8 @@ enum Task {
     Test(test::Args),
     /// Test that real ShedLock and ours exclude each other, on each store that both support.
     Interop(interop::Args),
+    /// Share the jobs of an application with Spring Boot and ShedLock, for as long as you like, and count their ticks.
+    Spring(spring::Args),
     /// Kill and stop processes while the network fails and the store crashes, for as long as you
     /// like.
     Torture(torture::Args),
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Torture(args) => torture::run(&args),
         Task::Interop(args) => interop::run(&args),
+        Task::Spring(args) => spring::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Servers(command) => servers::run(&command),

@@ -14,6 +14,7 @@ use crate::prometheus;
 use crate::protoc;
 use crate::recipes;
 use crate::servers::{self, Store};
+use crate::spring;
 use crate::steps::{self, Outcome, Steps};
 use anyhow::{Context as _, bail};
 use shedlock_rig::engine::{Kind, Profile, Servers};
@@ -113,6 +114,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Java::Interop.build(servers.run(), args.no_install)
         });
     }
+    if spring::is_meant(stores, &args.cargo_args) {
+        steps.run("ShedLock in Spring", || {
+            Java::Spring.build(servers.run(), args.no_install)
+        });
+    }
     let mut counts = Counts::default();
     let passed = steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
     let how = match (passed, args.cargo_args.is_empty()) {
@@ -207,7 +213,7 @@ fn cargo_test(
     let environment = |command: &mut Command| {
         servers::name(servers, stores, command);
         command
-            .env(java::VARIABLE, Java::Interop.folder())
+            .envs(java::VARIABLES.map(|(name, java)| (name, java.folder())))
             .envs(args.variables.iter().map(|(name, value)| (name, value)))
             .envs(args.asks_for_all());
         if env::var_os("CARGO_TERM_COLOR").is_none() && std::io::stdout().is_terminal() {

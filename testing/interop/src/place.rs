@@ -9,19 +9,23 @@ use url::Url;
 use crate::Fleets;
 
 /// A place that no other test uses.
-pub(crate) struct Place {
+#[derive(Debug)]
+pub struct Place {
     how: Fleets,
     /// The arguments for `testing/interop/java`.
     pub(crate) arguments: Vec<String>,
     /// The URL for our provider.
-    pub(crate) url: Url,
+    pub url: Url,
     /// The same URL for any other client.
     bare: Url,
 }
 
 impl Place {
     /// Creates a place without a table.
-    pub(crate) async fn make(how: Fleets, server: &Url) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn make(how: Fleets, server: &Url) -> anyhow::Result<Self> {
         let owner = Owner::generate();
         let random = owner.as_str().rsplit('/').next().unwrap_or_default();
         let name = format!("interop_{}_{random}", how.name());
@@ -61,7 +65,10 @@ impl Place {
     }
 
     /// Creates ShedLock's table as ShedLock's manual does, if the store has tables.
-    pub(crate) async fn make_table(&self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn make_table(&self) -> anyhow::Result<()> {
         let Some(table) = table(self.how.store()) else {
             return Ok(());
         };

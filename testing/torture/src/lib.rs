@@ -60,7 +60,7 @@ use shedlock_conformance::{Case, Harness, Runner, Verdict};
 pub use fault::StoreFault;
 use namespace::Arena;
 pub use namespace::TortureNamespace;
-pub use shedlock_jvm::shedlock_jvm;
+pub use shedlock_jvm::{shedlock_jvm, spring_jvm};
 use shedlock_proof::Mistake;
 
 /// Runs the laws and the torture over these harnesses: the whole `main` of a test target, like
