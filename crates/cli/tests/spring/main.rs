@@ -75,7 +75,6 @@ fn share(how: Fleets) -> anyhow::Result<()> {
         readers.look()?;
     }
     let until = jobs::now();
-    pause(&readers, &runs)?;
     runtime.block_on(async {
         for node in nodes {
             node.shutdown(Duration::from_secs(30)).await?;
@@ -90,10 +89,10 @@ fn share(how: Fleets) -> anyhow::Result<()> {
         "jobs, metrics and doctor: read {looked} times, {} false alarms",
         readers.alarms.len()
     );
-    let wrong: Vec<String> = tallies.into_iter().flat_map(|tally| tally.wrong).collect();
-    let wrong = [wrong, readers.alarms].concat();
+    let wrong = tallies.iter().flat_map(|tally| &tally.wrong);
+    let wrong: Vec<&str> = wrong.chain(&readers.alarms).map(String::as_str).collect();
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    Ok(())
+    pause(&readers, &runs)
 }
 
 /// Pauses and resumes a job that only Spring runs. The manual says what Spring then does, and what it logs.
