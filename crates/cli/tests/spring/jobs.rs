@@ -218,7 +218,7 @@ impl Job {
 }
 
 /// Runs the job of the fixed rate beside Spring, as a service without our scheduler does.
-pub(crate) fn without_slots(executor: Executor, runs: &SpringRuns) {
+pub(crate) fn without_slots(executor: &Executor, runs: &SpringRuns) {
     let jobs = JOBS
         .into_iter()
         .filter(|job| job.kind == Kind::WithoutSlots);

@@ -129,7 +129,7 @@ async fn node(place: &Place, runs: &SpringRuns) -> anyhow::Result<Handle> {
     let provider = shedlock::connect(place.url.as_str()).await?;
     let journal = provider.journal().context("this store keeps no journal")?;
     let executor = Executor::new(Arc::clone(&provider)).journal(&JournalWriter::new(journal));
-    jobs::without_slots(executor.clone(), runs);
+    jobs::without_slots(&executor, runs);
     let ours = JOBS
         .into_iter()
         .filter_map(|job| job.scheduled(runs).transpose());
