@@ -1,5 +1,6 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask spring`, `cargo xtask torture`, `cargo xtask fuzz`,
-//! `cargo xtask bench`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`, `cargo xtask deny`.
+//! `cargo xtask bench`, `cargo xtask soak`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`,
+//! `cargo xtask deny`.
 //!
 //! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
 //! throw-away instances of them, and leaves nothing behind.
@@ -32,6 +33,7 @@ mod protoc;
 mod recipes;
 mod servers;
 mod size;
+mod soak;
 mod spring;
 mod steps;
 mod table;
@@ -66,6 +68,8 @@ enum Task {
     Fuzz(fuzz::Args),
     /// Measure what locks cost on the real databases, next to what the drivers cost.
     Bench(bench::Args),
+    /// Repeat everything that a service does for an hour, and fail if anything grows or becomes slower.
+    Soak(soak::Args),
     /// Start throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
         Task::Spring(args) => spring::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Bench(args) => bench::run(&args),
+        Task::Soak(args) => soak::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),
         Task::Api(args) => api::run(&args),
