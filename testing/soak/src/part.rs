@@ -87,7 +87,7 @@ impl Samples {
 
     /// Waits for the next sample. False once the time is up.
     pub(crate) async fn next(&mut self) -> bool {
-        self.next += self.load.every;
+        self.next = (self.next + self.load.every).max(Instant::now());
         tokio::time::sleep_until(self.next.into()).await;
         self.begun.elapsed() <= self.load.lasts
     }

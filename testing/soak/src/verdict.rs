@@ -78,11 +78,11 @@ pub(crate) fn judge(quantity: &Quantity, samples: &[(f64, f64)]) -> Judged {
     }
 }
 
-/// The middle of the times, and the lower quartile of the values, of each block. None if a block would have less than
-/// four samples.
+/// The middle of the times, and the lower quartile of the values, of each block. None if a block would have
+/// fewer than three samples.
 fn blocks(samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let rest = &samples[samples.len() / 3..];
-    if rest.len() < 4 * BLOCKS {
+    if rest.len() < 3 * BLOCKS {
         return Vec::new();
     }
     let block = |nth: usize| {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn too_few_samples_are_not_judged() {
-        let few = &samples(|_, noise| noise)[..50];
+        let few = &samples(|_, noise| noise)[..40];
         assert_eq!(judge(&HEAP, few).verdict, Verdict::TooFew);
     }
 }
