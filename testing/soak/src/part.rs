@@ -162,7 +162,7 @@ impl Times {
         done
     }
 
-    /// The median, and starts anew.
+    /// Returns the median, and forgets them.
     fn take(&self) -> f64 {
         let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         quantile(times.drain(..), 0.5)
