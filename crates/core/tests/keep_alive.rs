@@ -95,7 +95,7 @@ async fn a_store_that_is_down_for_less_than_the_lease_loses_nothing() {
     assert!(task.await.unwrap().unwrap().is_executed());
 }
 
-/// As when privileges are revoked, and somebody grants them again.
+/// As when privileges are revoked, and granted again soon.
 #[tokio::test]
 async fn a_refusal_that_a_person_repairs_within_the_lease_loses_nothing() {
     let bench = bench();

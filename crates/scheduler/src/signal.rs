@@ -43,7 +43,7 @@ async fn wait() -> std::io::Result<()> {
     Ok(())
 }
 
-/// A ctrl-c that no one waits for: somebody has lost patience with the shutdown, or with a runtime that is blocked.
+/// A ctrl-c that no one waits for: the user has lost patience with the shutdown, or with a runtime that is blocked.
 #[cfg(unix)]
 mod impatience {
     use std::io;

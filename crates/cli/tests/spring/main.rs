@@ -109,11 +109,11 @@ fn pause(readers: &Readers, runs: &SpringRuns) -> anyhow::Result<()> {
         log.iter().any(|line| line.contains(&skip))
     });
     ensure!(last() == before, "the paused job has run");
-    let is_told = |line: &&String| line.contains(name) && !line.contains(" DEBUG ");
-    let told: Vec<_> = log.iter().filter(is_told).collect();
+    let speaks = |line: &&String| line.contains(name) && !line.contains(" DEBUG ");
+    let lines: Vec<_> = log.iter().filter(speaks).collect();
     ensure!(
-        told.is_empty(),
-        "Spring says more than the manual: {told:?}"
+        lines.is_empty(),
+        "Spring says more than the manual: {lines:?}"
     );
     ensure!(
         !log.iter().any(|line| line.contains("maintenance")),

@@ -71,7 +71,7 @@ pub(crate) enum Patience {
     Caller,
     /// As long as the lease lasts, but not after an error that does not pass by itself.
     Lease,
-    /// As long as the lease lasts. Nobody waits.
+    /// As long as the lease lasts. No one waits.
     Background,
 }
 

@@ -51,8 +51,12 @@ macro_rules! left_open {
             let pool = pool.clone();
             Box::pin(async move {
                 let (mut one, mut other) = (pool.acquire().await?, pool.acquire().await?);
-                $crate::left_open::run_all!(&mut *one, BEGIN)?;
-                $crate::left_open::run_all!(&mut *other, BEGIN)?;
+                for connection in [&mut *one, &mut *other] {
+                    // One that came back late may still be in the transaction of before.
+                    let _ =
+                        sqlx::Executor::execute(&mut *connection, sqlx::raw_sql("ROLLBACK")).await;
+                    $crate::left_open::run_all!(connection, BEGIN)?;
+                }
                 Ok(())
             })
         };
