@@ -80,12 +80,15 @@ impl<B: Driver> Call<'_, B> {
     }
 
     async fn checked(&self, check: &Check) -> Finding {
-        let statement = B::DIALECT.condition(&self.options, &check.condition);
+        let statement = B::DIALECT.checking(&self.options, check);
         match self.sent(&statement).await {
             Err(failure) => self.unchecked(check.name, failure),
             Ok(reply) => match reply.row().and_then(|row| row.name.as_deref()) {
-                Some("x") => Finding::from_text(check.name, Level::Warning, check.wrong),
-                _ => Finding::ok(check.name, check.well),
+                None | Some("") => Finding::ok(check.name, check.well),
+                Some(culprit) => {
+                    let wrong = check.wrong.replace("{}", culprit);
+                    Finding::from_text(check.name, Level::Warning, &wrong)
+                }
             },
         }
     }

@@ -151,6 +151,47 @@ async fn no_fault_in_a_setting_a_right_or_the_table_is_missed() {
     }
 }
 
+/// As when a console is left open. Each attempt then reads all versions of the lock since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_keeps_old_versions_of_locks_is_named() {
+    if server_if_any("postgres").is_none() {
+        return;
+    }
+    // A server that no other test's transaction is on.
+    let server = OwnServer::start("postgres", &[]).unwrap();
+    let mut room = Room::in_server(server.url()).await;
+    room.run(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL application_name = 'console'; \
+         SELECT count(*) FROM {user}.shedlock",
+    )
+    .await;
+    let mut other = PgConnection::connect(server.url()).await.unwrap();
+    let table = format!("{}.shedlock", room.name);
+    for statement in [
+        format!("INSERT INTO {table} VALUES ('hot', now(), now(), 'web-3')"),
+        "SET synchronous_commit = off".to_owned(),
+        format!(
+            "DO $$ BEGIN FOR i IN 1..11000 LOOP UPDATE {table} SET locked_at = now(); COMMIT; END LOOP; END $$"
+        ),
+    ] {
+        let ran = sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut other);
+        ran.await.unwrap();
+    }
+    // The server counts what a session has done when it ends.
+    other.close().await.unwrap();
+    eventually("the dead rows are counted", || {
+        !doctor(&room.url).faults().is_empty()
+    });
+    doctor(&room.url).has_only(
+        "old-versions",
+        "warning",
+        "of postgres (console) may still read them",
+    );
+    room.run("COMMIT").await;
+    room.run("VACUUM {user}.shedlock").await;
+    eventually("nothing is found", || doctor(&room.url).faults().is_empty());
+}
+
 /// Settings of the whole server.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_fault_in_a_setting_of_the_server_is_missed() {

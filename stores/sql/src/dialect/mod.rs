@@ -156,6 +156,8 @@ pub(crate) struct Check {
     pub(crate) name: &'static str,
     /// An SQL expression that is true if something is wrong. Words like `{table}` are replaced.
     pub(crate) condition: String,
+    /// An SQL expression for what `{}` in `wrong` stands for.
+    pub(crate) culprit: Option<&'static str>,
     /// What is wrong then; what to do.
     pub(crate) wrong: &'static str,
     /// What is the case otherwise.
@@ -315,6 +317,17 @@ impl Dialect {
             before: self.alone.before,
             after: Pieces::of_table(self, options).expand(self.alone.after),
         }
+    }
+
+    /// Returns one row, whose name is the culprit if the condition holds, and otherwise empty.
+    pub(crate) fn checking(&self, options: &Options, check: &Check) -> Statement {
+        let culprit = check.culprit.unwrap_or("'x'");
+        let text = format!(
+            "SELECT CASE WHEN {} THEN {culprit} ELSE '' END",
+            check.condition
+        );
+        let text = Pieces::of_table(self, options).expand(&text);
+        Statement::new(self.placeholders, &text, &[Field::Name])
     }
 
     /// Returns one row, whose name is empty unless the condition holds.

@@ -305,6 +305,7 @@ fn checks(options: &Options) -> Vec<Check> {
                 "EXISTS (SELECT 1 FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = {schema} \
                  AND t.TABLE_NAME = '{table}' AND LOWER(t.ENGINE) <> 'innodb')"
             ),
+            culprit: None,
             wrong: "the table's storage engine is not InnoDB: a crash can lose or damage locks, \
                     and writers may block each other; run ALTER TABLE … ENGINE=InnoDB",
             well: "the table's storage engine is InnoDB",
@@ -315,6 +316,7 @@ fn checks(options: &Options) -> Vec<Check> {
                 "EXISTS (SELECT 1 FROM information_schema.TRIGGERS g \
                  WHERE g.EVENT_OBJECT_SCHEMA = {schema} AND g.EVENT_OBJECT_TABLE = '{table}')"
             ),
+            culprit: None,
             wrong: "the table has triggers: one that changes a write breaks locks, and each of \
                     them slows every lock down; drop them, or make sure that they change nothing",
             well: "the table has no triggers",
@@ -329,6 +331,7 @@ fn checks(options: &Options) -> Vec<Check> {
                         WHERE LOWER(v.VARIABLE_NAME) IN ('rpl_semi_sync_master_enabled', \
                         'rpl_semi_sync_source_enabled') AND v.VARIABLE_VALUE = 'ON')"
                 .to_owned(),
+            culprit: None,
             wrong: "commits do not wait for the replicas: after a failover, the new primary can \
                     lack the last locks, tokens and slots, and another process can take a held \
                     lock; use semisynchronous replication if two runs would do harm",

@@ -205,14 +205,46 @@ fn probe(_: &Options) -> String {
     )
 }
 
+/// From this many dead rows on, they count.
+const MOST_DEAD: u32 = 10_000;
+
+/// The oldest of those who keep the server from removing dead rows, if a thousand transactions began after it.
+const HOLDS_THE_HORIZON: &str = "COALESCE((SELECT h.who FROM (\
+     SELECT 'the transaction of process ' || a.pid || COALESCE(' of ' || a.usename, '') \
+     || COALESCE(' (' || NULLIF(a.application_name, '') || ')', '') AS who, \
+     pg_catalog.age(a.backend_xmin) AS age FROM pg_catalog.pg_stat_activity a \
+     WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_catalog.pg_backend_pid() \
+     AND (a.datname = pg_catalog.current_database() OR a.datname IS NULL) \
+     UNION ALL SELECT 'the prepared transaction ' || p.gid, pg_catalog.age(p.transaction) \
+     FROM pg_catalog.pg_prepared_xacts p WHERE p.database = pg_catalog.current_database() \
+     UNION ALL SELECT 'the replication slot ' || r.slot_name, pg_catalog.age(r.xmin) \
+     FROM pg_catalog.pg_replication_slots r WHERE r.xmin IS NOT NULL) h \
+     WHERE h.age > 1000 ORDER BY h.age DESC LIMIT 1), '')";
+
 fn checks(_: &Options) -> Vec<Check> {
     let check = |name, condition: &str, wrong, well| Check {
         name,
         condition: condition.to_owned(),
+        culprit: None,
         wrong,
         well,
     };
     vec![
+        Check {
+            culprit: Some(HOLDS_THE_HORIZON),
+            ..check(
+                "old-versions",
+                &format!(
+                    "pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) > {MOST_DEAD} \
+                     AND pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) \
+                     > 10 * pg_catalog.pg_stat_get_live_tuples(pg_catalog.to_regclass('{{table}}')) \
+                     AND {HOLDS_THE_HORIZON} <> ''"
+                ),
+                "the server cannot remove old versions of the locks, and each attempt reads those of its lock: {} may \
+                 still read them; end it, and set idle_in_transaction_session_timeout",
+                "no old transaction keeps the server from removing old versions of the locks",
+            )
+        },
         check(
             "synchronous-commit",
             "pg_catalog.current_setting('synchronous_commit') = 'off'",
