@@ -69,7 +69,8 @@ impl LockConfig {
     /// named `expire-acme` and so on.
     ///
     /// Events, metrics and the journal group runs by job. By default each name is a job of its own,
-    /// so names that are computed for every tenant or file create as many time series.
+    /// so names that are computed for every tenant or file create as many time series. An executor that has seen 10,000
+    /// such names logs one warning.
     /// `#[scheduler_lock]` sets it to the name as written.
     pub fn job(mut self, job: impl Into<String>) -> Self {
         self.job = Some(Arc::from(job.into()));
@@ -218,6 +219,11 @@ impl LockConfig {
     /// Returns the value set with [`job`](Self::job), or the name.
     pub fn get_job(&self) -> &str {
         self.job.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Whether the lock is a job of its own.
+    pub(crate) fn is_job(&self) -> bool {
+        self.job.is_none()
     }
 
     /// Returns the value set with [`completion`](Self::completion).

@@ -459,6 +459,9 @@ impl Executor {
         let request = || {
             let request = self.request(config)?;
             self.expect(config, &request);
+            if config.is_job() {
+                self.0.note_job(config.name());
+            }
             Ok(request)
         };
         acquire(&self.0, wait, request).await

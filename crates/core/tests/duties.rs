@@ -7,13 +7,12 @@
 
 mod common;
 
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::Heard;
+use common::{Heard, Logs};
 use shedlock_core::{
     BoxFuture, Capabilities, Clock as _, Error, Event, Executor, ExtendRequest, Extension,
     ForceUnlockRequest, Lease, Listener, LockConfig, LockName, LockProvider, LockState, LostReason,
@@ -261,31 +260,11 @@ fn the_longest_run_bounds_a_task_that_blocks_its_thread() {
 }
 
 /// Everything that is logged in this process, with the thread that logged it.
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-fn log() -> Log {
-    static LOG: OnceLock<Log> = OnceLock::new();
+fn log() -> Logs {
+    static LOG: OnceLock<Logs> = OnceLock::new();
     let log = LOG.get_or_init(|| {
-        let log = Log::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_writer(move || writer.clone())
-            .with_thread_names(true)
-            .with_ansi(false)
-            .finish();
-        tracing::subscriber::set_global_default(subscriber).unwrap();
+        let log = Logs::default();
+        tracing::subscriber::set_global_default(log.subscriber()).unwrap();
         log
     });
     log.clone()
@@ -304,7 +283,7 @@ fn the_end_of_a_lease_that_its_task_does_not_notice_is_an_error_in_the_log() {
         let seen = current_thread().block_on(async {
             let run = executor.execute(&config, async {
                 thread::sleep(LEASE * 3 / 2);
-                String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+                log.text()
             });
             let Outcome::Lost { value, reason, .. } = run.await.unwrap() else {
                 panic!("its lease had ended")

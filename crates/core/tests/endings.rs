@@ -4,11 +4,11 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Alive, Bench, Fault, bench, config, secs};
+use common::{Alive, Bench, Fault, Logs, bench, config, secs};
 use shedlock_core::{Attempt, ErrorKind, Executor, LockState, Outcome, Release};
 use tokio::task::JoinHandle;
 
@@ -275,36 +275,9 @@ async fn a_panicking_listener_harms_nothing() {
 
 /// Returns the logs that `run` writes.
 fn logs_of(run: impl FnOnce()) -> String {
-    let written = Written::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(written.clone())
-        .with_ansi(false)
-        .finish();
-    tracing::subscriber::with_default(subscriber, run);
-    let written = written.0.lock().unwrap();
-    String::from_utf8_lossy(&written).into_owned()
-}
-
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Written {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
+    let (logs, _guard) = Logs::of_thread();
+    run();
+    logs.text()
 }
 
 /// A runtime on this thread, so that its logs are captured.

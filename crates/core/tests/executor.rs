@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{bench, config, secs};
+use common::{Heard, Logs, bench, config, secs};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
@@ -227,4 +227,31 @@ fn a_context_in_which_no_call_can_wait_is_refused_before_the_call() {
     assert!(error.to_string().contains("has no timers"), "{error}");
     let name = shedlock_core::LockName::new("a").unwrap();
     assert!(!provider.remove(&name), "nothing was written");
+}
+
+/// Names that a program computes, each of which is a series of metrics and a job in the journal.
+#[tokio::test]
+async fn ten_thousand_names_without_a_job_are_warned_of_once() {
+    let (logs, _guard) = Logs::of_thread();
+    let warnings = || logs.text().matches("locks with different names").count();
+    let run = async |executor: &Executor, config: LockConfig| {
+        let outcome = executor.execute(&config, async {}).await.unwrap();
+        assert!(outcome.is_executed());
+    };
+    let plain = Executor::new(Arc::new(MemoryProvider::new()));
+    let listened = plain.clone().listener(Arc::new(Heard::default()));
+    for nth in 0..9_999 {
+        let name = format!("expire-{nth}");
+        // Nothing keeps these.
+        run(&plain, config(&name)).await;
+        run(&listened, config(&name)).await;
+        run(&listened, config(&format!("of-a-job-{nth}")).job("expire")).await;
+    }
+    run(&listened, config("expire-0")).await;
+    run(&plain, config("another")).await;
+    assert_eq!(warnings(), 0);
+    for name in ["expire-9999", "expire-10000"] {
+        run(&listened, config(name)).await;
+        assert_eq!(warnings(), 1);
+    }
 }

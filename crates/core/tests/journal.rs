@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Bench, Fault, bench, secs};
+use common::{Bench, Fault, Logs, bench, secs};
 use shedlock_core::{
     Attempt, AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText,
     Executor, HeldLock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry,
@@ -597,20 +597,8 @@ async fn old_runs_are_looked_for_after_few_of_the_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn dropped_entries_are_reported_again_after_the_journal_has_kept_up() {
-    let reported = Reported::default();
-    let count = || {
-        reported
-            .0
-            .lock()
-            .unwrap()
-            .matches("does not keep up")
-            .count()
-    };
-    let written = reported.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || written.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (logs, _guard) = Logs::of_thread();
+    let count = || logs.text().matches("does not keep up").count();
     let journal = Guarded::new(AWAY);
     let settings = JournalSettings::new().queue(4);
     let writer = JournalWriter::with_settings(journal.clone(), settings);
@@ -625,23 +613,5 @@ async fn dropped_entries_are_reported_again_after_the_journal_has_kept_up() {
         assert_eq!(count(), round);
         journal.set(WELL);
         assert_eq!(writer.flush(secs(60)).await, 0);
-    }
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Reported(Arc<std::sync::Mutex<String>>);
-
-impl std::io::Write for Reported {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        self.0
-            .lock()
-            .unwrap()
-            .push_str(&String::from_utf8_lossy(text));
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::withdrawal::Withdrawals;
-use super::{Duties, Errand, Handed, LostPolicy};
+use super::{Duties, Errand, Handed, LostPolicy, Names};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
     AttemptRequest, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults, LockName,
@@ -27,6 +27,7 @@ pub(crate) struct Context {
     pub(crate) slow_run: f64,
     pub(crate) store_timeout: Duration,
     pub(crate) withdrawals: Arc<Withdrawals>,
+    names: Arc<Names>,
     /// `None` if the clock is not the system's: then the task's runtime does everything.
     pub(crate) duties: Option<Duties>,
 }
@@ -45,6 +46,7 @@ impl Context {
             slow_run: 0.75,
             store_timeout: AttemptRequest::DEFAULT_TIMEOUT,
             withdrawals: Arc::new(Withdrawals::new()),
+            names: Arc::default(),
             duties: Some(Duties::default()),
         }
     }
@@ -124,6 +126,13 @@ impl Context {
     pub(super) fn margin(&self, lock_at_most_for: Duration) -> Duration {
         self.deadline_margin
             .unwrap_or_else(|| margin(lock_at_most_for))
+    }
+
+    /// Notes a lock that is a job of its own, where jobs are counted or recorded.
+    pub(crate) fn note_job(&self, name: &str) {
+        if self.has_listeners() || self.journal.is_some() {
+            self.names.note(name);
+        }
     }
 
     pub(crate) fn has_listeners(&self) -> bool {
