@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::{Ready, ready};
 use std::io;
+use std::mem;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use axum_server::Server;
 use axum_server::accept::Accept;
+use rustix::net::sockopt;
+use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -25,37 +28,68 @@ const OF_PROGRAM: Duration = Duration::from_secs(75);
 /// How many connections an address may have at once. A browser opens six.
 const MOST: usize = 100;
 
-/// Accepts connections, as many as each address may have.
+/// How many connections there may be at once, but no more than half of the descriptors that the process may have.
+const MOST_IN_ALL: usize = 1_000;
+
+/// How long a connection may be silent before the operating system asks whether its client still exists.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Accepts connections, as many as there may be, and as many as each address may have.
 #[derive(Clone, Debug)]
-pub(crate) struct Limiter(Option<Arc<Mutex<HashMap<IpAddr, usize>>>>);
+pub(crate) struct Limiter {
+    most_in_all: usize,
+    /// A proxy has the connections of all its clients, so its address has no limit of its own.
+    is_behind_proxy: bool,
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    of: HashMap<IpAddr, usize>,
+    in_all: usize,
+    /// A connection was refused because there are too many.
+    is_over: bool,
+}
 
 impl Limiter {
-    /// A proxy has the connections of all its clients, so it has no limit.
     pub(crate) fn new(is_behind_proxy: bool) -> Self {
-        Self((!is_behind_proxy).then(Arc::default))
+        let descriptors = getrlimit(Resource::Nofile).current;
+        let half = descriptors.and_then(|most| usize::try_from(most / 2).ok());
+        Self {
+            most_in_all: half.map_or(MOST_IN_ALL, |half| half.min(MOST_IN_ALL)),
+            is_behind_proxy,
+            open: Arc::default(),
+        }
     }
 
     fn admit(&self, stream: TcpStream) -> io::Result<Counted> {
-        let Some(open) = &self.0 else {
-            return Ok(Counted {
-                stream,
-                _place: None,
-            });
-        };
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, SILENCE)?;
         let address = client(stream.peer_addr()?.ip());
-        let mut counts = open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(address).or_default();
-        if *count >= MOST {
-            drop(counts);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.in_all >= self.most_in_all {
+            let most = self.most_in_all;
+            if !mem::replace(&mut open.is_over, true) {
+                tracing::warn!(
+                    "connections are refused: there are {most} already; close some, or raise the limit of open files \
+                     (ulimit -n) if it is below {}",
+                    2 * MOST_IN_ALL
+                );
+            }
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        let count = open.of.entry(address).or_default();
+        if *count >= MOST && !self.is_behind_proxy {
             tracing::info!(%address, "a connection was refused: this address has {MOST} already");
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         *count += 1;
-        drop(counts);
-        let open = open.clone();
+        open.in_all += 1;
+        drop(open);
+        let open = self.open.clone();
         Ok(Counted {
             stream,
-            _place: Some(Place { open, address }),
+            _place: Place { open, address },
         })
     }
 }
@@ -101,22 +135,24 @@ impl<S> Accept<TcpStream, S> for Limiter {
 #[derive(Debug)]
 pub(crate) struct Counted {
     stream: TcpStream,
-    _place: Option<Place>,
+    _place: Place,
 }
 
 #[derive(Debug)]
 struct Place {
-    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    open: Arc<Mutex<Open>>,
     address: IpAddr,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.address) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.in_all -= 1;
+        open.is_over = false;
+        if let Some(count) = open.of.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&self.address);
+                open.of.remove(&self.address);
             }
         }
     }
@@ -165,6 +201,39 @@ impl AsyncWrite for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn all_connections_together_are_bounded_and_notice_a_client_that_is_gone() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limiter = Limiter {
+            most_in_all: 3,
+            ..Limiter::new(true)
+        };
+        let mut clients = Vec::new();
+        let mut connect = async || {
+            clients.push(TcpStream::connect(address).await.unwrap());
+            let (stream, _) = listener.accept().await.unwrap();
+            limiter.admit(stream)
+        };
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            open.push(connect().await.unwrap());
+        }
+        for _ in 0..2 {
+            assert!(connect().await.is_err());
+        }
+        let first = open.remove(0);
+        assert!(sockopt::socket_keepalive(&first.stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&first.stream).unwrap(), SILENCE);
+        drop(first);
+        open.push(connect().await.unwrap());
+        assert!(connect().await.is_err());
+        drop(open);
+        assert_eq!(limiter.open.lock().unwrap().in_all, 0);
+    }
 
     #[test]
     fn a_client_with_many_addresses_of_ipv6_is_counted_once() {

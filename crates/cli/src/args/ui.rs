@@ -52,8 +52,9 @@ pub(crate) struct UiArgs {
     /// Confirm that a proxy in front of this address encrypts the connections
     ///
     /// The proxy must add the address of the client to X-Forwarded-For: refused sign-ins are logged, and
-    /// slowed down, by the last address in it. The proxy may open any number of connections, and keep
-    /// them idle for 75 s; without this option, an address may have 100, each idle for 15 s.
+    /// slowed down, by the last address in it. The proxy may open all connections (1,000, or half as many
+    /// as the process may have open files), and keep them idle for 75 s; without this option, an address
+    /// may have 100, each idle for 15 s.
     #[arg(long, conflicts_with = "tls_cert")]
     pub(crate) behind_proxy: bool,
     /// The certificate chain for TLS, as PEM
