@@ -1,6 +1,6 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask spring`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask bench`, `cargo xtask soak`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`,
-//! `cargo xtask deny`.
+//! `cargo xtask lowest`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
 //! throw-away instances of them, and leaves nothing behind.
@@ -26,6 +26,7 @@ mod faketime;
 mod fuzz;
 mod interop;
 mod java;
+mod lowest;
 mod oldest_rust;
 mod planted;
 mod prometheus;
@@ -79,6 +80,8 @@ enum Task {
     Api(api::Args),
     /// Check each crate that declares an older Rust version than CI uses, with that version.
     OldestRust,
+    /// Build the libraries with the lowest versions of their dependencies that the manifests accept.
+    Lowest,
     /// Plant known defects in the product, one at a time, and report which test convicts each. Takes hours.
     Planted(planted::Args),
     /// Count code lines by concern, now and at an earlier revision.
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         Task::Table => table::run(),
         Task::Api(args) => api::run(&args),
         Task::OldestRust => oldest_rust::run(),
+        Task::Lowest => lowest::run(),
         Task::Planted(args) => planted::run(&args),
         Task::Size(args) => size::run(&args),
         Task::Deny => deny::run(),
