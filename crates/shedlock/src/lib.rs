@@ -263,7 +263,8 @@
 //! [`connect`] creates a provider from a URL; its page lists the supported stores with their URLs and
 //! Cargo features. If your program already has a pool, create the provider from that: it takes a
 //! connection for one statement at a time and never joins a transaction, not even one that was left open
-//! in that connection. A URL may point to a connection
+//! in that connection. Close the pool after your tasks have ended: a lock that is still held then stays until its lease
+//! ends. A URL may point to a connection
 //! pooler such as PgBouncer, which the provider detects. [`schema`] returns the statements that create the tables,
 //! for migrations of your own. You can wrap any provider in [`PrefixProvider`] (a namespace),
 //! [`TenantProvider`] (a store per tenant) or [`TrackingProvider`] (lists the locks that this process
