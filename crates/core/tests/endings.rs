@@ -192,6 +192,27 @@ async fn a_value_waits_no_longer_than_ten_seconds_for_an_unlock_that_goes_on() {
 }
 
 #[tokio::test]
+async fn an_unlock_that_hangs_past_the_end_of_its_lease_has_failed() {
+    let bench = bench();
+    let (broken, executor) = (bench.faulty.clone(), bench.executor.clone());
+    let task = tokio::spawn(async move {
+        let task = async move {
+            broken.next([Fault::Hang]);
+            5
+        };
+        let config = config("a").lock_at_most_for("5s");
+        executor.execute(&config, task).await
+    });
+    bench.settle().await;
+    bench.pass(secs(11)).await;
+    failed(task.await.unwrap().unwrap());
+    // The lease is over, and nothing goes on.
+    bench.pass(secs(60)).await;
+    assert_eq!(bench.heard.take().last().unwrap(), "unlock failed a");
+    assert_eq!(bench.faulty.calls_of("unlock"), 1);
+}
+
+#[tokio::test]
 async fn an_unlock_that_hangs_holds_no_value_up() {
     let bench = bench();
     let task = ends_during(&bench, [Fault::Hang]);

@@ -525,6 +525,12 @@ impl Held {
         }
     }
 
+    /// Whether the lease has not ended yet.
+    pub(super) fn lasts(&self) -> bool {
+        let now = self.context.lease_clock.read();
+        !self.state.deadline().left(now).is_zero()
+    }
+
     /// Unlocks in the store, and tries again as the patience has it while the store fails and the lease still runs.
     pub(super) async fn unlock(&self, request: &UnlockRequest, patience: Patience) -> Release {
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);

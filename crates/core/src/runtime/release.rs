@@ -68,7 +68,9 @@ impl Held {
         self.stop_spawned().await;
         let release = self.unlock(request, patience).await;
         match &release {
-            Release::Failed(error) if patience == Patience::Caller && !error.is_final() => {
+            Release::Failed(error)
+                if patience == Patience::Caller && !error.is_final() && self.lasts() =>
+            {
                 tracing::warn!(
                     lock = self.name().as_str(),
                     owner = self.owner().as_str(),
