@@ -46,11 +46,14 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies what git knows of the libraries. Files that have not changed keep their times, so that they are not built again.
+/// Copies what git keeps of the libraries, or would keep. Files that have not changed keep their times, so that they are not built again.
 fn copy(root: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut list = Command::new("git");
     list.current_dir(root).args([
         "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
         "--",
         "Cargo.toml",
         "README.md",
