@@ -5,7 +5,7 @@ use crate::host;
 use crate::steps;
 use anyhow::{Context as _, ensure};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// What a service depends on. Programs have lock files of their own.
@@ -46,7 +46,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies what git keeps of the libraries, or would keep. Files that have not changed keep their times, so that they are not built again.
+/// Copies what git keeps of the libraries, or would keep. Files that have not changed keep their times, so that they are not
+/// built again.
 fn copy(root: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut list = Command::new("git");
     list.current_dir(root).args([
@@ -71,7 +72,7 @@ fn copy(root: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(file: &PathBuf, content: &[u8]) -> anyhow::Result<()> {
+fn write(file: &Path, content: &[u8]) -> anyhow::Result<()> {
     if fs::read(file).is_ok_and(|there| there == content) {
         return Ok(());
     }

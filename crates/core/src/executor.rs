@@ -551,10 +551,8 @@ pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<
     let finished = lost.is_none() && matches!(ended, Ended::Finished(_));
     let request = held.unlock_request(finished);
     let release = held.release(&request, Patience::Caller).await;
-    if !held.is_given_back() {
-        // The value is not held up any longer.
-        drop(ReleaseOnDrop::new(held.clone()));
-    }
+    // If the lock is not given back by now, that goes on in the background.
+    drop(ReleaseOnDrop::new(held.clone()));
     let value = match ended {
         Ended::Panicked(panic) => return Concluded::Panicked(panic),
         Ended::Cancelled(reason) => {

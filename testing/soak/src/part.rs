@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use shedlock::{Executor, LockConfig, LockName, LockProvider, Outcome, Release};
+use shedlock::{Executor, ListRequest, LockConfig, LockName, LockProvider, Outcome, Release};
 use shedlock_rig::OwnServer;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
@@ -112,6 +112,15 @@ impl Samples {
 /// Something that must be so at the end.
 pub(crate) fn end(what: &str, value: usize, at_most: usize) {
     println!("end\t{what}\t{value}\t{at_most}");
+}
+
+/// Waits for what goes on in the background. No lock may be held then.
+pub(crate) async fn nothing_is_held(executor: &Executor) -> anyhow::Result<()> {
+    tokio::time::timeout(PATIENCE, executor.settled()).await?;
+    let held = ListRequest::new().held_only();
+    let held = executor.provider().list(&held).await?;
+    end("locks held", held.len(), 0);
+    Ok(())
 }
 
 /// What a part has done, for people.

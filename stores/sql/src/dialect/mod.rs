@@ -156,7 +156,7 @@ pub(crate) struct Check {
     pub(crate) name: &'static str,
     /// An SQL expression that is true if something is wrong. Words like `{table}` are replaced.
     pub(crate) condition: String,
-    /// An SQL expression for what `{}` in `wrong` stands for.
+    /// An SQL expression for what `{}` in `wrong` stands for. If it is empty, nothing is wrong.
     pub(crate) culprit: Option<&'static str>,
     /// What is wrong then; what to do.
     pub(crate) wrong: &'static str,
@@ -321,18 +321,16 @@ impl Dialect {
 
     /// Returns one row, whose name is the culprit if the condition holds, and otherwise empty.
     pub(crate) fn checking(&self, options: &Options, check: &Check) -> Statement {
-        let culprit = check.culprit.unwrap_or("'x'");
-        let text = format!(
-            "SELECT CASE WHEN {} THEN {culprit} ELSE '' END",
-            check.condition
-        );
-        let text = Pieces::of_table(self, options).expand(&text);
-        Statement::new(self.placeholders, &text, &[Field::Name])
+        self.selecting(options, check.culprit.unwrap_or("'x'"), &check.condition)
     }
 
     /// Returns one row, whose name is empty unless the condition holds.
     pub(crate) fn condition(&self, options: &Options, condition: &str) -> Statement {
-        let text = format!("SELECT CASE WHEN {condition} THEN 'x' ELSE '' END");
+        self.selecting(options, "'x'", condition)
+    }
+
+    fn selecting(&self, options: &Options, name: &str, condition: &str) -> Statement {
+        let text = format!("SELECT CASE WHEN {condition} THEN {name} ELSE '' END");
         let text = Pieces::of_table(self, options).expand(&text);
         Statement::new(self.placeholders, &text, &[Field::Name])
     }

@@ -8,12 +8,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::bail;
-use shedlock::{Attempt, Executor, ListRequest, LockConfig};
+use shedlock::{Attempt, Executor, LockConfig};
 use tokio::runtime::Handle;
 
 use crate::Load;
 use crate::part::{
-    AT_MOST, PATIENCE, Place, Samples, Times, Workers, Yardstick, end, note, run_once,
+    AT_MOST, Place, Samples, Times, Workers, Yardstick, end, note, nothing_is_held, run_once,
 };
 use crate::quantity::{NEW_NAME, PAIR};
 
@@ -89,12 +89,7 @@ pub(super) async fn run(place: &Place, load: Load) -> anyhow::Result<()> {
         );
     }
     let steps = workers.stop().await?;
-    tokio::time::timeout(PATIENCE, executor.settled()).await?;
-    let held = executor
-        .provider()
-        .list(&ListRequest::new().held_only())
-        .await?;
-    end("locks held", held.len(), 0);
+    nothing_is_held(&executor).await?;
     end(
         "tasks alive",
         Handle::current().metrics().num_alive_tasks(),

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use shedlock::{Executor, ListRequest, LockConfig, Outcome};
+use shedlock::{Executor, LockConfig, Outcome};
 
 use crate::Load;
-use crate::part::{AT_MOST, PATIENCE, Place, Samples, Workers, end, note};
+use crate::part::{AT_MOST, Place, Samples, Workers, note, nothing_is_held};
 
 const WORKERS: usize = 8;
 
@@ -58,12 +58,7 @@ pub(super) async fn run(place: &Place, load: Load) -> anyhow::Result<()> {
         }
     }
     let runs = workers.stop().await?;
-    tokio::time::timeout(PATIENCE, executor.settled()).await?;
-    let held = executor
-        .provider()
-        .list(&ListRequest::new().held_only())
-        .await?;
-    end("locks held", held.len(), 0);
+    nothing_is_held(&executor).await?;
     note(&format!("{restarts} restarts, {runs} attempts"));
     Ok(())
 }

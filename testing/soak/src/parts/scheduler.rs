@@ -14,7 +14,7 @@ use shedlock::{
 
 use crate::Load;
 use crate::part::{
-    AT_MOST, PATIENCE, Place, Samples, Times, Workers, Yardstick, count, end, note, run_once,
+    AT_MOST, Place, Samples, Times, Workers, Yardstick, count, note, nothing_is_held, run_once,
 };
 use crate::quantity::{LINES, PAIR, RECORDS, ROWS};
 
@@ -109,9 +109,7 @@ pub(super) async fn run(place: &Place, load: Load) -> anyhow::Result<()> {
     workers.stop().await?;
     scheduler.shutdown(Duration::from_secs(10)).await?;
     writer.flush(Duration::from_secs(10)).await;
-    tokio::time::timeout(PATIENCE, executor.settled()).await?;
-    let held = provider.list(&ListRequest::new().held_only()).await?;
-    end("locks held", held.len(), 0);
+    nothing_is_held(&executor).await?;
     note(&format!(
         "{} runs; the journal dropped {} entries",
         runs.load(Ordering::SeqCst),

@@ -237,8 +237,7 @@ fn checks(_: &Options) -> Vec<Check> {
                 &format!(
                     "pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) > {MOST_DEAD} \
                      AND pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) \
-                     > 10 * pg_catalog.pg_stat_get_live_tuples(pg_catalog.to_regclass('{{table}}')) \
-                     AND {HOLDS_THE_HORIZON} <> ''"
+                     > 10 * pg_catalog.pg_stat_get_live_tuples(pg_catalog.to_regclass('{{table}}'))"
                 ),
                 "the server cannot remove old versions of the locks, and each attempt reads those of its lock: {} may \
                  still read them; end it, and set idle_in_transaction_session_timeout",
