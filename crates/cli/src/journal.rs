@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use shedlock::{
     AuditRecord, AuditRequest, Clock, Error, JobRecord, JobRegistration, Journal, JournalEntry,
-    JournalSettings, JournalWriter, LockName, RunRecord, RunsRequest, SystemClock, missed_slots,
-    scheduler,
+    JournalSettings, JournalWriter, LockName, RunOutcome, RunRecord, RunsRequest, SystemClock,
+    missed_slots, scheduler,
 };
 use shedlock_core::shown::{
     all_jobs, current_jobs, missing_journal, next_slot, run_by_shedlock, run_states, store_now,
@@ -367,11 +367,13 @@ async fn matching(
         let page = journal.runs(&request).await?;
         let Some(last) = page.last() else { break };
         request = request.with_before(last.id.clone());
-        let has_failed =
-            |run: &RunRecord| run.end.as_ref().is_none_or(|end| end.outcome.is_failure());
+        let is_doubtful = |run: &RunRecord| {
+            let outcome = run.end.as_ref().map(|end| end.outcome);
+            outcome.is_none_or(|it| it.is_failure() || it == RunOutcome::MaybeOverlapped)
+        };
         runs.extend(
             page.into_iter()
-                .filter(|run| !args.failed || has_failed(run)),
+                .filter(|run| !args.failed || is_doubtful(run)),
         );
     }
     runs.truncate(limit);

@@ -565,6 +565,7 @@ pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<
     };
     let lost = lost.or(match release {
         Release::Lost => Some(crate::LostReason::NotHeldInStore),
+        Release::MaybeOverlapped => Some(crate::LostReason::MaybeOverlapped),
         _ => None,
     });
     Concluded::Outcome(match lost {

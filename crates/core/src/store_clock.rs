@@ -58,7 +58,7 @@ pub enum BoundedAttempt {
 
 /// Two clocks may drift apart by a thousandth: 500 ppm each. The estimate lags by at least that
 /// much, so that it is never ahead of the store.
-const SLEW: u32 = 1_000;
+pub(crate) const SLEW: u32 = 1_000;
 
 /// Four times as much, for an upper bound that the store's clock must not exceed.
 const DRIFT: u32 = 250;

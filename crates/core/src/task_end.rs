@@ -40,11 +40,14 @@ pub enum TaskEnd<'a> {
 
 impl TaskEnd<'_> {
     /// Returns one word for the end, for labels of metrics: `succeeded`, `failed`, `lost`,
-    /// `panicked` or `cancelled`.
+    /// `maybe_overlapped`, `panicked` or `cancelled`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
             Self::Failed { .. } => "failed",
+            Self::Lost {
+                reason: LostReason::MaybeOverlapped,
+            } => "maybe_overlapped",
             Self::Lost { .. } => "lost",
             Self::Panicked { .. } => "panicked",
             Self::Cancelled => "cancelled",

@@ -135,6 +135,7 @@ impl Badge {
         let (class, word) = match state {
             RunState::Ended(RunOutcome::Cancelled) => ("idle", "cancelled"),
             RunState::Ended(RunOutcome::Elsewhere) => ("taken", "elsewhere"),
+            RunState::Ended(outcome @ RunOutcome::MaybeOverlapped) => ("warn", outcome.as_str()),
             RunState::Ended(outcome) if outcome.is_failure() => ("bad", outcome.as_str()),
             RunState::Ended(outcome) => ("ok", outcome.as_str()),
             RunState::Running => ("run", "running"),

@@ -75,6 +75,14 @@ impl Standing {
                 let gap = if what.is_empty() { "" } else { ": " };
                 ("bad", Some(format!("{}{gap}{error}", what.join(" "))), true)
             }
+            JobState::MaybeOverlapped => {
+                let run = job.last_run.as_ref();
+                let reason = run.map(|run| {
+                    let (when, owner) = (since(run.started), &run.owner);
+                    format!("started {when} ago by {owner}; another run may have overlapped it")
+                });
+                ("warn", reason, true)
+            }
             JobState::Cancelled => (
                 "idle",
                 Some("the last run was interrupted".to_owned()),

@@ -1,16 +1,17 @@
 //! Attempts and their withdrawals: which statement is sent, and what its reply means.
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Completion, Lease, Skip, SkipReason, Slot,
+    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Level, Skip, SkipReason,
+    Slot,
 };
-use shedlock_store::{Changed, Result, maybe, unavailable, unread};
+use shedlock_store::{Changed, Result, configuration, maybe, unavailable, unread};
 
 use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
 use crate::dialect::{Claim, End, Step};
-use crate::driver::Driver;
+use crate::driver::{Driver, Wanted};
 use crate::plan::Plan;
 use crate::statement::{Reply, Values};
-use crate::verdict::{State, instant, lease};
+use crate::verdict::{State, instant, lease, names_are_equal, record};
 
 /// How many times an attempt tries to take a lock that was found free before it gives up.
 const ROUNDS: usize = 3;
@@ -59,13 +60,7 @@ impl<B: Driver> SqlStore<B> {
             };
             call.tried(request, claim, plan, values)
         };
-        let answer = clock.attempt(request, send).await?;
-        let is_contended =
-            matches!(&answer, Attempt::Skipped(skip) if skip.reason == SkipReason::Contended);
-        if !is_contended {
-            self.contended.ended(request.name());
-        }
-        Ok(answer)
+        clock.attempt(request, send).await
     }
 
     pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool> {
@@ -104,6 +99,7 @@ impl<B: Driver> Call<'_, B> {
         let mut state = State::Free;
         let mut exists = Vec::new();
         let mut may_be_ours = false;
+        let mut seen = Vec::new();
         for _ in 0..ROUNDS {
             let step = match state {
                 State::Answered(answer) => return Ok(BoundedAttempt::Judged(answer)),
@@ -134,6 +130,10 @@ impl<B: Driver> Call<'_, B> {
             let row = self.read(&values).await;
             let row = row.map_err(|error| if may_be_ours { unread(error) } else { error })?;
             state = State::of(request, &row, self.options.time.source().tolerated_skew())?;
+            seen.push(record(&row, request.name()).map(|mut record| {
+                record.read_at = None;
+                record
+            }));
             let server_time = row.server_time();
             let is_too_late = server_time.filter(|now| *now > values.not_after);
             if let (State::Free | State::Absent, Some(now)) = (&state, is_too_late) {
@@ -150,13 +150,45 @@ impl<B: Driver> Call<'_, B> {
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free at each read but could not be taken",
             ))),
+            // No one else has changed the record, and our writes have not.
+            _ if seen.len() == ROUNDS && seen.iter().all(|it| *it == seen[0]) => {
+                Err(self.why_not_taken(&values).await)
+            }
             // The lock was free at each read and taken at each try.
             _ => {
-                self.contended.again(request.name(), &self.options.table);
                 let skip = Skip::new(SkipReason::Contended);
                 Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
             }
         }
+    }
+
+    /// The error for a lock that is free and cannot be taken, although no one else takes it.
+    async fn why_not_taken(&self, values: &Values<'_>) -> Error {
+        let asked = values.name;
+        if let Some(statement) = B::DIALECT.finding_spelling(&self.options) {
+            let found = self.send(&statement, values, Wanted::Any).await;
+            let found = found
+                .ok()
+                .and_then(|reply| reply.rows.into_iter().next()?.name);
+            if let Some(stored) = found {
+                return names_are_equal(asked, &stored);
+            }
+        }
+        let causes = (B::DIALECT.checks)(&self.options);
+        for check in causes.iter().filter(|check| check.undoes_writes()) {
+            let finding = self.checked(check).await;
+            if finding.level == Level::Warning {
+                let remedy = finding.remedy.unwrap_or_default();
+                return configuration(format!(
+                    "the lock is free, but taking it changes nothing: {}; {remedy}",
+                    finding.message
+                ));
+            }
+        }
+        configuration(
+            "the lock is free, but taking it changes nothing, and no one else takes it: row-level security may hide its \
+             record, or a trigger or rule may undo the write; check those of the table",
+        )
     }
 
     /// Observes the server's time, at which a granted lease starts unless the clients' clocks judge leases.

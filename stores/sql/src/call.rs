@@ -11,7 +11,6 @@ use shedlock_core::{Error, LockName, Owner, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
-use crate::contended::Contended;
 use crate::driver::{Connections, Deadline, Driver, InUse, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
@@ -26,7 +25,6 @@ pub struct SqlStore<B: Driver> {
     connections: Connections<B>,
     pub(crate) options: Options,
     pub(crate) plans: Plans,
-    pub(crate) contended: Contended,
     /// What was created while the store was opened, as a migration reports it.
     pub(crate) created: Mutex<Vec<String>>,
     /// Whether a connection was inside a transaction before.
@@ -68,7 +66,6 @@ impl<B: Driver> SqlStore<B> {
         Self {
             connections,
             plans: Plans::new(&options),
-            contended: Contended::default(),
             created: Mutex::default(),
             was_inside: AtomicBool::new(false),
             by_java: OnceCell::new(),

@@ -79,7 +79,7 @@ impl<B: Driver> Call<'_, B> {
         Finding::ok(PRIVILEGES, "this user may read, insert and update locks")
     }
 
-    async fn checked(&self, check: &Check) -> Finding {
+    pub(crate) async fn checked(&self, check: &Check) -> Finding {
         let statement = B::DIALECT.checking(&self.options, check);
         match self.sent(&statement).await {
             Err(failure) => self.unchecked(check.name, failure),

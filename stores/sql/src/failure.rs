@@ -95,6 +95,8 @@ pub(crate) enum Refusal {
     Access,
     /// There is no such user, or the password is wrong.
     Login,
+    /// The server has blocked this user or this host after failed logins.
+    Blocked,
     /// One side requires TLS, and the other does not offer it.
     Tls,
     Other,
@@ -390,6 +392,10 @@ impl Refusal {
             }
             Self::Login => {
                 "the server rejected the connection; check the user and the password in the URL"
+            }
+            Self::Blocked => {
+                "the server has blocked this user or this host, probably after too many failed logins; check the user and the \
+                 password in the URL, then let an administrator unblock it"
             }
             Self::Tls => "the server rejected the connection; check the TLS options of the URL",
             Self::Other => {

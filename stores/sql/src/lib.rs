@@ -15,7 +15,6 @@
 mod attempt;
 mod builder;
 mod call;
-mod contended;
 mod diagnose;
 mod dialect;
 mod driver;

@@ -252,6 +252,8 @@ fn of_number_at_login(number: u16) -> Option<Class> {
         1049 => Refusal::Database,
         1044 => Refusal::Access,
         1045 | 1698 => Refusal::Login,
+        // Too many connection errors of this host; too many wrong passwords of this user (MariaDB; MySQL).
+        1129 | 4150 | 3955 => Refusal::Blocked,
         // The server requires TLS.
         3159 => Refusal::Tls,
         _ => return None,
@@ -302,6 +304,9 @@ mod tests {
             (1044, Refusal::Access),
             (1045, Refusal::Login),
             (1698, Refusal::Login),
+            (1129, Refusal::Blocked),
+            (3955, Refusal::Blocked),
+            (4150, Refusal::Blocked),
             (3159, Refusal::Tls),
         ] {
             let class = of_number_at_login(number);

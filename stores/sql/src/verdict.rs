@@ -36,10 +36,7 @@ impl State {
             let asked = request.name().as_str();
             // Some collations treat `Job` and `job ` as equal. The record then belongs to another lock.
             if stored != asked {
-                return Err(conflict(format!(
-                    "the table treats the names {asked:?} and {stored:?} as equal: rename one of \
-                     the locks, or give the column a collation that distinguishes them"
-                )));
+                return Err(names_are_equal(asked, stored));
             }
             if is_held && row.owner.as_deref() == Some(request.owner().as_str()) {
                 return Ok(Self::Answered(Attempt::Acquired(lease(request, row))));
@@ -122,6 +119,14 @@ pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
     });
     let lease = maybe(lease, row.locked_at.map(instant), Lease::with_acquired_at);
     maybe(lease, row.lock_until.map(instant), Lease::with_locked_until)
+}
+
+/// The error for a table in which this name is that of another lock.
+pub(crate) fn names_are_equal(asked: &str, stored: &str) -> Error {
+    conflict(format!(
+        "the table treats the names {asked:?} and {stored:?} as equal: rename one of the locks, or give the column a \
+         collation that distinguishes them"
+    ))
 }
 
 /// The record of this lock in a row; `None` if the row has none, or that of another name.

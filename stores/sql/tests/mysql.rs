@@ -21,6 +21,8 @@ mod java;
 mod journal;
 #[path = "mysql/late.rs"]
 mod late;
+#[path = "mysql/logins.rs"]
+mod logins;
 #[path = "mysql/records.rs"]
 mod records;
 #[path = "mysql/room.rs"]
@@ -90,6 +92,7 @@ on_all_servers! {
         the_two_exclude_each_other_before_and_after_migration,
         columns_that_update_themselves_are_kept_still, a_counted_table_still_returns_its_tokens,
         another_unique_key_is_an_error_not_a_skip, java_in_an_unknown_zone_is_refused;
+    logins: a_rotated_password_does_not_lock_the_account;
     sessions: sessions_in_different_zones_agree, the_zone_of_the_session_stays_as_it_was,
         a_zone_that_the_server_does_not_know_is_refused, sessions_without_autocommit_are_refused,
         a_session_of_another_charset_stores_the_same_name, every_sql_mode_will_do,

@@ -29,6 +29,8 @@ pub(crate) struct Heard {
     pub(crate) pauses: usize,
     /// Pauses that took the lock from a holder.
     pub(crate) replaced: usize,
+    /// Forced unlocks of a holder.
+    pub(crate) forced: usize,
     /// Pauses that were ended.
     pub(crate) resumed: usize,
     /// Steps of tasks under their locks.
@@ -54,6 +56,7 @@ impl Heard {
             What::Released => self.unlocks += 1,
             What::RenewLost | What::ReleaseLost => self.lost += 1,
             What::Step => self.steps += 1,
+            What::ForceAsked => self.forced += 1,
             What::Paused { ref replaced, .. } => {
                 self.pauses += 1;
                 self.replaced += usize::from(replaced.is_some());
@@ -75,6 +78,7 @@ impl Heard {
             | What::ResumeAsked { .. }
             | What::NotPaused
             | What::Forced
+            | What::Succeeded
             | What::Stopped
             | What::GoesOn
             | What::IsOld

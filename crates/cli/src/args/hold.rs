@@ -6,10 +6,16 @@ use clap::Args;
 
 use super::{Claim, OutputArgs, StoreArgs, values};
 
-/// Hold a lock without a command, until Ctrl-C or SIGTERM, or for a given time
+/// Hold a lock without a command, as long as the script that asked for it
 ///
 /// Takes the lock, prints one line on stdout when it has it, extends the lease after each third of
 /// it, and releases the lock at SIGINT (Ctrl-C), SIGTERM, SIGHUP or SIGQUIT, or when --for has passed.
+///
+/// It is bound to its caller. If the standard input is a pipe, a socket or a terminal and ends (it is never
+/// read), the lock is released. If the parent process is gone, however it ended, the lease is not extended any
+/// more, and the lock becomes free when it ends: what the parent has started may still run until then. The exit
+/// code is 75. --detached turns both off.
+///
 /// For maintenance windows, and for scripts that need a lock around more than one command. If the lock
 /// is held by another owner, a line on stderr shows the owner and the end of its lease (not with
 /// --quiet), and the exit code is that of a skipped `shedlock run`: 0, or --skip-exit-code.
@@ -27,7 +33,7 @@ Exit codes:
   69     the store failed, or the lock could not be released
   70     shedlock failed, or could not write its output
   75     the lease was lost: the lock was freed by force or paused with --now, or could not be
-         extended in time
+         extended in time; or the parent process is gone, and the lease was left to end
   128+N  signal N ended this program before it got the lock
 
 Examples:
@@ -53,6 +59,9 @@ pub(crate) struct HoldArgs {
     /// Release the lock after this long [default: at a signal only]
     #[arg(long = "for", value_name = "DURATION", value_parser = values::duration_above_zero, allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
+    /// Hold the lock also when the standard input has ended or the parent process is gone; requires --for
+    #[arg(long, requires = "lasts")]
+    pub(crate) detached: bool,
     /// Wait up to this long for a held lock instead of giving up at once
     #[arg(long, value_name = "DURATION", value_parser = values::duration, allow_hyphen_values = true)]
     pub(crate) lock_wait: Option<Duration>,

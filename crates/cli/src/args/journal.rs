@@ -64,7 +64,7 @@ pub(crate) struct JournalStoreArgs {
 /// these that applies: `paused`, `overdue` (the job has a schedule, and no success was recorded within the
 /// time that the schedule and --lock-at-most-for allow), `running`, `unverified` (ShedLock for Java took its
 /// latest slot; its runs are not recorded here, so how that one ended is not known), `taken` (ShedLock for Java
-/// has its lock), `without its lock`, `end unknown`, `failed`, `cancelled`, `ok` or `no run yet`. LAST RUN is how the run that started last ended, as `shedlock
+/// has its lock), `without its lock`, `end unknown`, `failed`, `maybe_overlapped`, `cancelled`, `ok` or `no run yet`. LAST RUN is how the run that started last ended, as `shedlock
 /// history` shows it, SUCCEEDED the time since the latest success, TOOK how long that run took, NEXT the slot
 /// that must succeed next, in UTC (in the past if it has not succeeded yet). SCHEDULE has its time zone.
 ///
@@ -118,8 +118,9 @@ impl JobsArgs {
 ///
 /// Prints when each run started (TIME, in UTC), how it ended (EVENT), how long it took, its scheduled
 /// time (SLOT), who held the lock (BY), and its error (DETAIL), which also says why `shedlock run`
-/// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task), `panicked`
-/// or `cancelled` (it was interrupted). Without a recorded end it is `running` (it holds its lock), `without
+/// stopped a command. EVENT is `succeeded`, `failed`, `lost` (the lease ended before the task),
+/// `maybe_overlapped` (the command succeeded, but the reply to its unlock was lost, and another owner has had the
+/// lock since: another run may have overlapped this one), `panicked` or `cancelled` (it was interrupted). Without a recorded end it is `running` (it holds its lock), `without
 /// its lock` (the lock was freed by force or paused at once, and the task may still run) or `end unknown`
 /// (its lease is over: its process or host died, or could not reach the journal; it may have succeeded).
 /// `elsewhere` is a slot that ShedLock for Java took; its run is not recorded here, and how it ended is not known.
@@ -150,7 +151,7 @@ pub(crate) struct HistoryArgs {
     /// Show only what began at or after this time, like 2026-11-21T03:00:00Z
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) since: Option<Timestamp>,
-    /// Show only runs that failed, were lost or panicked, or have no recorded end
+    /// Show only runs that failed, were lost or panicked, may have been overlapped, or have no recorded end
     #[arg(long)]
     pub(crate) failed: bool,
     /// Fit the table into this many columns (at least 40), instead of the width of the terminal

@@ -51,8 +51,9 @@ Exit codes:
          overlapped this one. With --keep-alive, the command is stopped as soon as the loss is
          noticed. Without it, the loss is noticed shortly before the lease would have ended, or
          after the command has ended, and then only if another owner has taken the lock, an operator
-         has paused it with --now, or the lease ended while shedlock was suspended. A lease also
-         ends when the wall clock jumps past its end
+         has paused it with --now, or the lease ended while shedlock was suspended. If the reply to
+         the unlock was lost and another owner has had the lock since, the lease may have been lost.
+         A lease also ends when the wall clock jumps past its end
   76     the slot was not run here: this host's clock is ahead of the store's or behind it (stderr
          shows both; set it), or the last slot taken is ahead of the store's clock (see `shedlock
          slot reset`); or, with --must-not-be-lost, all attempts at it had failed before (the run
@@ -85,13 +86,13 @@ Environment of the command:
 
 Examples:
   # In the crontab of every host: every ten minutes, on one host
-  SHEDLOCK_STORE=postgres://app@db/app
-  */10 * * * *  shedlock run -n report --lock-at-most-for 9m --schedule '*/10 * * * *' -- report
+  # (the store is in /etc/shedlock/config.toml, and cron's PATH is /usr/bin:/bin)
+  */10 * * * *  /usr/local/bin/shedlock run -q -n report --lock-at-most-for 9m --schedule '*/10 * * * *' -- /usr/local/bin/report
   # A command of unknown length, with an upper limit
   shedlock run -n sync --lock-at-most-for 5m --keep-alive --max-run-time 6h -- sync-all
   # A healthchecks server notifies you if the command fails, or runs on no host at all
-  SHEDLOCK_PING_URL=https://hc-ping.com/PING-KEY/{slug}?create=1
-  30 2 * * *  shedlock run -n backup --lock-at-most-for 1h --schedule '30 2 * * *' -- backup
+  # (ping-url is in the configuration file: https://hc-ping.com/PING-KEY/{slug}?create=1)
+  30 2 * * *  /usr/local/bin/shedlock run -q -n backup --lock-at-most-for 1h --schedule '30 2 * * *' -- /usr/local/bin/backup
   # One deployment at a time
   shedlock run -n deploy --lock-at-most-for 15m --lock-wait 30m --skip-exit-code 1 -- deploy")]
 pub(crate) struct RunArgs {

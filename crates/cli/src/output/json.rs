@@ -132,6 +132,17 @@ pub(super) fn lock(store: &str, lock: Option<&LockRecord>) -> String {
     })
 }
 
+/// The same in one line: whoever waits for it reads a stream that stays open.
+pub(super) fn held(store: &str, lock: Option<&LockRecord>) -> String {
+    let held = OneLock {
+        version: VERSION,
+        store,
+        lock: lock.map(Lock::of),
+    };
+    let line = serde_json::to_string(&held).expect("strings and numbers are always valid JSON");
+    line + "\n"
+}
+
 pub(super) fn extended(
     store: &str,
     lock: Option<&LockRecord>,

@@ -56,7 +56,7 @@ pub(crate) fn held(
 ) -> String {
     match format {
         Format::Table => lock.map_or_else(String::new, |lock| table::held(lock, lasts)),
-        Format::Json => json::lock(store, lock),
+        Format::Json => json::held(store, lock),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Reading, Release, SystemClock};
 
 use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
+use super::caller::{Caller, Change};
 use super::events::Events;
 use super::signals::{Signals, name_of};
 use super::slot;
@@ -21,9 +22,11 @@ use crate::unreleased::Unreleased;
 
 /// Why a lock is held no longer.
 enum End {
-    /// A signal arrived, or --for has passed.
+    /// A signal arrived, --for has passed, or the standard input has ended.
     Wanted,
     Lost,
+    /// The process that started this one is gone. What it has started may still run.
+    Left,
 }
 
 /// Takes the lock if it is free, and keeps it until a signal arrives or the time has passed.
@@ -36,6 +39,15 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     never_stop_for_terminal();
     let mut signals = Signals::listen_to_ends()
         .map_err(|error| Failure::new(exit::INTERNAL, format!("cannot handle signals: {error}")))?;
+    let caller = match args.detached {
+        true => None,
+        false => Some(Caller::new().map_err(|error| {
+            Failure::new(
+                exit::INTERNAL,
+                format!("cannot watch the standard input: {error}"),
+            )
+        })?),
+    };
     let events = Arc::new(Events::new(
         terminal,
         "the lock is given up when the lease ends",
@@ -73,7 +85,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     let text = output::held(store, Some(&record(&held)), args.lasts, args.output.format);
     let printed = terminal.print(&text);
     let end = match printed {
-        Ok(()) => kept(&held, until, &mut signals).await,
+        Ok(()) => kept(&held, until, caller, &mut signals).await,
         Err(_) => End::Wanted,
     };
     let code = end_of(end, held, since, &events, &mut signals, args, terminal).await;
@@ -85,10 +97,21 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
 }
 
 /// Waits until the lock is to be released, or is lost.
-async fn kept(held: &HeldLock, until: Option<Moment>, signals: &mut Signals) -> End {
+async fn kept(
+    held: &HeldLock,
+    until: Option<Moment>,
+    caller: Option<Caller>,
+    signals: &mut Signals,
+) -> End {
     let passed = async {
         match until {
             Some(until) => SystemClock.sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    };
+    let changed = async {
+        match caller {
+            Some(caller) => caller.changed().await,
             None => std::future::pending().await,
         }
     };
@@ -96,6 +119,10 @@ async fn kept(held: &HeldLock, until: Option<Moment>, signals: &mut Signals) -> 
         biased;
         _ = first_to_end(signals) => End::Wanted,
         () = passed => End::Wanted,
+        change = changed => match change {
+            Change::InputEnded => End::Wanted,
+            Change::ParentGone => End::Left,
+        },
         _ = held.lost() => End::Lost,
     }
 }
@@ -125,8 +152,20 @@ async fn end_of(
         terminal.error(&format!("{name}: the lease was lost: {why}"));
         exit::LOST
     };
-    if let End::Lost = end {
-        return lost(events);
+    match end {
+        End::Wanted => {}
+        End::Lost => return lost(events),
+        End::Left => {
+            let lock = Unreleased::of(&held);
+            let why =
+                "the process that started this one is gone, and what it started may still run";
+            held.leave_with(why);
+            terminal.error(&format!(
+                "{name}: the lock is not extended any more: {why}; {}",
+                lock.fate(None, false, &args.store.option())
+            ));
+            return exit::LOST;
+        }
     }
     events.forget_store_error();
     let give_up = SystemClock.now() + PATIENCE;
@@ -135,6 +174,13 @@ async fn end_of(
         biased;
         released = held.unlock() => match released {
             Release::Lost => return lost(events),
+            Release::MaybeOverlapped => {
+                terminal.error(&format!(
+                    "{name}: the reply to the unlock was lost, and another owner has had the lock since: it may have \
+                     taken it before the unlock"
+                ));
+                return exit::LOST;
+            }
             Release::Failed(error) => format!("{error:#}"),
             _ => return 0,
         },

@@ -1,6 +1,7 @@
 //! `shedlock run`, a command under a lock, and `shedlock hold`, a lock without a command.
 
 mod acquire;
+mod caller;
 mod environment;
 mod events;
 mod follow;

@@ -318,6 +318,15 @@ impl<'a> Runner<'a> {
         let is_lost = matches!(released, Ok(Release::Lost));
         let (why, end) = match released {
             Ok(Release::Failed(error)) => (format!("{error:#}"), None),
+            Ok(Release::MaybeOverlapped) => {
+                return match ended.as_ref().ok().filter(|ended| is_uncut(ended)) {
+                    Some(ended) => {
+                        self.report_doubt(name.as_str(), ended);
+                        Given::Lost
+                    }
+                    None => Given::NotBack,
+                };
+            }
             Ok(Release::Lost) => {
                 // The lease ran when the command ended.
                 let is_late = !left.is_zero() && is_past_the_lease();
@@ -418,6 +427,15 @@ impl<'a> Runner<'a> {
             "the next start that gets the lock runs it again"
         };
         format!("; slot {slot} is not recorded as done: {follows}")
+    }
+
+    /// Reports that it cannot be told whether the lease was lost before the lock was given back.
+    fn report_doubt(&self, name: &str, ended: &Ended) {
+        self.terminal.error(&format!(
+            "{name}: the reply to the unlock was lost, and another owner has had the lock since: another run may have \
+             overlapped this one; the command exited with {}",
+            code_of(ended)
+        ));
     }
 
     /// Reports a loss that is found when the lock is given back.

@@ -22,16 +22,25 @@ pub(super) fn read(candidate: &Candidate) -> Result<Option<String>, String> {
     }
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error)
-            if !is_named
-                && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-        {
-            Ok(None)
-        }
+        Err(error) if !is_named && is_absent(path, error.kind()) => Ok(None),
         Err(error) => {
             let path = path.display();
-            Err(format!("{from}: cannot read {path}: {error}"))
+            let advice = match is_named {
+                true => "",
+                false => "; to do without it, set SHEDLOCK_CONFIG=/dev/null",
+            };
+            Err(format!("{from}: cannot read {path}: {error}{advice}"))
         }
+    }
+}
+
+/// Whether there is no such file for this user: none, or in a folder that this user may not enter.
+fn is_absent(path: &Path, error: ErrorKind) -> bool {
+    let is_hidden = || fs::metadata(path).is_err_and(|it| it.kind() == ErrorKind::PermissionDenied);
+    match error {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => true,
+        ErrorKind::PermissionDenied => is_hidden(),
+        _ => false,
     }
 }
 

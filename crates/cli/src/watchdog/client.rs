@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use rustix::event::{Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use shedlock::{Deadline, LeaseClock, Reading};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +25,6 @@ use crate::signals::as_by_caller;
 /// A command and the watchdog that guards it. Dropped, the watchdog stops the command.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    watchdog: Child,
     /// The watchdog's process as listed while it lives.
     looks: Option<Process>,
     socket: UnixStream,
@@ -36,6 +36,17 @@ pub(crate) struct Guard {
     made: Reading,
     leader: Option<Pid>,
     alarm: Alarm,
+    /// Dropped last: it ends once the socket is closed.
+    watchdog: Reaped,
+}
+
+/// A child that is waited for when this is dropped, so that no zombie is left if process 1 does not wait for the children
+/// of others.
+#[derive(Debug)]
+struct Reaped {
+    child: Child,
+    /// It outlives this process on purpose.
+    is_let_go: bool,
 }
 
 /// News about a guarded command.
@@ -95,7 +106,6 @@ impl Guard {
         ours.set_nonblocking(true)?;
         let mut guard = Self {
             looks: Process::find(Pid::from_child(&watchdog)),
-            watchdog,
             socket: UnixStream::from_std(ours)?,
             inbox: Inbox::default(),
             outbox: Vec::new(),
@@ -103,6 +113,10 @@ impl Guard {
             made: clock::now(),
             leader: None,
             alarm: Alarm::Kill,
+            watchdog: Reaped {
+                child: watchdog,
+                is_let_go: false,
+            },
         };
         guard.tell(&Order::Start(Box::new(start)))?;
         Ok(guard)
@@ -163,6 +177,7 @@ impl Guard {
     /// Makes the watchdog of a job that has ended release its lock, in the background, with its slot like this.
     pub(crate) fn hand_over(mut self, fate: SlotFate) -> io::Result<()> {
         self.tell(&Order::Release(fate))?;
+        self.watchdog.is_let_go = true;
         let mut socket = self.socket.into_std()?;
         socket.set_nonblocking(false)?;
         socket.write_all(&self.outbox)
@@ -217,7 +232,7 @@ impl Guard {
     fn ring(&mut self) {
         const PATIENCE: Duration = Duration::from_secs(10);
         const AFTER_JUMP: Duration = Duration::from_secs(2);
-        let watchdog = Pid::from_child(&self.watchdog);
+        let watchdog = Pid::from_child(&self.watchdog.child);
         let now = clock::now();
         match self.alarm {
             Alarm::Kill if !now.jumped_since(self.made).is_zero() => {
@@ -242,9 +257,29 @@ impl Guard {
     /// Stops the command in place of the watchdog.
     fn rescue(&mut self) -> News {
         // It is already gone, or no longer useful.
-        let _ = self.watchdog.kill();
-        let _ = self.watchdog.wait();
+        let _ = self.watchdog.child.kill();
+        let _ = self.watchdog.child.wait();
         News::Ended(rescue::stop(self.leader, self.looks.as_ref(), self.plan))
+    }
+}
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // It may be stopped, and nothing here waits for that.
+        const PATIENCE: Duration = Duration::from_millis(100);
+        const LOOK: Duration = Duration::from_millis(2);
+        let (Ok(look), looks) = (
+            Timespec::try_from(LOOK),
+            PATIENCE.as_millis() / LOOK.as_millis(),
+        ) else {
+            return;
+        };
+        for _ in 0..looks {
+            if self.is_let_go || !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            let _ = poll(&mut [], Some(&look));
+        }
     }
 }
 

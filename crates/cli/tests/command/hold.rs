@@ -1,12 +1,14 @@
 //! A lock without a command.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Sandbox, calendar, done, end, eventually, signal};
+use super::common::{Sandbox, calendar, done, end, eventually, is_alive, signal};
 
 fn hold(sandbox: &Sandbox, at_most: &str, options: &[&str]) -> Command {
     let mut command = sandbox.shedlock(&["hold", "db", "--lock-at-most-for", at_most]);
@@ -59,7 +61,8 @@ fn a_held_lock_does_not_end_with_its_first_lease_but_after_its_time() {
 fn a_lock_of_another_owner_is_not_held_by_two() {
     let sandbox = Sandbox::new();
     let (child, line) = holding(&sandbox, "60s", &["-o", "json"]);
-    assert_eq!(line, "{\n");
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(ready["lock"]["state"], "held", "{line}");
     let refused = done(&mut hold(&sandbox, "60s", &["--skip-exit-code", "9"]));
     assert_eq!((refused.code, refused.stdout.as_str()), (9, ""));
     assert!(
@@ -176,4 +179,106 @@ fn a_hold_without_a_bound_for_a_dead_host_is_refused() {
             .contains("db: --lock-at-most-for is not set: set it to the time after which"),
         "{refused:?}"
     );
+}
+
+/// `hold` in a shell script, which waits for what its line says and then for `go`.
+fn scripted(sandbox: &Sandbox, options: &str) -> (Child, u32) {
+    let script = format!(
+        "$SHEDLOCK hold db --lock-at-most-for 3s {options} > ready 2> said & echo $! > pid\n\
+         until [ -s ready ]; do sleep 0.05; done\n\
+         until [ -e go ]; do sleep 0.05; done"
+    );
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .current_dir(sandbox.path(""))
+        .env("SHEDLOCK", env!("CARGO_BIN_EXE_shedlock"))
+        .env("SHEDLOCK_STORE", sandbox.store());
+    let shell = shell.spawn().unwrap();
+    sandbox.await_lines("ready", 1);
+    let holder = sandbox.pids("pid")[0];
+    (shell, holder)
+}
+
+#[test]
+fn a_script_that_is_killed_does_not_keep_its_lock_for_ever() {
+    let sandbox = Sandbox::new();
+    let (mut shell, holder) = scripted(&sandbox, "");
+    let first_end = sandbox.locked_until("db");
+    eventually("an extension", || sandbox.locked_until("db") > first_end);
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    eventually("the end of its holder", || !is_alive(holder));
+    // What the script has started may still run.
+    assert_eq!(sandbox.lock("db")["state"], "held");
+    let said = sandbox.read("said");
+    let start = "db: the lock is not extended any more: the process that started this one is gone";
+    assert!(said.contains(start), "{said}");
+    eventually("the end of the lease", || {
+        sandbox.lock("db")["state"] == "free"
+    });
+}
+
+#[test]
+fn a_detached_lock_does_not_end_with_its_script() {
+    let sandbox = Sandbox::new();
+    let refused = done(&mut hold(&sandbox, "3s", &["--detached"]));
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("--for"), "{refused:?}");
+    let (mut shell, holder) = scripted(&sandbox, "--detached --for 1h");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let end = sandbox.locked_until("db");
+    eventually("an extension", || sandbox.locked_until("db") > end);
+    signal(holder, Signal::TERM);
+    eventually("the end of its holder", || !is_alive(holder));
+    assert_eq!(sandbox.lock("db")["state"], "free");
+}
+
+#[test]
+fn a_lock_ends_with_the_input_that_was_open_when_it_was_taken() {
+    for is_socket in [false, true] {
+        let sandbox = Sandbox::new();
+        let mut command = hold(&sandbox, "60s", &[]);
+        let (input, theirs): (Box<dyn Write>, OwnedFd) = if is_socket {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            (Box::new(ours), theirs.into())
+        } else {
+            let (theirs, ours) = std::io::pipe().unwrap();
+            (Box::new(ours), theirs.into())
+        };
+        let mut input = input;
+        let theirs_again = theirs.try_clone().unwrap();
+        let mut child = command.stdin(theirs).spawn().unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        // It does not read what is for others.
+        input.write_all(b"for another child\n").unwrap();
+        drop(input);
+        let ended = end(child);
+        assert_eq!((ended.code, &*ended.stderr), (0, ""), "{is_socket}");
+        assert_eq!(sandbox.lock("db")["state"], "free");
+        let mut left = String::new();
+        std::fs::File::from(theirs_again)
+            .read_to_string(&mut left)
+            .unwrap();
+        assert_eq!(left, "for another child\n");
+    }
+}
+
+/// cron's pipe is at its end before anything runs, as is that of a background job of some shells.
+#[test]
+fn an_input_that_was_at_its_end_before_does_not_end_the_lock() {
+    let sandbox = Sandbox::new();
+    let (theirs, ours) = std::io::pipe().unwrap();
+    drop(ours);
+    let mut child = hold(&sandbox, "1s", &[]).stdin(theirs).spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let first_end = sandbox.locked_until("db");
+    eventually("an extension", || sandbox.locked_until("db") > first_end);
+    signal(child.id(), Signal::TERM);
+    assert_eq!(end(child).code, 0);
 }

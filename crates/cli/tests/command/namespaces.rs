@@ -268,3 +268,26 @@ fn without_its_watchdog_a_lock_is_not_given_back_while_a_hidden_process_may_run(
         "{ended:?}"
     );
 }
+
+/// An application is process 1 of its container, and does not wait for the children of others.
+#[test]
+fn a_run_leaves_no_process_to_a_process_1_that_does_not_wait() {
+    const APPLICATION: &str = r#"
+import os, subprocess
+run = [os.environ["SHEDLOCK"], "run", "-q", "-n", "z", "--lock-at-most-for", "30s", "--"]
+for command in (["true"], ["sh", "-c", "exit 3"], ["/no/such"]) * 3:
+    subprocess.run(run + command, stderr=subprocess.DEVNULL)
+stats = (open(f"/proc/{pid}/stat").read() for pid in os.listdir("/proc") if pid.isdigit())
+print([stat for stat in stats if ") Z " in stat])
+"#;
+    let sandbox = Sandbox::new();
+    sandbox.script("application.py", APPLICATION);
+    let script = "exec python3 application.py";
+    let ended = done(&mut in_namespace(&sandbox, PROC[0], script));
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (0, "[]\n"),
+        "{}",
+        ended.stderr
+    );
+}

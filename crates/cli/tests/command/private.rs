@@ -199,3 +199,42 @@ fn secrets_that_other_users_can_read_are_warned_of() {
     let listed = done(listed.env("SHEDLOCK_STORE", url));
     assert!(!listed.stderr.contains("other users"), "{}", listed.stderr);
 }
+
+/// As under systemd's `ProtectHome=yes`, or for a service whose starter has kept `HOME=/root`.
+#[test]
+fn a_home_that_this_user_may_not_enter_has_no_settings() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    set_mode(&sandbox.path(""), 0o777);
+    fs::copy(env!("CARGO_BIN_EXE_shedlock"), sandbox.path("shedlock")).unwrap();
+    let home = sandbox.path("closed");
+    fs::create_dir(&home).unwrap();
+    set_mode(&home, 0o000);
+    let run: &[&str] = &[
+        "run",
+        "-n",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--",
+        "echo",
+        "ran",
+    ];
+    for (command, said) in [(run, "ran\n"), (&["list", "-o", "json"], "\"locks\"")] {
+        let mut user = Command::new("setpriv");
+        user.args([
+            "--reuid=4711",
+            "--regid=4711",
+            "--clear-groups",
+            "./shedlock",
+        ]);
+        user.args(command).current_dir(sandbox.path("")).env_clear();
+        user.env("PATH", std::env::var_os("PATH").unwrap());
+        user.env("HOME", &home);
+        let ran = done(user.env("SHEDLOCK_STORE", sandbox.store()));
+        assert_eq!((ran.code, &*ran.stderr), (0, ""), "{command:?}");
+        assert!(ran.stdout.contains(said), "{command:?}: {ran:?}");
+    }
+}

@@ -330,6 +330,73 @@ fn the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(direct: &str, case: 
     panic!("no late request of the watchdog took the lock");
 }
 
+/// Another owner takes the lock of a running command, and the connection breaks when that one ends: without its reply, the
+/// unlock is repeated, which must not pass for a success.
+fn an_overlapped_run_is_lost_although_its_connection_was_cut(direct: &str, case: &str) {
+    // Whether the unlock has arrived makes no difference: the lock was another owner's by then.
+    for strike in [Strike::CutBeforeRequest, Strike::CutBeforeReply] {
+        let (runtime, sandbox, mut url) = searchable(direct);
+        let proxy = proxied(&runtime, &mut url);
+        let name = format!("{case}_{strike:?}").to_lowercase();
+        let journal = format!("sqlite:{}", sandbox.path("journal.db").display());
+        let shedlock = |store: &str, arguments: &[&str]| {
+            let mut command = sandbox.bare(arguments);
+            let command = command.env("SHEDLOCK_STORE", store);
+            common::done(command.env("SHEDLOCK_JOURNAL_STORE", &journal))
+        };
+        assert_eq!(shedlock(direct, &["migrate"]).code, 0);
+        let slot = [
+            "--every",
+            "1d",
+            "--slot-tolerance",
+            "1m",
+            "--must-not-be-lost",
+        ];
+        let script = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done";
+        let first = sandbox
+            .run_with(&name, "10m", &slot, script)
+            .env("SHEDLOCK_STORE", url.as_str())
+            .env("SHEDLOCK_JOURNAL_STORE", &journal)
+            .spawn()
+            .unwrap();
+        sandbox.await_lines("pids", 1);
+        let freed = shedlock(direct, &["unlock", &name, "--force"]);
+        assert_eq!(freed.code, 0, "{}", freed.stderr);
+        let run = ["run", "-n", &name, "--lock-at-most-for", "10m"];
+        let other = shedlock(
+            direct,
+            &[&run[..], &slot, &["--", "echo", "other"]].concat(),
+        );
+        assert_eq!(&*other.stdout, "other\n", "{}", other.stderr);
+
+        let trap = proxy.on_request(contains(&name), 1, strike);
+        std::fs::write(sandbox.path("go"), "").unwrap();
+        let ended = end(first);
+        assert!(trap.has_struck());
+        assert_eq!(ended.code, 75, "{}", ended.stderr);
+        let said = "another run may have overlapped this one";
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        let history = shedlock(direct, &["history", &name, "-o", "json"]);
+        let history: serde_json::Value = serde_json::from_str(&history.stdout).unwrap();
+        let outcomes = history["runs"].as_array().unwrap().iter();
+        let outcomes: Vec<_> = outcomes
+            .map(|run| run["outcome"].as_str().unwrap())
+            .collect();
+        assert_eq!(outcomes, ["succeeded", "lost"], "{history}");
+        let doctor = shedlock(direct, &["doctor", "-o", "json"]);
+        let findings: serde_json::Value = serde_json::from_str(&doctor.stdout).unwrap();
+        let mut findings = findings["findings"].as_array().unwrap().iter();
+        let twice = findings
+            .find(|it| it["check"] == "slots-run-twice")
+            .unwrap();
+        assert_eq!(twice["level"], "warning", "{twice}");
+        assert!(
+            twice["message"].as_str().unwrap().contains(&name),
+            "{twice}"
+        );
+    }
+}
+
 fn wait_until(moment: Duration) {
     while now() < moment {
         pause(Duration::from_millis(20));
@@ -348,7 +415,7 @@ fn main() {
         .filter(|store| store.name() != "sqlite")
     {
         let store = std::sync::Arc::new(store);
-        let cases: [(&str, Test); 5] = [
+        let cases: [(&str, Test); 6] = [
             (
                 "withdrawn",
                 an_attempt_without_an_answer_is_withdrawn_before_the_end,
@@ -362,6 +429,10 @@ fn main() {
             (
                 "claimed",
                 the_watchdog_withdraws_what_a_late_copy_of_its_own_takes,
+            ),
+            (
+                "overlapped",
+                an_overlapped_run_is_lost_although_its_connection_was_cut,
             ),
         ];
         for (what, test) in cases {

@@ -11,6 +11,7 @@ pub mod full;
 pub mod late;
 pub mod law01_exclusion;
 pub mod law02_no_waiting;
+pub mod law03_lost_replies;
 pub mod law03_ownership;
 pub mod law04_at_least;
 pub mod law05_at_most;
@@ -46,6 +47,7 @@ pub fn cases() -> Vec<Case> {
         processes::cases(),
         law01_exclusion::cases(),
         law02_no_waiting::cases(),
+        law03_lost_replies::cases(),
         law03_ownership::cases(),
         law04_at_least::cases(),
         law05_at_most::cases(),

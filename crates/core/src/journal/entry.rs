@@ -18,7 +18,7 @@ pub enum JournalEntry {
     /// A run that started, or one that ended.
     ///
     /// The journal creates the run, or adds its end. An end of
-    /// [`Lost`](super::RunOutcome::Lost) replaces a success; any other end stays. The run's job is
+    /// one that [corrects a success](super::RunOutcome::corrects_success) replaces it; any other end stays. The run's job is
     /// created if it does not exist.
     ///
     /// One with the end [`Elsewhere`](super::RunOutcome::Elsewhere) is no run of ours. Of its job, only

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::{AttemptRequest, Lease, LockRecord, LockState, Skip, Slot, TaskEnd};
+use crate::{AttemptRequest, Lease, LockRecord, LockState, LostReason, Skip, Slot, TaskEnd};
 
 /// The identity of a run in a journal, after the time of its start: ids sort by the start of their
 /// runs.
@@ -125,6 +125,9 @@ pub enum RunOutcome {
     Failed,
     /// The lease ended, or may have ended, before the task.
     Lost,
+    /// The task returned without an error, but its run may have been overlapped: the reply to its unlock was lost, and
+    /// the lock had another owner when it was repeated. Neither a success nor a failure.
+    MaybeOverlapped,
     /// The task panicked.
     Panicked,
     /// The task was interrupted.
@@ -256,22 +259,24 @@ impl RunEnd {
 
 impl RunOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Succeeded,
         Self::Failed,
         Self::Lost,
+        Self::MaybeOverlapped,
         Self::Panicked,
         Self::Cancelled,
         Self::Elsewhere,
     ];
 
-    /// Returns one word for the outcome: `succeeded`, `failed`, `lost`, `panicked`, `cancelled` or
-    /// `elsewhere`.
+    /// Returns one word for the outcome: `succeeded`, `failed`, `lost`, `maybe_overlapped`, `panicked`, `cancelled`
+    /// or `elsewhere`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Lost => "lost",
+            Self::MaybeOverlapped => "maybe_overlapped",
             Self::Panicked => "panicked",
             Self::Cancelled => "cancelled",
             Self::Elsewhere => "elsewhere",
@@ -284,17 +289,23 @@ impl RunOutcome {
     }
 
     /// Returns the outcome that stays if `new` is recorded after `known`: the known one, unless it is a
-    /// success and the unlock found that the lease had been lost before.
+    /// success and the unlock found that the lease had been lost before, or may have been.
     pub(super) fn joined(known: Option<Self>, new: Self) -> Self {
         match known {
-            Some(known) if (known, new) != (Self::Succeeded, Self::Lost) => known,
+            Some(known) if known != Self::Succeeded || !new.corrects_success() => known,
             _ => new,
         }
     }
 
+    /// Returns whether an unlock finds this out after the task has succeeded, so that it replaces the success. For
+    /// providers.
+    pub fn corrects_success(self) -> bool {
+        matches!(self, Self::Lost | Self::MaybeOverlapped)
+    }
+
     /// Returns whether the job did not do its work, although it was not interrupted on purpose.
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::Succeeded | Self::Cancelled | Self::Elsewhere)
+        matches!(self, Self::Failed | Self::Lost | Self::Panicked)
     }
 }
 
@@ -303,6 +314,9 @@ impl From<TaskEnd<'_>> for RunOutcome {
         match end {
             TaskEnd::Succeeded => Self::Succeeded,
             TaskEnd::Failed { .. } => Self::Failed,
+            TaskEnd::Lost {
+                reason: LostReason::MaybeOverlapped,
+            } => Self::MaybeOverlapped,
             TaskEnd::Lost { .. } => Self::Lost,
             TaskEnd::Panicked { .. } => Self::Panicked,
             TaskEnd::Cancelled => Self::Cancelled,

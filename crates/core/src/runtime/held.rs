@@ -9,11 +9,11 @@ use tokio::runtime::Handle;
 
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
-use super::{Context, LeaseState, LostReason, Release, Unanswered};
+use super::{Context, LeaseState, LostReason, Unanswered};
 use crate::clock::{Deadline, Moment, Reading};
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
-    ProviderIdentity, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
+    ProviderIdentity, Retries, Slot, SlotEnd, UnlockRequest,
 };
 
 /// The state that the task, its handles and its release share.
@@ -28,10 +28,12 @@ pub(crate) struct Held {
     state: LeaseState,
     /// How to give the lock back, for a later caller that continues the release.
     release_request: OnceLock<UnlockRequest>,
+    /// When the lease was known to be granted.
+    granted: Moment,
     /// When the unlock was first sent to the store. From then on the lease may have ended there.
-    unlock_sent: OnceLock<Moment>,
+    pub(super) unlock_sent: OnceLock<Moment>,
     /// An unlock may have taken effect although it failed.
-    unlock_unknown: AtomicBool,
+    pub(super) unlock_unknown: AtomicBool,
     /// The store has replied to the unlock, or retries were given up.
     given_back: AtomicBool,
     completion: Completion,
@@ -64,29 +66,6 @@ pub(crate) enum SlotWord {
     NotStarted = 3,
 }
 
-/// How long a release is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// A caller waits for the value of its task: at most 10 s, and not after an error that does not pass by itself.
-    Caller,
-    /// As long as the lease lasts, but not after an error that does not pass by itself.
-    Lease,
-    /// As long as the lease lasts. No one waits.
-    Background,
-}
-
-impl Patience {
-    /// The longest that a caller waits for a value that it could have.
-    const CALLER: Duration = Duration::from_secs(10);
-
-    fn left(self, waited: Duration) -> Duration {
-        match self {
-            Self::Caller => Self::CALLER.saturating_sub(waited),
-            Self::Lease | Self::Background => Duration::MAX,
-        }
-    }
-}
-
 impl Held {
     pub(crate) fn new(
         context: Arc<Context>,
@@ -97,6 +76,7 @@ impl Held {
     ) -> Self {
         Self {
             strays: Mutex::new(strays),
+            granted: context.clock.now(),
             identity: context.provider.identity_of(lease.name()),
             context,
             name: lease.name().clone(),
@@ -127,7 +107,7 @@ impl Held {
         &self.name
     }
 
-    fn job(&self) -> &str {
+    pub(super) fn job(&self) -> &str {
         self.job.as_deref().unwrap_or(self.name.as_str())
     }
 
@@ -259,6 +239,11 @@ impl Held {
 
     pub(crate) fn fencing_token(&self) -> Option<u64> {
         self.fencing_token
+    }
+
+    /// Returns when the lease was known to be granted.
+    pub(super) fn granted(&self) -> Moment {
+        self.granted
     }
 
     pub(crate) fn is_lock(&self, identity: &ProviderIdentity, name: &str) -> bool {
@@ -518,7 +503,7 @@ impl Held {
 
     /// Waits until no other request about this lease is in progress. There is hardly ever another
     /// one.
-    async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(super) async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
         match self.asking.try_lock() {
             Ok(turn) => turn,
             Err(_) => self.asking.lock().await,
@@ -531,48 +516,7 @@ impl Held {
         !self.state.deadline().left(now).is_zero()
     }
 
-    /// Unlocks in the store, and tries again as the patience has it while the store fails and the lease still runs.
-    pub(super) async fn unlock(&self, request: &UnlockRequest, patience: Patience) -> Release {
-        const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-        let _one_at_a_time = self.one_at_a_time().await;
-        let clock = &*self.context.clock;
-        let (lease, deadline) = (self.lease(), self.state.deadline());
-        let left = || deadline.left(self.context.lease_clock.read());
-        let begun = clock.now();
-        self.unlock_sent.get_or_init(|| begun);
-        let mut pause = Duration::from_millis(50);
-        let unknown = || self.unlock_unknown.load(Ordering::Acquire);
-        loop {
-            let waited = clock.now().saturating_since(begun);
-            let limit = patience.left(waited).min(self.context.store_timeout);
-            let call = self.context.provider.unlock(&lease, request);
-            let error = match bounded(clock, limit, call).await {
-                Ok(Unlock::Unlocked) => return Release::Released,
-                // The reply to an earlier unlock was lost, and the lease cannot have ended by
-                // itself yet. So that unlock took effect.
-                Ok(Unlock::Lost) if unknown() && !left().is_zero() => return Release::Released,
-                Ok(Unlock::Lost) => return Release::Lost,
-                Err(error) => self.context_of(error),
-            };
-            self.context.store_failed(&self.name, self.job(), &error);
-            self.unlock_unknown
-                .fetch_or(error.is_outcome_unknown(), Ordering::AcqRel);
-            let wait = match () {
-                () if error.is_final() => return Release::Failed(error),
-                () if error.is_retryable() => pause,
-                () if patience == Patience::Background => lease.lock_at_most_for() / 6,
-                () => return Release::Failed(error),
-            };
-            let waited = clock.now().saturating_since(begun);
-            if left() <= wait || patience.left(waited) <= wait {
-                return Release::Failed(error);
-            }
-            clock.sleep_until(clock.now() + wait).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
-
-    fn context_of(&self, error: Error) -> Error {
+    pub(super) fn context_of(&self, error: Error) -> Error {
         error
             .with_lock(self.name.as_str())
             .with_store(self.context.provider.store())

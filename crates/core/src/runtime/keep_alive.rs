@@ -48,7 +48,7 @@ async fn keep(held: &Held) {
     let first_pause = (usable / 60).min(Duration::from_secs(1));
     let longest_pause = (usable / 12).min(Duration::from_secs(30));
     let (clock, lease_clock) = (&held.context().clock, &held.context().lease_clock);
-    let mut pause = first_pause;
+    let (mut pause, mut last_error) = (first_pause, String::new());
     loop {
         lease_clock.sleep_until(due(held, usable)).await;
         // The task may have extended the lease further.
@@ -62,6 +62,7 @@ async fn keep(held: &Held) {
             Ok(()) => {
                 tracing::debug!(lock = held.name().as_str(), "lease extended");
                 pause = first_pause;
+                last_error.clear();
             }
             Err(error) if held.lost().is_some() || held.is_released() => {
                 tracing::debug!(lock = held.name().as_str(), error = %format_args!("{error:#}"), "keep-alive stopped");
@@ -73,8 +74,15 @@ async fn keep(held: &Held) {
                 return;
             }
             Err(error) => {
-                tracing::warn!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
-                    "cannot extend the lease, retrying");
+                let text = format!("{error:#}");
+                if text != last_error {
+                    tracing::warn!(
+                        lock = held.name().as_str(),
+                        error = text,
+                        "cannot extend the lease, retrying"
+                    );
+                    last_error = text;
+                }
                 if error.is_retryable() {
                     clock.sleep_until(clock.now() + pause).await;
                     pause = (pause * 2).min(longest_pause);

@@ -12,6 +12,10 @@ pub enum LostReason {
     /// was freed by force, taken over while its holder was suspended, or its record was changed by
     /// hand.
     NotHeldInStore,
+    /// The task ran to its end, the reply to its unlock was lost, and when the unlock was repeated another owner had the
+    /// lock, or had had it. Whether that owner's lease began before the lock was given back cannot be told: the run may
+    /// have been overlapped ([`Release::MaybeOverlapped`](crate::Release::MaybeOverlapped)).
+    MaybeOverlapped,
     /// The task ran longer than its maximum run time. Its lease may run on.
     RanTooLong,
     /// There never was a lease: the attempt failed, and the task did not run. Only used if a
@@ -27,6 +31,10 @@ impl fmt::Display for LostReason {
             Self::NotHeldInStore => {
                 "the lock was freed by force or paused with --now, taken over while its holder was \
                  suspended, or its record was changed"
+            }
+            Self::MaybeOverlapped => {
+                "the reply to the unlock was lost, and another owner has had the lock since: the run may have been \
+                 overlapped"
             }
             Self::RanTooLong => "the maximum run time has passed",
             Self::NeverHeld => "the lock could not be requested; the task did not run",

@@ -17,6 +17,10 @@ pub enum Release {
     Reentrant,
     /// The store reported that the lease was no longer ours.
     Lost,
+    /// The reply to an unlock was lost, and when it was repeated another owner had the lock, or had had it. Whether that
+    /// owner's lease began before the lock was given back cannot be told from the record: the run may have been
+    /// overlapped.
+    MaybeOverlapped,
     /// The unlock did not succeed, or not within the 10 s that the caller of a task waits for it. After a task it goes on in
     /// the background while the lease lasts, unless the store's client is closed. At the latest, the lock is free when
     /// `lock_at_most_for` has passed.
@@ -87,6 +91,7 @@ impl Held {
                 tracing::debug!(lock = self.name().as_str(), "lock released");
             }
             Release::Lost => self.mark_lost(LostReason::NotHeldInStore),
+            Release::MaybeOverlapped => self.mark_lost(LostReason::MaybeOverlapped),
             Release::Failed(error) => {
                 tracing::error!(
                     lock = self.name().as_str(),

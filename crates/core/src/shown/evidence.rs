@@ -71,7 +71,7 @@ pub fn what(lost: &LostState, now: SystemTime) -> String {
     few(slots.chain(pauses).collect())
 }
 
-fn few(mut all: Vec<String>) -> String {
+pub(super) fn few(mut all: Vec<String>) -> String {
     let more = all.len().saturating_sub(FEW);
     all.truncate(FEW);
     let more = match more {

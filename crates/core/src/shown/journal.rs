@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use super::doubled::doubled_finding;
 use super::evidence::{drift_finding, lost_state, unverified_finding};
 use crate::status::{LostState, all_jobs, store_now};
 use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider};
@@ -26,6 +27,7 @@ pub async fn journal_findings(
             lost_state(&lost, is_elsewhere, now),
             drift_finding(&jobs, now),
             unverified_finding(&jobs),
+            doubled_finding(journal, now).await?,
         ])
     };
     // A journal that cannot be read is a finding already.

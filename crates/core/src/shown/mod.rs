@@ -2,6 +2,7 @@
 //! text, JSON objects, and what operators do.
 
 mod clock_rate;
+mod doubled;
 mod evidence;
 mod journal;
 #[cfg(feature = "json")]

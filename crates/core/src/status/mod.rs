@@ -52,6 +52,8 @@ pub enum JobState {
     EndUnknown,
     /// The latest run ended like this, which is a failure.
     Failed(RunOutcome),
+    /// The task of the latest run succeeded, but its run may have been overlapped.
+    MaybeOverlapped,
     /// The latest run was interrupted.
     Cancelled,
     /// The latest run succeeded.
@@ -72,6 +74,7 @@ impl JobState {
             Self::WithoutLock => RunState::WithoutLock.as_str(),
             Self::EndUnknown => RunState::EndUnknown.as_str(),
             Self::Failed(_) => "failed",
+            Self::MaybeOverlapped => RunOutcome::MaybeOverlapped.as_str(),
             Self::Cancelled => "cancelled",
             Self::Ok => "ok",
             Self::NoRun => "no run yet",
@@ -112,6 +115,7 @@ impl CurrentJob {
             Some(RunState::WithoutLock) => JobState::WithoutLock,
             Some(RunState::EndUnknown) => JobState::EndUnknown,
             Some(RunState::Ended(outcome)) if outcome.is_failure() => JobState::Failed(outcome),
+            Some(RunState::Ended(RunOutcome::MaybeOverlapped)) => JobState::MaybeOverlapped,
             Some(RunState::Ended(RunOutcome::Cancelled)) => JobState::Cancelled,
             Some(RunState::Ended(RunOutcome::Elsewhere)) => JobState::Unverified,
             Some(RunState::Ended(_)) => JobState::Ok,

@@ -207,11 +207,11 @@ pub(super) fn watched(job: &str, elsewhere: bool) -> Document {
 }
 
 /// Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
-/// before.
+/// before, or may have been.
 fn replaces(known: &str, outcome: RunOutcome) -> Document {
-    let replaced: Vec<&str> = match outcome {
-        RunOutcome::Lost => vec!["", RunOutcome::Succeeded.as_str()],
-        _ => vec![""],
+    let replaced: Vec<&str> = match outcome.corrects_success() {
+        true => vec!["", RunOutcome::Succeeded.as_str()],
+        false => vec![""],
     };
     doc! { "$in": [or(known, ""), replaced] }
 }

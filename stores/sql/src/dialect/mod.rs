@@ -63,6 +63,8 @@ pub(crate) struct Dialect {
     pub(crate) misreads_java: fn(&Options, &Shape) -> bool,
     /// What follows FROM to select the schema of the name `{schema}`.
     schemas: &'static str,
+    /// See [`finding_spelling`](Dialect::finding_spelling).
+    spelling: Option<&'static str>,
     /// Selects the schema (null if a statement finds the table without it) and the name of each other table of this
     /// database that has `{columns}` in any case.
     others: &'static str,
@@ -162,6 +164,13 @@ pub(crate) struct Check {
     pub(crate) wrong: &'static str,
     /// What is the case otherwise.
     pub(crate) well: &'static str,
+}
+
+impl Check {
+    /// Whether what it finds may undo the writes of locks.
+    pub(crate) fn undoes_writes(&self) -> bool {
+        ["triggers", "row-security"].contains(&self.name)
+    }
 }
 
 /// How to find out whether a server replicates from another one.
@@ -333,6 +342,13 @@ impl Dialect {
         let text = format!("SELECT CASE WHEN {condition} THEN {name} ELSE '' END");
         let text = Pieces::of_table(self, options).expand(&text);
         Statement::new(self.placeholders, &text, &[Field::Name])
+    }
+
+    /// Returns one row, with the name of a record that differs from `:name` in the case of letters only. `None` if the
+    /// database finds that one by the name too.
+    pub(crate) fn finding_spelling(&self, options: &Options) -> Option<Statement> {
+        let text = Pieces::of_table(self, options).expand(self.spelling?);
+        Some(Statement::new(self.placeholders, &text, &[Field::Name]))
     }
 
     /// Returns one row, whose name is empty unless there is this schema.

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::deadline::Deadline;
+use super::logins::Logins;
 use super::sharing::{Opened, Sharing};
 use super::{Driver, How};
 use crate::dialect::Proof;
@@ -39,6 +40,7 @@ pub(crate) struct PoolConnections<B: Driver> {
     replies: Mutex<Replies>,
     /// How many calls for locks wait for a connection.
     waiting: AtomicUsize,
+    logins: Logins,
     clock: Arc<dyn Clock>,
     proof: Proof,
 }
@@ -62,6 +64,7 @@ pub(crate) struct OwnConnections<B: Driver> {
     permits: Arc<Semaphore>,
     timeout: Duration,
     sharing: Arc<Sharing>,
+    logins: Arc<Logins>,
     clock: Arc<dyn Clock>,
 }
 
@@ -115,6 +118,7 @@ impl<B: Driver> Connections<B> {
             pool,
             replies: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            logins: Logins::new(Arc::clone(&told.clock)),
             clock: Arc::clone(&told.clock),
             proof: B::DIALECT.proof(told),
         }))
@@ -129,6 +133,7 @@ impl<B: Driver> Connections<B> {
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
             sharing: Sharing::new(told.prepared),
+            logins: Arc::new(Logins::new(Arc::clone(&told.clock))),
             clock: Arc::clone(&told.clock),
         }))
     }
@@ -144,6 +149,7 @@ impl<B: Driver> Connections<B> {
                 permits: Arc::new(Semaphore::new(1)),
                 timeout: own.timeout,
                 sharing: Arc::clone(&own.sharing),
+                logins: Arc::clone(&own.logins),
                 clock: Arc::clone(&own.clock),
             })),
         }
@@ -280,7 +286,14 @@ impl<B: Driver> PoolConnections<B> {
             // silently. When we stop waiting, that one leaves the pool.
             let (_, has_idle) = B::pooled(&self.pool);
             let patience = if has_idle { TEST } else { Duration::MAX };
-            let acquire = B::acquire(&self.pool);
+            // Without an idle connection, the pool may log in.
+            let acquire = async {
+                let acquire = B::acquire(&self.pool);
+                match has_idle || B::taken(&self.pool).is_some() {
+                    true => acquire.await,
+                    false => self.logins.pace(acquire).await,
+                }
+            };
             let Some(acquired) = deadline.connect(patience, pin!(acquire)).await else {
                 continue;
             };
@@ -349,8 +362,9 @@ impl<B: Driver> OwnConnections<B> {
             match self.used(wanted, deadline).await {
                 Some(opened) => Ok(self.held(opened, permit, false)),
                 None => {
-                    let opened = self.sharing.open::<B>(&self.options, &*self.clock);
-                    Ok(self.held(opened.await?, permit, true))
+                    let open = self.sharing.open::<B>(&self.options, &*self.clock);
+                    let opened = self.logins.pace(open).await?;
+                    Ok(self.held(opened, permit, true))
                 }
             }
         };

@@ -2,6 +2,7 @@
 
 mod connections;
 mod deadline;
+mod logins;
 mod sharing;
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 pub(crate) mod sqlx;

@@ -91,9 +91,11 @@ const IS_SAME_SCHEDULE: &str =
 const IS_LAST: &str = "(:j_started > COALESCE(last_started_us, -1))";
 
 /// Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
-/// before.
+/// before, or may have been.
 fn replaces(outcome: &str) -> String {
-    format!("({outcome} IS NULL OR ({outcome} = 'succeeded' AND :j_outcome = 'lost'))")
+    format!(
+        "({outcome} IS NULL OR ({outcome} = 'succeeded' AND :j_outcome IN ('lost', 'maybe_overlapped')))"
+    )
 }
 
 impl Statements {

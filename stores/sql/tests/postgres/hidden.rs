@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Warnings, unique};
+use crate::common::unique;
 use crate::room::{Room, SHEDLOCKS, free, hold, name, refusal, request, skip, take};
 use shedlock_core::{
     Attempt, ErrorKind, ListRequest, LockProvider as _, LockState, SkipReason, Slot,
@@ -78,7 +78,7 @@ async fn an_owner_that_does_not_fit_its_column_is_reported_with_the_remedy() {
 }
 
 #[tokio::test]
-async fn a_record_that_a_policy_hides_is_not_skipped_for_ever_in_silence() {
+async fn a_record_that_a_policy_hides_is_an_error_at_once() {
     let room = Room::migrated().await;
     let role = unique("role");
     room.run(&format!(
@@ -94,14 +94,12 @@ async fn a_record_that_a_policy_hides_is_not_skipped_for_ever_in_silence() {
     let mut url = url::Url::parse(&room.url).unwrap();
     url.set_username(&role).unwrap();
     let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
-    let warnings = Warnings::collect();
-    for _ in 0..8 {
-        let skipped = skip(&provider, &request("job")).await;
-        assert_eq!(skipped.reason, SkipReason::Contended);
-        free(&provider, &take(&provider, "other").await).await;
-    }
-    assert_eq!(warnings.with("row-level security").len(), 1);
-    assert_eq!(warnings.with("lock=\"job\"").len(), 1);
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(
+        error.to_string().contains("row-level security is active"),
+        "{error}"
+    );
+    free(&provider, &take(&provider, "other").await).await;
     room.run(&format!(
         "DROP POLICY tenant ON shedlock; DROP OWNED BY {role}; DROP ROLE {role}"
     ))
@@ -109,7 +107,7 @@ async fn a_record_that_a_policy_hides_is_not_skipped_for_ever_in_silence() {
 }
 
 #[tokio::test]
-async fn an_update_that_a_trigger_swallows_is_not_skipped_for_ever_in_silence() {
+async fn an_update_that_a_trigger_swallows_is_an_error_at_once() {
     let room = Room::migrated().await;
     let provider = room.provider().await;
     free(&provider, &take(&provider, "job").await).await;
@@ -118,14 +116,47 @@ async fn an_update_that_a_trigger_swallows_is_not_skipped_for_ever_in_silence() 
          CREATE TRIGGER swallow BEFORE UPDATE ON shedlock FOR EACH ROW EXECUTE FUNCTION swallow()",
     )
     .await;
-    let warnings = Warnings::collect();
-    for _ in 0..4 {
-        let skipped = skip(&provider, &request("job")).await;
-        assert_eq!(skipped.reason, SkipReason::Contended);
-    }
-    assert_eq!(warnings.with("trigger").len(), 1);
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(
+        error.to_string().contains("the table has triggers"),
+        "{error}"
+    );
+    free(&provider, &take(&provider, "new").await).await;
     room.run("DROP TRIGGER swallow ON shedlock").await;
     free(&provider, &take(&provider, "job").await).await;
+}
+
+/// A rule is neither a trigger nor a policy.
+#[tokio::test]
+async fn an_update_that_a_rule_discards_is_an_error_at_once() {
+    let room = Room::migrated().await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "job").await).await;
+    room.run("CREATE RULE discard AS ON UPDATE TO shedlock DO INSTEAD NOTHING")
+        .await;
+    let error = refusal(&provider, ErrorKind::Configuration).await;
+    assert!(
+        error.to_string().contains("a trigger or rule may undo"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn names_that_a_citext_column_treats_as_equal_are_an_error_at_once() {
+    let room = Room::migrated().await;
+    room.run(
+        "CREATE EXTENSION IF NOT EXISTS citext SCHEMA public; \
+         ALTER TABLE shedlock ALTER name TYPE public.citext",
+    )
+    .await;
+    let provider = room.provider().await;
+    free(&provider, &take(&provider, "JOB").await).await;
+    let error = refusal(&provider, ErrorKind::Conflict).await;
+    assert!(
+        error.to_string().contains("\"job\" and \"JOB\" as equal"),
+        "{error}"
+    );
+    free(&provider, &take(&provider, "JOB").await).await;
 }
 
 #[tokio::test]

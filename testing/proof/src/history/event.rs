@@ -124,6 +124,10 @@ pub enum What {
     NotPaused,
     /// A forced unlock freed the lock from this pause, which it must not do.
     Forced,
+    /// A forced unlock of this owner's lease is about to be sent.
+    ForceAsked,
+    /// The runtime reports that the task of this owner ran under the lock to its end, and succeeded.
+    Succeeded,
     /// A task begins under the lock.
     Started,
     /// A task under the lock does something. It must not do so after its lease ends.

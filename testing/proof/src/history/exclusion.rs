@@ -7,6 +7,33 @@ use super::{Findings, Rules, nanos};
 pub(super) fn judge(held: &[&Life], rules: &Rules, findings: &mut Findings) {
     by_our_clock(held, nanos(rules.drift), findings);
     in_the_store(held, nanos(rules.skew), findings);
+    successes(held, findings);
+}
+
+/// A run that was overlapped is no success, whatever ended its lease early: another owner was granted the lock between
+/// the reply to its attempt and its first unlock.
+fn successes(held: &[&Life], findings: &mut Findings) {
+    let mut granted: Vec<(u64, u64, &Life)> = held
+        .iter()
+        .filter(|life| life.pause.is_none())
+        .filter_map(|life| Some((life.asked, life.acquired?, *life)))
+        .collect();
+    granted.sort_by_key(|(asked, ..)| *asked);
+    for life in held.iter().filter(|life| life.succeeded.is_some()) {
+        let (Some(since), Some(until)) = (life.acquired, life.unlock_sent) else {
+            continue;
+        };
+        let first = granted.partition_point(|(asked, ..)| *asked <= since);
+        let during = granted[first..].iter();
+        let mut during = during.take_while(|(asked, ..)| *asked < until);
+        if let Some((_, acquired, other)) = during.find(|(_, acquired, _)| *acquired < until) {
+            let evidence = format!(
+                "{} reported a success of its run under {} until {until} ns, but {} was granted it at {acquired} ns",
+                life.owner, life.name, other.owner
+            );
+            findings.violated("overlapped success", &evidence);
+        }
+    }
 }
 
 /// By the local clock: from the reply to the earliest end. A lease whose reply arrived after its

@@ -55,9 +55,10 @@ impl Rules {
 }
 
 /// All laws that a violation may name.
-pub const LAWS: [&str; 29] = [
+pub const LAWS: [&str; 30] = [
     "overlap",
     "overlap in the store",
+    "overlapped success",
     "lost ownership",
     "revived",
     "unlocked too late",
@@ -128,6 +129,7 @@ impl History {
     /// | violation | what it means |
     /// |---|---|
     /// | `overlap`, `overlap in the store` | two owners held one lock at the same time, by the local clock or by the store's |
+    /// | `overlapped success` | a run counted as a success, although another owner was granted the lock before its end |
     /// | `lost ownership` | an unlock or extension was refused while its lease certainly ran |
     /// | `revived`, `unlocked too late` | an extension or unlock succeeded although its lease had ended |
     /// | `at-least` | a lock was granted while at-least still kept it |

@@ -47,6 +47,12 @@ pub(super) struct Life {
     pub(super) ends: Vec<(u64, u64)>,
     /// The earliest moment at which it can have ended.
     pub(super) certain_until: u64,
+    /// When a forced unlock of it was first sent.
+    forced: Option<u64>,
+    /// When the runtime reported its run as a success.
+    pub(super) succeeded: Option<u64>,
+    /// When its first unlock was sent.
+    pub(super) unlock_sent: Option<u64>,
     /// The latest moment at which it can still hold the lock; `None` if it cannot hold anything.
     pub(super) possible_until: Option<u64>,
     /// When an unlock or a withdrawal was first sent, by which it ended or may have ended.
@@ -102,8 +108,6 @@ pub(super) struct Life {
     has_failed_to_withdraw: bool,
     /// When the last unlock was sent.
     releasing: Option<u64>,
-    /// When the first unlock was sent.
-    unlock_sent: Option<u64>,
     /// Until when an unanswered extension of ShedLock may keep the lock.
     adrift: Option<u64>,
 }
@@ -152,6 +156,8 @@ impl Life {
             store_until: None,
             ends: Vec::new(),
             certain_until: event.at.saturating_add(at_most),
+            forced: None,
+            succeeded: None,
             possible_until: None,
             release_asked: None,
             released: None,
@@ -256,6 +262,13 @@ impl Life {
                 self.withdrawing = None;
                 self.renewal_has_no_answer(faults);
             }
+            What::ForceAsked => {
+                self.forced.get_or_insert(at);
+                self.release_asked.get_or_insert(at);
+                self.certain_until = self.certain_until.min(at);
+                self.withdrawn = true;
+            }
+            What::Succeeded => self.succeeded = Some(at),
             What::Started
             | What::ReleaseReported
             | What::Stored(_)
@@ -441,7 +454,8 @@ impl Life {
             }
             self.renewal_asked = Some(renewal.asked);
             let ends = renewal.asked.saturating_add(renewal.at_most);
-            self.certain_until = self.certain_until.max(ends);
+            let is_certain_until = ends.min(self.forced.unwrap_or(u64::MAX));
+            self.certain_until = self.certain_until.max(is_certain_until);
             if ends > self.runs_until {
                 (self.runs_since, self.runs_until) = (renewal.asked, ends);
             }

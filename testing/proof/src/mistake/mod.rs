@@ -124,6 +124,7 @@ known! {
         UnlockOfExpired
         UnlockLeavesNoTrace
         SecondUnlockIsLost
+        RepeatedUnlockIsSuccess
         ExtendWithoutOwner
         ExtendRevives
         ExtensionShortens

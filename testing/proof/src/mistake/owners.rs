@@ -164,6 +164,29 @@ impl Known for SecondUnlockIsLost {
     }
 }
 
+/// An unlock that is repeated because its reply was lost, and is lost, counts as the first one's success, whoever has had
+/// the lock since.
+pub(super) struct RepeatedUnlockIsSuccess;
+
+impl Known for RepeatedUnlockIsSuccess {
+    const ABOUT: About = About::new("repeated-unlock-is-success")
+        .violates(&["overlapped success", "unlocked too late"])
+        .needs(&[Needs::Pause])
+        .in_torture();
+
+    async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
+        let owner = lease.owner().to_string();
+        match site.inner.unlock(lease, request).await {
+            Ok(Unlock::Lost) if site.shared.lock().owners.contains(&owner) => Ok(Unlock::Unlocked),
+            Err(error) if error.is_outcome_unknown() => {
+                site.shared.lock().owners.insert(owner);
+                Err(error)
+            }
+            answer => answer,
+        }
+    }
+}
+
 /// An extension checks that the lock is held, but not by whom.
 pub(super) struct ExtendWithoutOwner;
 

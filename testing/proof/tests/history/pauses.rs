@@ -507,3 +507,27 @@ fn clients_whose_clocks_differ_may_end_a_pause_a_little_later() {
     skipped().must_be_lawful_by(&rules);
     skipped().must_be_convicted_of("taken for too long:");
 }
+
+#[test]
+fn a_run_that_was_overlapped_is_no_success() {
+    let run = |taken: u64, has_succeeded: bool| {
+        let forger = Forger::default()
+            .asked(0, "a")
+            .acquired(1, "a", 1)
+            .event(10, "a", What::ForceAsked)
+            .lease(taken, taken + 5, "b", 2)
+            .event(30, "a", What::ReleaseAsked)
+            .event(31, "a", What::CallFailed)
+            .event(40, "a", What::ReleaseAsked)
+            .event(41, "a", What::ReleaseLost);
+        match has_succeeded {
+            true => forger.event(42, "a", What::Succeeded),
+            false => forger,
+        }
+    };
+    run(15, false).must_be_lawful();
+    run(15, true).must_be_convicted_of("overlapped success:");
+    // It may have been granted after the first unlock.
+    run(29, true).must_be_lawful();
+    run(35, true).must_be_lawful();
+}

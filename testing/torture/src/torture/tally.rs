@@ -120,8 +120,8 @@ impl fmt::Display for Tally {
         if heard.pauses > 0 {
             write!(
                 f,
-                " {} pauses, of which {} took the lock from a holder and {} were resumed;",
-                heard.pauses, heard.replaced, heard.resumed
+                " {} pauses, of which {} took the lock from a holder and {} were resumed; {} forced unlocks;",
+                heard.pauses, heard.replaced, heard.resumed, heard.forced
             )?;
         }
         for (kind, count) in &self.faults {

@@ -1,5 +1,6 @@
 //! A process that acquires and releases locks on its own until it is stopped or killed.
 
+mod cut_ends;
 mod journal;
 mod operator;
 mod spec;
@@ -21,8 +22,9 @@ use tokio::io::AsyncReadExt;
 
 use crate::wall_clock;
 use shedlock_proof::history::{What, nanos};
-use shedlock_proof::{Mistaken, Recorded, SeededRng, Surroundings};
+use shedlock_proof::{Mistaken, Recorded, Recorder as _, SeededRng, Surroundings};
 
+use cut_ends::CutEnds;
 use journal::Journal;
 pub(crate) use spec::{Grid, Job, Slots, WorkerSpec};
 use task::Task;
@@ -58,6 +60,7 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
     let spec: WorkerSpec = serde_json::from_value(spec)?;
     let provider = open_while_it_may_be_down(&opener).await?;
     let journal = Journal::open(&spec.log)?;
+    let provider = Arc::new(CutEnds::new(provider, spec.seed));
     let mistaken = Mistaken::new(spec.wrong, provider, Surroundings::new(spec.seed));
     let clock = mistaken.clock();
     let provider: Provider = Arc::new(Recorded::new(
@@ -329,7 +332,10 @@ impl Worker {
         };
         let task = task.run(self.rng.one_in(4));
         match self.executor.execute(&config, task).await {
-            Ok(Outcome::Executed { value, .. }) => value,
+            Ok(Outcome::Executed { value, .. }) => {
+                let (name, owner) = (LockName::new(&job.name)?, value?);
+                Ok(self.journal.write(&name, owner.as_str(), What::Succeeded)?)
+            }
             Ok(_) => Ok(()),
             Err(error) if self.comes_of_the_mistake(&error) => Ok(()),
             Err(error) if error.is_retryable() => {

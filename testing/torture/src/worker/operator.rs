@@ -1,4 +1,4 @@
-//! An operator, who pauses locks and resumes them at random.
+//! An operator, who pauses locks, resumes them and frees them by force, at random.
 
 use shedlock_conformance::BoxError;
 use shedlock_conformance::wait::{bounded, sleep};
@@ -36,9 +36,17 @@ impl Worker {
             // The pause would create the record as an owner that is in no log.
             return Ok(());
         };
-        let Some(pause) = record.owner.filter(|_| record.state == LockState::Paused) else {
+        let is_held = record.state == LockState::Held;
+        let Some(owner) = record.owner else {
             return self.pause(name).await;
         };
+        if is_held && self.rng.one_in(2) {
+            return self.free(name, &owner).await;
+        }
+        if record.state != LockState::Paused {
+            return self.pause(name).await;
+        }
+        let pause = owner;
         match self.rng.number() % 6 {
             // It may end by itself.
             0 => Ok(()),
@@ -82,6 +90,16 @@ impl Worker {
             request = request.catching_up();
         }
         self.answer(self.provider.resume(&request)).await.map(drop)
+    }
+
+    /// Frees the lock of a holder that still runs.
+    async fn free(&mut self, name: LockName, holder: &str) -> Result<(), Error> {
+        let request = ForceUnlockRequest::new(name).with_expected_owner(holder);
+        self.journal
+            .write(request.name(), holder, What::ForceAsked)?;
+        self.answer(self.provider.force_unlock(&request))
+            .await
+            .map(drop)
     }
 
     /// A forced unlock must refuse the pause.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_conformance::BoxError;
 use shedlock_conformance::wait::{now, sleep};
-use shedlock_core::{CurrentLock, ErrorKind, current_lock};
+use shedlock_core::{CurrentLock, ErrorKind, Owner, current_lock};
 
 use super::journal::Journal;
 use shedlock_proof::history::What;
@@ -18,9 +18,14 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Runs inside the executor; if `spawned`, in a separate task that shares the lock.
-    pub(super) async fn run(self, spawned: bool) -> Result<(), BoxError> {
+    /// Runs inside the executor; if `spawned`, in a separate task that shares the lock. Returns the owner.
+    pub(super) async fn run(self, spawned: bool) -> Result<Owner, BoxError> {
         let lock = current_lock().ok_or("a task of the executor's has no current lock")?;
+        let owner = lock.owner().clone();
+        self.run_under(lock, spawned).await.map(|()| owner)
+    }
+
+    async fn run_under(self, lock: CurrentLock, spawned: bool) -> Result<(), BoxError> {
         if !spawned {
             return self.steps(lock).await;
         }

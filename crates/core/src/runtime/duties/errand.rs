@@ -38,6 +38,9 @@ pub(in crate::runtime) struct Errand {
     is_sending: bool,
     retry_at: Option<NotBefore>,
     pause: Duration,
+    /// The pause after an error that does not pass by itself.
+    long_pause: Duration,
+    last_error: Option<String>,
 }
 
 impl Errand {
@@ -61,6 +64,8 @@ impl Errand {
             is_sending: false,
             retry_at: None,
             pause: FIRST_PAUSE,
+            long_pause: sixth,
+            last_error: None,
         }
     }
 
@@ -105,19 +110,27 @@ impl Errand {
                 self.pause = FIRST_PAUSE;
                 self.calls.is_empty()
             }
-            Err(error) if error.is_retryable() && self.until.left(now) > self.pause => {
-                tracing::debug!(lock, owner, error = %format_args!("{error:#}"),
-                    "cannot end a lease over a second connection, retrying");
-                self.retry_at = Some(NotBefore::after(now, self.pause));
+            Err(error) => {
+                // What a person must change is not asked for often.
+                let pause = match error.is_retryable() {
+                    true => self.pause,
+                    false => self.long_pause,
+                };
+                let text = format!("{error:#}");
+                if error.is_final() || self.until.left(now) <= pause {
+                    tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner, error = text,
+                        "cannot end a lease over a second connection; the lock will be free when \
+                         lock_at_most_for has passed");
+                    return true;
+                }
+                if self.last_error.as_ref() != Some(&text) {
+                    tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner, error = text,
+                        "cannot end a lease over a second connection, retrying");
+                    self.last_error = Some(text);
+                }
+                self.retry_at = Some(NotBefore::after(now, pause));
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
                 false
-            }
-            Err(error) => {
-                tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner,
-                    error = %format_args!("{error:#}"),
-                    "cannot end a lease over a second connection; the lock will be free when \
-                     lock_at_most_for has passed");
-                true
             }
         }
     }

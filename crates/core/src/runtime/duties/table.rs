@@ -286,7 +286,12 @@ impl Table {
                 held.lost_by_duty(LostReason::NotHeldInStore, &kept.runtime);
             }
             Err(error) => {
-                kept.retry_at = Some(now.deadline(kept.pause));
+                // What a person must change is not asked for often.
+                let pause = match error.is_retryable() {
+                    true => kept.pause,
+                    false => kept.usable / 6,
+                };
+                kept.retry_at = Some(now.deadline(pause));
                 kept.pause = (kept.pause * 2).min(kept.usable / 12);
                 let text = format!("{error:#}");
                 if kept.last_error.as_ref() != Some(&text) {

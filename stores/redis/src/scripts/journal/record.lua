@@ -42,9 +42,9 @@ local function move(words, slot, deadline)
 end
 
 -- Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
--- before.
+-- before, or may have been.
 local function replaces(known, outcome)
-  return known == '-' or (known == 'succeeded' and outcome == 'lost')
+  return known == '-' or (known == 'succeeded' and (outcome == 'lost' or outcome == 'maybe_overlapped'))
 end
 
 local record = {}
@@ -81,7 +81,7 @@ function record.run(id, text, job, of_job, of_name, name, owner, at_most, of_slo
   end
   if is_ours and outcome ~= '-' then
     local has_succeeded = outcome == 'succeeded'
-    local has_failed = not has_succeeded and outcome ~= 'cancelled'
+    local has_failed = outcome == 'failed' or outcome == 'lost' or outcome == 'panicked'
     if (has_succeeded or has_failed) and words[18] ~= '-' and less(words[18], started) then
       words[17], words[18], words[19], words[20] = '-', '-', '-', '-'
     end

@@ -56,6 +56,10 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pg_catalog.pg_namespace WHERE nspname = '{schema}'",
+    // Columns of type citext: compared with a text, they are texts.
+    spelling: Some(
+        "SELECT min({name}::text) FROM {table} WHERE lower({name}::text) = lower(:name) AND {name}::text <> :name",
+    ),
     // The views of information_schema hide the tables of other roles.
     others: "SELECT CASE WHEN n.nspname <> current_schema() THEN n.nspname END::text, c.relname::text \
              FROM (SELECT a.attrelid FROM pg_catalog.pg_attribute a \
@@ -251,6 +255,17 @@ fn checks(_: &Options) -> Vec<Check> {
              but a crash of the server can lose unlocks and what your jobs have written; set \
              synchronous_commit=on for this user, this database or the server",
             "commits wait for the server's disk (synchronous_commit)",
+        ),
+        check(
+            "commits",
+            "pg_catalog.current_setting('synchronous_standby_names') <> '' \
+             AND (NOT EXISTS (SELECT 1 FROM pg_catalog.pg_stat_replication) \
+             OR EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity a WHERE a.wait_event = 'SyncRep' \
+             AND a.state_change < pg_catalog.clock_timestamp() - interval '2 seconds'))",
+            "commits wait for a standby that does not confirm them (synchronous_standby_names): no lock can be taken, \
+             extended or given back until it is there again; start the standby, or take its name out of \
+             synchronous_standby_names",
+            "no commit waits for a standby that is away",
         ),
         check(
             "replicas",

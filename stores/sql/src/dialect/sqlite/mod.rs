@@ -56,6 +56,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pragma_database_list WHERE name = '{schema}'",
+    spelling: None,
     others: "SELECT NULL, m.name FROM sqlite_master m \
              WHERE m.type = 'table' AND lower(m.name) <> lower('{bare}') \
              AND (SELECT count(*) FROM pragma_table_info(m.name) p WHERE lower(p.name) IN ({columns})) = 4 \
