@@ -67,6 +67,12 @@ pub struct Healthchecks {
 /// In a URL for several jobs, the place of the check's slug.
 const SLUG: &str = "{slug}";
 
+/// The signal of a start.
+const START: &str = "start";
+
+/// The longest slug of a check.
+const LONGEST_SLUG: usize = 100;
+
 /// The longest text that every healthchecks server keeps, in bytes.
 const LONGEST_TEXT: usize = 10_000;
 
@@ -94,14 +100,14 @@ impl Healthchecks {
     /// URL can ping.
     pub fn check(mut self, job: impl Into<String>, url: &str) -> Result<Self, Error> {
         let job = job.into();
-        let url = read(&url.replace(SLUG, &slug(&job)))?;
+        let url = read(&url.replace(SLUG, &slug(&job, LONGEST_SLUG)))?;
         Arc::make_mut(&mut self.checks).insert(job, url);
         Ok(self)
     }
 
     /// For each job without a URL of its own (see [`check`](Self::check)), pings a check that is named
     /// after the job. `{slug}` in the URL stands for the slug of the check: the job's name in lower
-    /// case, with one `-` for each run of characters that a slug cannot have, and none at the start or
+    /// case, with one `-` for each run of characters that a slug cannot have, none at the start or
     /// end (`a/b::c` becomes `a-b-c`).
     /// `https://hc-ping.com/<ping key>/{slug}?create=1` also creates checks that do not exist.
     ///
@@ -140,7 +146,7 @@ impl Healthchecks {
 
     /// Reports that the run under this lease starts. The listener does it for an executor's runs.
     pub fn started(&self, lease: &Lease) {
-        self.send(lease, Some("start"), None);
+        self.send(lease, Some(START), None);
     }
 
     /// Reports how the run under this lease ended. The listener does it for an executor's runs.
@@ -185,12 +191,21 @@ impl Healthchecks {
             headers: vec![(CONTENT_TYPE, plain)],
             body: text.to_owned(),
             timeout: self.timeout,
+            is_start: signal == Some(START),
         });
     }
 
     fn url(&self, job: &str) -> Option<Url> {
         let own = self.checks.get(job).cloned();
-        own.or_else(|| read(&self.template.as_deref()?.replace(SLUG, &slug(job))).ok())
+        own.or_else(|| {
+            read(
+                &self
+                    .template
+                    .as_deref()?
+                    .replace(SLUG, &slug(job, LONGEST_SLUG)),
+            )
+            .ok()
+        })
     }
 }
 

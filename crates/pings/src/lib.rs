@@ -17,8 +17,8 @@ fn invalid(message: impl Into<String>) -> Error {
 }
 
 /// Returns the name of a check for a job: letters, digits, `-` and `_`, in lower case. Other
-/// characters become `-`.
-fn slug(job: &str) -> String {
+/// characters become `-`. If that changes the name, or cuts it, a hash of the name follows: two jobs never share a check.
+fn slug(job: &str, longest: usize) -> String {
     let mut slug = String::with_capacity(job.len());
     for char in job.chars().flat_map(char::to_lowercase) {
         match char {
@@ -28,11 +28,17 @@ fn slug(job: &str) -> String {
         }
     }
     slug.truncate(slug.trim_end_matches('-').len());
+    if slug == job && slug.len() <= longest {
+        return slug;
+    }
     if slug.is_empty() {
         // A name without a letter or digit of ASCII.
-        return format!("job-{:08x}", run_id::hash([job]) as u32);
+        slug.push_str("job");
     }
-    slug
+    let hash = format!("-{:08x}", run_id::hash([job]) as u32);
+    slug.truncate(longest - hash.len());
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug + &hash
 }
 
 #[cfg(test)]
@@ -43,15 +49,37 @@ mod tests {
     fn a_slug_has_only_what_both_services_accept() {
         for (job, expected) in [
             ("report", "report"),
-            ("Nightly Report", "nightly-report"),
-            ("expire-{tenant}", "expire-tenant"),
-            ("a/b::c_d", "a-b-c_d"),
-            ("--x--", "x"),
+            ("expire-tenant_2", "expire-tenant_2"),
+            ("Nightly Report", "nightly-report-5bc2ef0c"),
+            ("expire-{tenant}", "expire-tenant-7b3ad1f7"),
+            ("a/b::c_d", "a-b-c_d-00000000"),
+            ("--x--", "x-00000000"),
+            ("보고서", "job-00000000"),
         ] {
-            assert_eq!(slug(job), expected, "{job}");
+            assert_eq!(slug(job, 100), expected, "{job}");
         }
-        let unnamed = slug("보고서");
-        assert!(unnamed.starts_with("job-"), "{unnamed}");
-        assert_ne!(unnamed, slug("정산"));
+    }
+
+    #[test]
+    fn two_jobs_never_have_one_slug() {
+        let long = "a".repeat(49);
+        let [one, two] = ["1", "2"].map(|end| format!("{long}{end}{end}"));
+        let names = [
+            "report-월간",
+            "report-주간",
+            "report",
+            "Report",
+            "a b",
+            "a-b",
+            "a/b",
+            &one,
+            &two,
+        ];
+        for longest in [50, 100] {
+            let slugs: std::collections::BTreeSet<_> =
+                names.iter().map(|name| slug(name, longest)).collect();
+            assert_eq!(slugs.len(), names.len(), "{slugs:?}");
+            assert!(slugs.iter().all(|slug| slug.len() <= longest), "{slugs:?}");
+        }
     }
 }

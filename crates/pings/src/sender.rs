@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::error::Error as _;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{HeaderName, HeaderValue, USER_AGENT};
+use futures_util::future::{Either, select};
+use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
@@ -25,6 +26,8 @@ pub(crate) struct Message {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: String,
     pub(crate) timeout: Duration,
+    /// The run has only begun. A later message of its job says more.
+    pub(crate) is_start: bool,
 }
 
 /// The queue of a service, and the tasks that empty it. Clones share all state.
@@ -37,9 +40,8 @@ struct Shared {
     client: Client,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// A flush is waiting: do not pause between tries.
-    is_hurried: AtomicBool,
-    hurry: Notify,
+    /// A message was added.
+    added: Notify,
     /// A lane is empty.
     idle: Notify,
 }
@@ -56,7 +58,8 @@ struct State {
 
 #[derive(Default)]
 struct Lane {
-    queue: VecDeque<Message>,
+    /// Each with the moment at which it was added.
+    queue: VecDeque<(Moment, Message)>,
     is_sending: bool,
     /// Whether a message has left the queue and is not sent yet.
     is_in_flight: bool,
@@ -74,6 +77,12 @@ const TRIES: u32 = 3;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
+/// The longest pause that a server can ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a start that has no reply yet keeps the next message of its job waiting.
+const OVERTAKEN: Duration = Duration::from_millis(250);
+
 /// How often problems are logged.
 const LOG_PERIOD: Duration = Duration::from_secs(60);
 
@@ -81,6 +90,8 @@ const LOG_PERIOD: Duration = Duration::from_secs(60);
 struct Problem {
     why: String,
     may_pass: bool,
+    /// When the server wants to see the next try.
+    retry_after: Option<Duration>,
 }
 
 impl Sender {
@@ -110,8 +121,7 @@ impl Sender {
             client,
             clock,
             state: Mutex::default(),
-            is_hurried: AtomicBool::new(false),
-            hurry: Notify::new(),
+            added: Notify::new(),
             idle: Notify::new(),
         }))
     }
@@ -129,14 +139,19 @@ impl Sender {
                 self.0.service
             ));
         }
-        state.lanes[lane].queue.push_back(message);
+        // A start that still waits is of no use once its run has ended: the server is slow, or away.
+        let (queue, now) = (&mut state.lanes[lane].queue, self.0.clock.now());
+        queue.retain(|(since, waiting)| {
+            let is_late = now.saturating_since(*since) >= OVERTAKEN;
+            !(is_late && waiting.is_start && waiting.job == message.job)
+        });
+        queue.push_back((now, message));
+        self.0.added.notify_waiters();
         self.0.wake(state, lane);
     }
 
     /// Waits until everything is sent, for at most this long. Returns how many pings are not sent.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
-        let _hurried = Hurried::set(&self.0.is_hurried);
-        self.0.hurry.notify_waiters();
         let idle = async {
             loop {
                 let mut idle = std::pin::pin!(self.0.idle.notified());
@@ -210,8 +225,8 @@ impl Shared {
                 lane.is_sending = message.is_some();
                 message
             };
-            let Some(message) = message else { return };
-            if let Err(problem) = self.try_often(&message).await {
+            let Some((_, message)) = message else { return };
+            if let Err(problem) = self.try_often(lane, &message).await {
                 let mut state = self.state();
                 state.failed += 1;
                 count("shedlock.pings.failed");
@@ -222,20 +237,45 @@ impl Shared {
         }
     }
 
-    async fn try_often(&self, message: &Message) -> Result<(), Problem> {
-        let mut pause = FIRST_PAUSE;
-        for _ in 1..TRIES {
-            match self.try_once(message).await {
-                Err(problem) if problem.may_pass => {}
-                done => return done,
+    /// Tries a few times, with pauses also if a flush waits: a server that is restarted is back a moment later. A start is
+    /// given up once another message of its job waits.
+    async fn try_often(&self, lane: usize, message: &Message) -> Result<(), Problem> {
+        let overtaken = pin!(self.overtaken(lane, message));
+        let tries = pin!(async {
+            let mut pause = FIRST_PAUSE;
+            for _ in 1..TRIES {
+                let wanted = match self.try_once(message).await {
+                    Err(problem) if problem.may_pass => problem.retry_after.unwrap_or_default(),
+                    done => return done,
+                };
+                let until = self.clock.now() + wanted.clamp(pause, LONGEST_PAUSE);
+                self.clock.sleep_until(until).await;
+                pause *= 2;
             }
-            let hurry = self.hurry.notified();
-            if !self.is_hurried.load(Ordering::Relaxed) {
-                let _ = within(&*self.clock, pause, hurry).await;
-            }
-            pause *= 2;
+            self.try_once(message).await
+        });
+        match select(tries, overtaken).await {
+            Either::Left((done, _)) => done,
+            Either::Right(_) => Ok(()),
         }
-        self.try_once(message).await
+    }
+
+    /// Completes a moment after another message of the same job was added, if this one is a start.
+    async fn overtaken(&self, lane: usize, message: &Message) {
+        if !message.is_start {
+            return std::future::pending().await;
+        }
+        loop {
+            let mut added = pin!(self.added.notified());
+            added.as_mut().enable();
+            let is_next = |(_, it): &(_, Message)| it.job == message.job;
+            if self.state().lanes[lane].queue.iter().any(is_next) {
+                break;
+            }
+            added.await;
+        }
+        let until = self.clock.now() + OVERTAKEN;
+        self.clock.sleep_until(until).await;
     }
 
     async fn try_once(&self, message: &Message) -> Result<(), Problem> {
@@ -249,15 +289,20 @@ impl Shared {
             let response = request.body(message.body.clone()).send().await;
             let mut response = response.map_err(|error| Problem::of_client(&error))?;
             let status = response.status();
+            let retry_after = response.headers().get(RETRY_AFTER).and_then(seconds);
             // The first bytes of the reply are enough.
             let body = response.chunk().await.ok().flatten().unwrap_or_default();
-            judge(status, &body)
+            judge(status, &body).map_err(|problem| Problem {
+                retry_after,
+                ..problem
+            })
         };
         match within(&*self.clock, message.timeout, exchange).await {
             Some(answer) => answer,
             None => Err(Problem {
                 why: "no reply in time; check that the server is running".to_owned(),
                 may_pass: true,
+                retry_after: None,
             }),
         }
     }
@@ -281,6 +326,12 @@ impl Shared {
     }
 }
 
+/// The time in a `Retry-After` header. Dates are left out: this host's clock may differ.
+fn seconds(value: &HeaderValue) -> Option<Duration> {
+    let seconds = value.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
 /// Healthchecks replies to some pings that it ignores with `OK (why)`.
 fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
     let ignored = body.strip_prefix(b"OK (").filter(|_| status.is_success());
@@ -290,6 +341,7 @@ fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
         return Err(Problem {
             why: format!("the server ignored the ping ({why}); check the URL and its limits"),
             may_pass: false,
+            retry_after: None,
         });
     }
     if status.is_success() {
@@ -316,6 +368,7 @@ fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
     Err(Problem {
         why: format!("the server replied {status}; {what_to_do}"),
         may_pass: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
+        retry_after: None,
     })
 }
 
@@ -334,6 +387,7 @@ impl Problem {
         Self {
             why: format!("{why}; check that the server is running and can be reached from here"),
             may_pass: !error.is_builder(),
+            retry_after: None,
         }
     }
 }
@@ -344,22 +398,6 @@ pub(crate) fn host(url: &Url) -> String {
     match url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
-    }
-}
-
-/// A flush is waiting, until this is dropped.
-struct Hurried<'a>(&'a AtomicBool);
-
-impl<'a> Hurried<'a> {
-    fn set(flag: &'a AtomicBool) -> Self {
-        flag.store(true, Ordering::Relaxed);
-        Self(flag)
-    }
-}
-
-impl Drop for Hurried<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
     }
 }
 

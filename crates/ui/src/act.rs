@@ -13,7 +13,7 @@ use shedlock_core::shown::{
     slot_detail, state_in_words, taken_from, unlock_by_operator,
 };
 use shedlock_core::{
-    Actor, Error, ForcedUnlock, LockName, LockRecord, LockState, PauseRequest, Paused,
+    Actor, Error, ForcedUnlock, LockName, LockRecord, LockState, Pause, PauseRequest, Paused,
     ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SystemClock, parse_duration, within,
 };
 
@@ -252,6 +252,32 @@ async fn inspect(store: &Store, name: &LockName) -> Result<Option<LockRecord>, F
     store.read(store.provider.inspect(name)).await
 }
 
+/// Checks that the lock is not under another pause than the page showed: neither a colleague's pause nor its end may be
+/// undone by someone who has not seen it.
+async fn is_as_shown(
+    store: &Store,
+    name: &LockName,
+    fields: &Fields,
+    what: &str,
+) -> Result<(), Failure> {
+    let Some(shown) = fields.owner.as_deref() else {
+        return Ok(());
+    };
+    let lock = inspect(store, name).await?;
+    let now = lock.as_ref().and_then(LockRecord::pause);
+    if Pause::parse(shown).map(|pause| pause.id()) == now.map(|pause| pause.id()) {
+        return Ok(());
+    }
+    let changed = match now {
+        Some(pause) => format!("it was paused {pause} since this page was shown"),
+        None => "its pause has ended since this page was shown".to_owned(),
+    };
+    Err(not_done(
+        what,
+        &format!("{changed}; the page shows the lock as it is now"),
+    ))
+}
+
 fn duration_of(fields: &Fields) -> Result<Option<Duration>, Failure> {
     let Some(text) = given(Some(&fields.lasts)) else {
         return Ok(None);
@@ -283,6 +309,7 @@ async fn pause(
         )
         .at("create"));
     }
+    is_as_shown(store, name, fields, "paused").await?;
     // Only the name of `user@host`: the pause adds this host.
     let user = actor.user().split('@').next().unwrap_or_default();
     let mut request = PauseRequest::new(name.clone(), user).with_reason(reason);
@@ -321,6 +348,7 @@ async fn pause(
 }
 
 async fn resume(store: &Store, name: &LockName, fields: &Fields) -> Result<Done, Failure> {
+    is_as_shown(store, name, fields, "resumed").await?;
     let catches_up = fields.catch_up.is_some();
     let mut request = ResumeRequest::new(name.clone());
     if catches_up {

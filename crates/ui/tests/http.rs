@@ -15,7 +15,7 @@ use serde_json::Value;
 use shedlock::{
     Actor, Attempt, AttemptRequest, AuditRequest, Clock, JobRegistration, Journal, JournalEntry,
     JournalWriter, LockName, LockProvider, LockState, ManualClock, MemoryJournal, MemoryProvider,
-    Owner, RunEnd, RunOutcome, RunRecord, SystemClock,
+    Owner, PauseRequest, RunEnd, RunOutcome, RunRecord, SystemClock,
 };
 use shedlock_ui::{Access, Dashboard};
 use tower::ServiceExt as _;
@@ -713,4 +713,51 @@ async fn what_is_overdue_is_judged_by_the_stores_clock() {
         let reply = fixture.get(page).await;
         assert!(reply.text.contains("overdue"), "{page}: {}", reply.text);
     }
+}
+
+/// A colleague's pause is neither cut short nor ended by a form that was opened before it.
+#[tokio::test]
+async fn a_form_does_not_undo_a_pause_that_it_did_not_show() {
+    let fixture = Fixture::new().await;
+    let name = LockName::new("report").unwrap();
+    let pause = async |reason: &str| {
+        let request = PauseRequest::new(name.clone(), "maria").with_reason(reason);
+        let _ = fixture.provider.pause(&request).await.unwrap();
+        let lock = fixture.provider.inspect(&name).await.unwrap().unwrap();
+        lock.owner.unwrap()
+    };
+    let act = async |action: &str, shown: &str| {
+        let fields = [
+            ("name", "report"),
+            ("do", action),
+            ("for", "1m"),
+            ("create", "1"),
+            ("owner", shown),
+        ];
+        fixture.post(&fields).await
+    };
+    let freeze = pause("year end freeze").await;
+    let refused = act("pause", "").await;
+    assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text);
+    let said = "it was paused by maria@";
+    assert!(refused.text.contains(said), "{}", refused.text);
+    let newer = pause("longer").await;
+    let refused = act("resume", &freeze).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text);
+    assert_eq!(fixture.state("report").await, LockState::Paused);
+    assert_eq!(act("resume", &newer).await.status, StatusCode::SEE_OTHER);
+    let refused = act("resume", &newer).await;
+    assert!(
+        refused.text.contains("its pause has ended since"),
+        "{}",
+        refused.text
+    );
+    // A run that has come and gone since is no reason to look again.
+    let owner = fixture.hold("report").await;
+    let _ = fixture
+        .provider
+        .force_unlock(&shedlock_core::ForceUnlockRequest::new(name.clone()))
+        .await
+        .unwrap();
+    assert_eq!(act("pause", &owner).await.status, StatusCode::SEE_OTHER);
 }

@@ -7,7 +7,7 @@ use shedlock_core::{
 use shedlock_store::{Changed, Result, configuration, maybe, unavailable, unread};
 
 use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
-use crate::dialect::{Claim, End, Step};
+use crate::dialect::{CANCELLED, Claim, End, GONE, Step};
 use crate::driver::{Driver, Wanted};
 use crate::plan::Plan;
 use crate::statement::{Reply, Values};
@@ -69,6 +69,7 @@ impl<B: Driver> SqlStore<B> {
         let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
         values.end_of(request.slot());
         let plan = call.plan_of_lease().await?;
+        call.cancel_hanging(request).await;
         let gives_back = Some(Step::Unlock(End::NotStarted))
             .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
         let withdraw = gives_back.unwrap_or(Step::Withdraw);
@@ -159,6 +160,33 @@ impl<B: Driver> Call<'_, B> {
                 let skip = Skip::new(SkipReason::Contended);
                 Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
             }
+        }
+    }
+
+    /// Cancels what hangs in the server of this attempt: a claim that has taken effect and waits for a standby keeps the
+    /// record locked, also against its withdrawal. Its connection is used no more, so it cannot win any more.
+    async fn cancel_hanging(&self, request: &AttemptRequest) {
+        let Some(sharing) = self.connections.sharing() else {
+            return;
+        };
+        for session in sharing.hanging_of(request.owner().as_str()) {
+            let Some(statement) = B::DIALECT.cancelling(&session) else {
+                return;
+            };
+            let found = self.sent(&statement).await;
+            let found = found
+                .ok()
+                .and_then(|reply| reply.rows.into_iter().next()?.name);
+            match found.as_deref() {
+                Some(CANCELLED) => tracing::warn!(
+                    lock = request.name().as_str(),
+                    "an attempt hung because its commit waited for a standby that does not confirm it \
+                     (synchronous_standby_names); it is withdrawn: start the standby, or take its name out of the setting"
+                ),
+                Some(GONE) => {}
+                _ => continue,
+            }
+            sharing.hangs_no_more(&session);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::verdict::instant;
 
 /// A table of locks: its connections, its settings, and what is known about its columns.
 pub struct SqlStore<B: Driver> {
-    connections: Connections<B>,
+    pub(crate) connections: Connections<B>,
     pub(crate) options: Options,
     pub(crate) plans: Plans,
     /// What was created while the store was opened, as a migration reports it.
@@ -420,7 +420,11 @@ impl<B: Driver> Call<'_, B> {
         let mut held = connections.acquire(wanted, &self.deadline).await?;
         let was_used = !held.is_new();
         // Also if this call is dropped.
-        let unanswered = Unanswered(connections);
+        let unanswered = Unanswered {
+            connections,
+            owner: values.owner,
+            session: held.identity(),
+        };
         let answer = {
             let mut session = held.session();
             let run = session.run_alone(statement, values);
@@ -445,7 +449,11 @@ impl<B: Driver> Call<'_, B> {
 }
 
 /// A statement that has no reply yet.
-struct Unanswered<'a, B: Driver>(&'a Connections<B>);
+struct Unanswered<'a, B: Driver> {
+    connections: &'a Connections<B>,
+    owner: &'a str,
+    session: Option<Arc<str>>,
+}
 
 impl<B: Driver> Unanswered<'_, B> {
     fn answered(self) {
@@ -455,7 +463,11 @@ impl<B: Driver> Unanswered<'_, B> {
 
 impl<B: Driver> Drop for Unanswered<'_, B> {
     fn drop(&mut self) {
-        self.0.lost_a_reply();
+        self.connections.lost_a_reply();
+        let session = self.session.take().filter(|_| !self.owner.is_empty());
+        if let Some((sharing, session)) = self.connections.sharing().zip(session) {
+            sharing.left_hanging(self.owner, session);
+        }
     }
 }
 

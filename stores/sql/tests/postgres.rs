@@ -36,5 +36,7 @@ mod sessions;
 mod silence;
 #[path = "common/sources.rs"]
 mod sources;
+#[path = "postgres/standby.rs"]
+mod standby;
 #[path = "postgres/tables.rs"]
 mod tables;

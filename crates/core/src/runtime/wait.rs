@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::acquire::attempt;
 use super::bounded::bounded;
 use super::{Context, Held};
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::{Attempt, AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason};
 
 /// Takes the lock or returns why not. Retries until `wait` is over, or returns at once if it is
@@ -14,7 +14,8 @@ use crate::{Attempt, AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip,
 ///
 /// The store never waits (law 2): each attempt is a new one, with its own owner, and returns at
 /// once. Between two attempts nothing is held, and copies without a reply are being withdrawn, so a
-/// future that is dropped there leaves nothing to clean up. The last attempt is made when the wait
+/// future that is dropped there leaves nothing to clean up. The wait is the caller's: it outlasts the lease that a copy
+/// without a reply may have taken. The last attempt is made when the wait
 /// is over.
 pub(crate) async fn acquire(
     context: &Arc<Context>,
@@ -28,7 +29,17 @@ pub(crate) async fn acquire(
         let mut skip = match attempt(context, &request, until).await {
             Ok(Attempt::Skipped(skip)) => skip,
             Ok(acquired) => return Ok(acquired),
-            Err(error) => return Err(explained(context, &request, error).await),
+            Err(error) => {
+                let until = until.filter(|_| error.is_retryable());
+                let goes_on = match until {
+                    Some(until) => is_given_back(context, &request, until).await,
+                    None => false,
+                };
+                if goes_on {
+                    continue;
+                }
+                return Err(explained(context, &request, error).await);
+            }
         };
         look_ahead(context, &request, &mut skip).await;
         // A slot that was taken stays taken, however long the wait.
@@ -58,6 +69,23 @@ pub(crate) async fn acquire(
         });
         let pause = pauses.next(&skip, &*context.clock);
         context.clock.sleep_until((now + pause).min(until)).await;
+    }
+}
+
+/// Waits until what the copies of a failed attempt have taken, or may still take, is given back: the next attempt has
+/// another owner, to which the first one's lock or slot would be taken. Returns false if that takes until `until`.
+async fn is_given_back(context: &Context, request: &AttemptRequest, until: Moment) -> bool {
+    const LOOK: Duration = Duration::from_millis(100);
+    let clock = &*context.clock;
+    loop {
+        let now = clock.now();
+        if now >= until {
+            return false;
+        }
+        if context.withdrawals.of(request.name(), now).is_empty() {
+            return true;
+        }
+        clock.sleep_until((now + LOOK).min(until)).await;
     }
 }
 

@@ -177,6 +177,7 @@ impl SentryCrons {
             headers,
             body: format!("{{}}\n{{\"type\":\"check_in\"}}\n{check_in}\n"),
             timeout: self.timeout,
+            is_start: ran_for.is_none(),
         });
     }
 }

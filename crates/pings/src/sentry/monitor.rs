@@ -74,11 +74,8 @@ impl Monitor {
     }
 
     pub(super) fn slug_of(&self, job: &str) -> String {
-        self.slug.clone().unwrap_or_else(|| {
-            let mut slug = slug(job);
-            slug.truncate(LONGEST_SLUG);
-            slug
-        })
+        let own = self.slug.clone();
+        own.unwrap_or_else(|| slug(job, LONGEST_SLUG))
     }
 
     /// Returns the configuration that a check-in carries, if there is a schedule.

@@ -136,11 +136,7 @@ pub(crate) async fn job(
         done: done.map_or("", Action::done),
         is_unrecorded: parameters.unrecorded.is_some(),
         no_journal: (!seen.has_journal).then(|| Text::long(&store.why_no_journal())),
-        frame: match done {
-            // Read again, the page would report the action again.
-            Some(_) => frame,
-            None => frame.live(),
-        },
+        frame: frame.live(),
     }))
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct Dialect {
     pub(crate) misreads_java: fn(&Options, &Shape) -> bool,
     /// What follows FROM to select the schema of the name `{schema}`.
     schemas: &'static str,
+    /// See [`cancelling`](Dialect::cancelling).
+    cancels: Option<&'static str>,
     /// See [`finding_spelling`](Dialect::finding_spelling).
     spelling: Option<&'static str>,
     /// Selects the schema (null if a statement finds the table without it) and the name of each other table of this
@@ -165,6 +167,12 @@ pub(crate) struct Check {
     /// What is the case otherwise.
     pub(crate) well: &'static str,
 }
+
+/// What [`Dialect::cancelling`] reports: the session waited, and does so no more.
+pub(crate) const CANCELLED: &str = "cancelled";
+
+/// What it reports of a session that has ended.
+pub(crate) const GONE: &str = "gone";
 
 impl Check {
     /// Whether what it finds may undo the writes of locks.
@@ -342,6 +350,15 @@ impl Dialect {
         let text = format!("SELECT CASE WHEN {condition} THEN {name} ELSE '' END");
         let text = Pieces::of_table(self, options).expand(&text);
         Statement::new(self.placeholders, &text, &[Field::Name])
+    }
+
+    /// Cancels what this session of ours does, if it waits for a standby, and returns one row: [`CANCELLED`], [`GONE`] if
+    /// there is no such session, or another text. `None` if the database has no such wait, or if the text is no session.
+    pub(crate) fn cancelling(&self, session: &str) -> Option<Statement> {
+        let is_session = session.bytes().all(|it| it.is_ascii_digit() || it == b' ');
+        let text = self.cancels.filter(|_| is_session)?;
+        let text = text.replace("{session}", session);
+        Some(Statement::new(self.placeholders, &text, &[Field::Name]))
     }
 
     /// Returns one row, with the name of a record that differs from `:name` in the case of letters only. `None` if the

@@ -178,6 +178,14 @@ impl<B: Driver> Connections<B> {
         }
     }
 
+    /// What our own connections share. A user's sessions are not told apart.
+    pub(crate) fn sharing(&self) -> Option<&Sharing> {
+        match self {
+            Self::Own(own) => Some(&own.sharing),
+            Self::Pool(_) | Self::Spare(_) => None,
+        }
+    }
+
     pub(crate) async fn acquire(
         &self,
         wanted: Wanted,
@@ -450,6 +458,14 @@ impl<B: Driver> InUse<B> {
         match self {
             Self::Lent(_) => false,
             Self::Own(held) => held.own.sharing.lost_a_statement(),
+        }
+    }
+
+    /// What tells its session from all others, if it is our own.
+    pub(crate) fn identity(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Own(held) => held.opened.session.clone(),
+            Self::Lent(_) => None,
         }
     }
 

@@ -9,8 +9,9 @@
 //! either rejects the packet or drops the setting. The first statement of a connection reads the mark, in the round
 //! trip that also sets up the session.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shedlock_core::Clock;
 
@@ -25,13 +26,21 @@ pub(crate) struct Sharing {
     prepared: Option<bool>,
     /// A pooler was found.
     is_found: AtomicBool,
+    /// Sessions of our own that were left while a statement of this owner had no reply, the latest last.
+    hanging: Mutex<VecDeque<(Box<str>, Arc<str>)>>,
 }
+
+/// The most sessions that are remembered.
+const MOST_HANGING: usize = 100;
 
 /// A connection of our own.
 pub(crate) struct Opened<D: Driver> {
     pub(crate) connection: D::Connection,
     /// Its session is used by no one else for as long as it exists.
     pub(crate) is_ours: bool,
+    /// What tells its session from all others, as the server reported it when it was opened. `None` if the database does
+    /// not, or if the session may not be ours.
+    pub(crate) session: Option<Arc<str>>,
 }
 
 impl Sharing {
@@ -39,6 +48,7 @@ impl Sharing {
         Arc::new(Self {
             prepared,
             is_found: AtomicBool::new(false),
+            hanging: Mutex::default(),
         })
     }
 
@@ -70,6 +80,7 @@ impl Sharing {
             return Ok(Opened {
                 connection,
                 is_ours: true,
+                session: None,
             });
         };
         let mut connection = match D::connect(&marked).await {
@@ -82,14 +93,39 @@ impl Sharing {
         };
         let mut read = Statement::plain(&session_init);
         read.fields = &[Field::Name];
-        let is_ours = run::<D>(&mut connection, read).await?.is_some();
+        let session: Option<Arc<str>> = run::<D>(&mut connection, read).await?.map(Arc::from);
+        let is_ours = session.is_some();
         if !is_ours {
             self.found("it drops startup parameters");
         }
         Ok(Opened {
             connection,
             is_ours,
+            session,
         })
+    }
+
+    /// A statement of this owner got no reply in this session, which is used no more.
+    pub(crate) fn left_hanging(&self, owner: &str, session: Arc<str>) {
+        let mut hanging = self.hanging();
+        if hanging.len() >= MOST_HANGING {
+            hanging.pop_front();
+        }
+        hanging.push_back((owner.into(), session));
+    }
+
+    pub(crate) fn hanging_of(&self, owner: &str) -> Vec<Arc<str>> {
+        let hanging = self.hanging();
+        let theirs = hanging.iter().filter(|(of, _)| **of == *owner);
+        theirs.map(|(_, session)| Arc::clone(session)).collect()
+    }
+
+    pub(crate) fn hangs_no_more(&self, session: &str) {
+        self.hanging().retain(|(_, it)| **it != *session);
+    }
+
+    fn hanging(&self) -> MutexGuard<'_, VecDeque<(Box<str>, Arc<str>)>> {
+        self.hanging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn found(&self, how: &'static str) -> bool {
@@ -110,6 +146,7 @@ async fn shared<D: Driver>(options: &D::Options) -> Result<Opened<D>, Failure> {
     Ok(Opened {
         connection: D::connect(options).await?,
         is_ours: false,
+        session: None,
     })
 }
 

@@ -56,6 +56,13 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     probe,
     follows: None,
     schemas: "pg_catalog.pg_namespace WHERE nspname = '{schema}'",
+    // By the number *and* the start of the process: numbers are used again.
+    cancels: Some(
+        "SELECT COALESCE((SELECT CASE WHEN a.wait_event IS DISTINCT FROM 'SyncRep' THEN 'there' \
+         WHEN pg_catalog.pg_cancel_backend(a.pid) THEN 'cancelled' ELSE 'there' END \
+         FROM pg_catalog.pg_stat_activity a WHERE a.pid::text || ' ' || \
+         (extract(epoch FROM a.backend_start) * 1000000)::bigint::text = '{session}'), 'gone')",
+    ),
     // Columns of type citext: compared with a text, they are texts.
     spelling: Some(
         "SELECT min({name}::text) FROM {table} WHERE lower({name}::text) = lower(:name) AND {name}::text <> :name",
@@ -168,13 +175,16 @@ pub(crate) static POSTGRES: Dialect = Dialect {
 /// The setting by which a connection recognizes a session as its own. Only its startup packet sets it.
 pub(crate) const MARK: &str = "shedlock.session";
 
-/// Sets up a session that has this mark, and returns a text; otherwise sets nothing and returns null.
+/// Sets up a session that has this mark, and returns the number and the start of its process; otherwise sets nothing and
+/// returns null.
 pub(crate) fn session_init(mark: &str) -> String {
     format!(
         "SELECT CASE WHEN current_setting('{MARK}', true) = '{mark}' THEN \
-         set_config('enable_seqscan', 'off', false) || set_config('jit', 'off', false) || \
+         left(set_config('enable_seqscan', 'off', false) || set_config('jit', 'off', false) || \
          CASE WHEN current_setting('lock_timeout') = '0' \
-         THEN set_config('lock_timeout', '5s', false) ELSE '' END END"
+         THEN set_config('lock_timeout', '5s', false) ELSE '' END, 0) || \
+         (SELECT a.pid::text || ' ' || (extract(epoch FROM a.backend_start) * 1000000)::bigint::text \
+         FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) a) END"
     )
 }
 

@@ -48,9 +48,9 @@ fn steps(pieces: &mut Pieces) {
              WHERE {held} AND {flushed} RETURNING {until_micros}";
         unlock = "UPDATE {table} SET {until} = GREATEST({now_down}, {kept}{pause}), \
              {by} = :released{slot_after} WHERE {ended}{flush_unlock}";
-        withdraw = "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held}";
+        withdraw = "UPDATE {table} SET {until} = {now_down}, {by} = :released WHERE {held} AND {unflushed}";
         settle = "INSERT INTO {table} AS found ({name}, {until}, {at}, {by}) \
-             SELECT :name, {now_down}, {now_at}, :released WHERE true{alone} \
+             SELECT :name, {now_down}, {now_at}, :released WHERE {unflushed}{alone} \
              ON CONFLICT ({name}) DO UPDATE SET {until} = {now_down} \
              WHERE found.{until} <= {now}{is_found}";
         list = "SELECT {record}, {now_micros} FROM {table} \
@@ -108,8 +108,10 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         flushed = FLUSHED;
         unflushed = UNFLUSHED;
         // It is safe to lose an unlock in a crash of the server: the lease then runs to its end. A slot that must not
-        // be lost would run again if its mark were lost.
+        // be lost would run again if its mark were lost. A withdrawal, which is that of what never ran, must not wait
+        // for a standby that is away: the claim that it withdraws may wait for it.
         flush_unlock = match (must_wait, hurries) {
+            _ if step == Step::Unlock(End::NotStarted) => " AND {unflushed}",
             (true, _) => " AND {flushed}",
             (false, true) => " AND {unflushed}",
             (false, false) => "",
