@@ -150,7 +150,12 @@ impl Terminal {
             // With the colours that the terminal supports. It contains no secrets.
             return match error.print() {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(_) => ExitCode::FAILURE,
+                // The reader has what it wanted.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+                Err(error) => {
+                    let why = format!("cannot write to stdout: {error}");
+                    self.failure(&Failure::new(INTERNAL, why), false)
+                }
             };
         }
         let text = error.render().to_string();

@@ -572,3 +572,23 @@ fn metrics_and_generated() {
         (0, "SHEDLOCK_CONFIG=/no/such shedlock man"),
     ]);
 }
+
+/// The text of `--help` is a result like any other.
+#[test]
+fn a_help_that_cannot_be_written_is_an_error_and_one_that_no_one_reads_to_its_end_is_none() {
+    let sandbox = Sandbox::new();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let refused = done(sandbox.bare(&["run", "--help"]).stdout(full));
+    assert_eq!(refused.code, 70, "{refused:?}");
+    assert!(
+        refused.stderr.contains("cannot write to stdout"),
+        "{refused:?}"
+    );
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let cut = done(sandbox.bare(&["run", "--help"]).stdout(writer));
+    assert_eq!((cut.code, &*cut.stderr), (0, ""));
+}

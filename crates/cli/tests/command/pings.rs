@@ -397,7 +397,7 @@ fn the_file_sets_the_checks_of_all_jobs_and_config_masks_them() {
     )
     .unwrap();
     let with_file = |command: &mut Command| done(command.env("SHEDLOCK_CONFIG", &file));
-    let ran = with_file(&mut sandbox.run("a b", "1m", "true"));
+    let ran = with_file(&mut sandbox.run("a-b", "1m", "true"));
     assert_eq!((ran.code, &*ran.stderr), (0, ""));
     assert_one_run(
         &server,
