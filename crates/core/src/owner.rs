@@ -150,6 +150,11 @@ impl Owner {
         Self::without_mark(text).len() < text.len()
     }
 
+    /// Returns true for a text that [`freed`](Self::freed) made.
+    pub(crate) fn is_freed(text: &str) -> bool {
+        Self::is_released(text) && text.ends_with(FREED)
+    }
+
     /// Returns a stored owner text without its mark, if it has one.
     pub fn without_mark(text: &str) -> &str {
         if Pause::parse(text).is_some() {

@@ -25,6 +25,8 @@ pub struct LockRecord {
     /// resumption of a pause. False for a lease that runs, for one that expired, and for ShedLock's
     /// owners, which leave no mark.
     pub is_unlocked: bool,
+    /// Whether that unlock was a forced one. If not, its task has ended, unless it was a pause.
+    pub is_freed: bool,
     /// When the lock was last acquired, by the provider's clock.
     pub locked_at: Option<SystemTime>,
     /// When the lock becomes, or became, free.
@@ -102,6 +104,7 @@ impl LockRecord {
             state,
             owner: None,
             is_unlocked: false,
+            is_freed: false,
             locked_at: None,
             locked_until: None,
             fencing_token: None,
@@ -128,6 +131,7 @@ impl LockRecord {
         let owner = Owner::without_mark(stored_owner);
         record.owner = (!owner.is_empty()).then(|| owner.to_owned());
         record.is_unlocked = released;
+        record.is_freed = Owner::is_freed(stored_owner);
         record
     }
 

@@ -166,15 +166,24 @@ async fn an_answer_that_was_lost_is_asked_for_with_the_same_owner() {
     assert!(task.await.unwrap().unwrap().is_executed());
 }
 
+/// The first owner is not asked again once the lease that it may have won would be over. The wait goes on with another one.
 #[tokio::test]
-async fn no_lease_is_begun_that_may_be_over() {
+async fn the_wait_outlasts_the_lease_of_an_attempt_without_a_reply() {
     let bench = bench();
     bench.faulty.next([Fault::ReplyLost]);
     bench.faulty.next([Fault::Unavailable; 1_000]);
     let task = start(&bench, config("a").lock_wait("60s"));
-    let waited = watch(&bench, &task).await;
+    assert_eq!(watch(&bench, &task).await, secs(60));
     assert!(task.await.unwrap().unwrap_err().is_retryable());
-    assert!(waited < secs(10), "its lease may end then: {waited:?}");
+
+    let bench = self::bench();
+    let slot = Slot::at(bench.clock.system_time()).unwrap();
+    bench.faulty.next([Fault::ReplyLost]);
+    bench.faulty.next([Fault::Unavailable; 20]);
+    let task = start(&bench, config("a").slot(slot).lock_wait("5m"));
+    let waited = watch(&bench, &task).await;
+    assert!(task.await.unwrap().unwrap().is_executed());
+    assert!(waited > secs(10), "within the first lease: {waited:?}");
 }
 
 #[tokio::test]

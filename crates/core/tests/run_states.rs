@@ -8,8 +8,9 @@ use std::time::Duration;
 use common::{Bench, bench, config, secs};
 use shedlock_core::Journal as _;
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, JournalEntry, JournalWriter, Lease, LockName, LockProvider,
-    MemoryJournal, Owner, RunOutcome, RunRecord, RunState, RunsRequest, UnlockRequest,
+    Attempt, AttemptRequest, Clock, ForceUnlockRequest, JournalEntry, JournalWriter, Lease,
+    LockName, LockProvider, MemoryJournal, Owner, RunOutcome, RunRecord, RunState, RunsRequest,
+    UnlockRequest,
 };
 
 const FLUSH: Duration = secs(5);
@@ -62,9 +63,22 @@ async fn the_end_of_a_run_whose_process_was_killed_is_unknown_once_its_lease_has
 async fn a_run_whose_lock_was_freed_is_without_its_lock_until_its_lease_would_have_ended() {
     let (bench, journal) = (bench(), MemoryJournal::new());
     let lease = started(&bench, &journal).await;
+    let free = ForceUnlockRequest::new(lease.name().clone());
+    let freed = bench.faulty.force_unlock(&free).await;
+    let _ = freed.expect("memory replies");
+    assert_eq!(state(&bench, &journal).await, RunState::WithoutLock);
+    bench.pass(secs(11)).await;
+    assert_eq!(state(&bench, &journal).await, RunState::EndUnknown);
+}
+
+/// Its end is recorded a moment after the unlock. If that never happens, its process has died in between.
+#[tokio::test]
+async fn a_run_that_has_given_its_lock_back_is_not_called_without_it() {
+    let (bench, journal) = (bench(), MemoryJournal::new());
+    let lease = started(&bench, &journal).await;
     let unlocked = bench.faulty.unlock(&lease, &UnlockRequest::new()).await;
     let _ = unlocked.expect("memory replies");
-    assert_eq!(state(&bench, &journal).await, RunState::WithoutLock);
+    assert_eq!(state(&bench, &journal).await, RunState::Running);
     bench.pass(secs(11)).await;
     assert_eq!(state(&bench, &journal).await, RunState::EndUnknown);
 }

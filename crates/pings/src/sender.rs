@@ -140,12 +140,15 @@ impl Sender {
             ));
         }
         // A start that still waits is of no use once its run has ended: the server is slow, or away.
-        let (queue, now) = (&mut state.lanes[lane].queue, self.0.clock.now());
-        queue.retain(|(since, waiting)| {
-            let is_late = now.saturating_since(*since) >= OVERTAKEN;
-            !(is_late && waiting.is_start && waiting.job == message.job)
-        });
-        queue.push_back((now, message));
+        let now = self.0.clock.now();
+        let it = &mut state.lanes[lane];
+        let is_late = |since: Moment| now.saturating_since(since) >= OVERTAKEN;
+        if it.is_in_flight {
+            it.queue.retain(|(since, waiting)| {
+                !(waiting.is_start && waiting.job == message.job && is_late(*since))
+            });
+        }
+        it.queue.push_back((now, message));
         self.0.added.notify_waiters();
         self.0.wake(state, lane);
     }
@@ -256,7 +259,11 @@ impl Shared {
         });
         match select(tries, overtaken).await {
             Either::Left((done, _)) => done,
-            Either::Right(_) => Ok(()),
+            Either::Right(_) => Err(Problem {
+                why: "it was not accepted before its run had ended".to_owned(),
+                may_pass: false,
+                retry_after: None,
+            }),
         }
     }
 

@@ -207,8 +207,8 @@ async fn each_job_has_its_check() {
     assert_eq!(
         paths,
         [
-            "expire-tenant",
-            "expire-tenant/start",
+            "expire-tenant-150519af",
+            "expire-tenant-150519af/start",
             "own/start?create=1",
             "own?create=1"
         ]

@@ -60,6 +60,8 @@ pub(super) struct Ran {
     /// How long the lock may stay taken, apart from the pause after a failure.
     taken_for: Duration,
     is_released: bool,
+    /// Another owner had the lock before this one gave it back, or may have had it.
+    pub(super) is_overlapped: bool,
     /// Whether processes of the command are left, or may be.
     pub(super) has_survivors: bool,
 }
@@ -199,6 +201,7 @@ impl<'a> Runner<'a> {
                 lease.lock_at_most_for()
             },
             is_released: given == Given::Back,
+            is_overlapped: given == Given::Lost,
             has_survivors,
         }))
     }

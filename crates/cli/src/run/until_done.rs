@@ -59,8 +59,8 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                 if ran.code != 0 && !ran.is_asked_to_end {
                     runner.report_attempt(slot, attempt, &ran);
                 }
-                // No second attempt beside what is left of this one.
-                let is_last = ran.is_asked_to_end || ran.has_survivors;
+                // No second attempt beside what is left of this one, or beside the owner that has overlapped it.
+                let is_last = ran.is_asked_to_end || ran.has_survivors || ran.is_overlapped;
                 if is_last || (is_over && slot == wanted) {
                     return Ok(ran.code);
                 }

@@ -143,11 +143,10 @@ pub enum RunOutcome {
 pub enum RunState {
     /// It ended.
     Ended(RunOutcome),
-    /// It holds its lock.
+    /// It holds its lock, or has just given it back and its end is about to be recorded.
     Running,
     /// It does not hold its lock any more, although its lease would last longer: the lock was freed
-    /// by force, paused at once, or deleted, and the task may still run. For a moment also a run that
-    /// has just ended.
+    /// by force, paused at once, or deleted, and the task may still run.
     WithoutLock,
     /// Its lease is over, and no end was recorded: its process or host died, or could not reach the
     /// journal. It may have succeeded.
@@ -232,13 +231,16 @@ pub(super) fn state_of(
     lock: Option<&LockRecord>,
     now: SystemTime,
 ) -> RunState {
-    let is_holder = lock
-        .is_some_and(|lock| lock.state == LockState::Held && lock.owner.as_deref() == Some(owner));
+    let own = lock.filter(|lock| lock.owner.as_deref() == Some(owner));
+    let is_holder = own.is_some_and(|lock| lock.state == LockState::Held);
+    // It has given the lock back by itself, and its end is about to be recorded.
+    let is_ending = own.is_some_and(|lock| lock.is_unlocked && !lock.is_freed);
     let end = started.checked_add(lock_at_most_for.unwrap_or_default());
     match outcome {
         Some(outcome) => RunState::Ended(outcome),
         None if is_holder => RunState::Running,
         None if end.is_some_and(|end| end <= now) => RunState::EndUnknown,
+        None if is_ending => RunState::Running,
         None => RunState::WithoutLock,
     }
 }

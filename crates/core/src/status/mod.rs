@@ -266,6 +266,18 @@ pub async fn current_jobs(
         let paused_until = pauses.end(&job.job, journal).await?;
         current.push(CurrentJob::of(job, locks, paused_until, now));
     }
+    // A lock that was just given back is not among those that are taken, and the end of its run is recorded a moment later.
+    let lost = current.iter_mut();
+    let lost = lost.filter(|it| it.last_run == Some(RunState::WithoutLock) && it.lock.is_none());
+    for it in lost.take(FEW) {
+        let Some(last) = &it.job.last_run else {
+            continue;
+        };
+        if let Ok(name) = LockName::new(&last.name) {
+            let lock = provider.inspect(&name).await?;
+            it.last_run = Some(last.state(lock.as_ref(), now));
+        }
+    }
     let overdue = current.iter().filter(|it| it.is_overdue(now));
     let overdue = overdue.map(|it| &*it.job.job).collect();
     let ends = paused::last_ends(provider, overdue).await?;

@@ -294,11 +294,15 @@ impl<B: Driver> PoolConnections<B> {
             // silently. When we stop waiting, that one leaves the pool.
             let (_, has_idle) = B::pooled(&self.pool);
             let patience = if has_idle { TEST } else { Duration::MAX };
-            // Without an idle connection, the pool may log in.
+            // Without an idle connection, the pool logs in, unless it is full. It also does if the idle one is broken.
             let acquire = async {
                 let acquire = B::acquire(&self.pool);
-                match has_idle || B::taken(&self.pool).is_some() {
-                    true => acquire.await,
+                if B::taken(&self.pool).is_some() {
+                    return acquire.await;
+                }
+                let last_reply = self.replies().last;
+                match has_idle {
+                    true => self.logins.pace_idle(last_reply, acquire).await,
                     false => self.logins.pace(acquire).await,
                 }
             };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use shedlock_core::{Clock, Moment};
+use tokio::sync::Semaphore;
 
 use crate::failure::{Class, Failure, Refusal};
 
@@ -19,6 +20,8 @@ pub(super) struct Logins {
     clock: Arc<dyn Clock>,
     refused: Mutex<Option<Refused>>,
     turn: tokio::sync::Mutex<()>,
+    /// For calls that log in only if an idle connection turns out to be broken.
+    few: Semaphore,
 }
 
 struct Refused {
@@ -37,6 +40,12 @@ const IN_A_ROW: u32 = 5;
 /// The time between two logins after that.
 const LONG_PAUSE: Duration = Duration::from_secs(600);
 
+/// How many calls that have an idle connection may find it broken, and log in, at the same time.
+const FEW: usize = 2;
+
+/// How many refused logins in a row show that the idle connections of a pool are broken, too.
+const BROKEN: u32 = 3;
+
 /// How long a login waits for another one to be answered. A server that does not answer at all refuses nothing.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -46,6 +55,7 @@ impl Logins {
             clock,
             refused: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            few: Semaphore::new(FEW),
         }
     }
 
@@ -54,12 +64,8 @@ impl Logins {
         &self,
         login: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let until = self.clock.now() + TURN;
-        let turn = match select(pin!(self.turn.lock()), pin!(self.clock.sleep_until(until))).await {
-            Either::Left((turn, _)) => Some(turn),
-            Either::Right(_) => None,
-        };
-        if let Some(refused) = self.lately() {
+        let turn = self.within(self.turn.lock()).await;
+        if let Some(refused) = self.lately(1) {
             return Err(refused);
         }
         let login = login.await;
@@ -71,10 +77,51 @@ impl Logins {
         login
     }
 
-    /// What the last login returned, if it is too early for another one.
-    fn lately(&self) -> Option<Failure> {
+    /// The same for a call that has an idle connection, and logs in if that is broken. `last_reply` is when a reply last came
+    /// over any connection: one that came since the last refusal shows that there are others.
+    pub(super) async fn pace_idle<T>(
+        &self,
+        last_reply: Option<Moment>,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let _one_of_few = self.within(self.few.acquire()).await;
+        let is_broken = || {
+            let refused = self.refused();
+            refused.as_ref().is_some_and(|refused| {
+                refused.in_a_row >= BROKEN && last_reply.is_none_or(|reply| reply <= refused.at)
+            })
+        };
+        let _turn = match is_broken() {
+            true => self.within(self.turn.lock()).await,
+            false => None,
+        };
+        if is_broken()
+            && let Some(refused) = self.lately(BROKEN)
+        {
+            return Err(refused);
+        }
+        let answer = call.await;
+        if let Err(failure) = &answer {
+            self.note(failure);
+        }
+        answer
+    }
+
+    /// Waits for a turn, as long as a login may wait.
+    async fn within<T>(&self, turn: impl Future<Output = T>) -> Option<T> {
+        let until = self.clock.now() + TURN;
+        match select(pin!(turn), pin!(self.clock.sleep_until(until))).await {
+            Either::Left((turn, _)) => Some(turn),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// What the last login returned, if so many were refused in a row, and if it is too early for another one.
+    fn lately(&self, many: u32) -> Option<Failure> {
         let refused = self.refused();
-        let refused = refused.as_ref()?;
+        let refused = refused
+            .as_ref()
+            .filter(|refused| refused.in_a_row >= many)?;
         let pause = match refused.in_a_row {
             ..IN_A_ROW => PAUSE,
             _ => LONG_PAUSE,
@@ -165,6 +212,27 @@ mod tests {
         assert_eq!(server.log_in(None).await, Ok(()));
         server.refuse().await;
         assert_eq!(server.seen.get(), 8, "a login that succeeds ends the row");
+    }
+
+    #[tokio::test]
+    async fn a_pool_whose_idle_connections_are_broken_makes_no_more_than_five_logins_either() {
+        let server = Server::new();
+        let refused = || async {
+            server.seen.set(server.seen.get() + 1);
+            Err::<(), _>(Failure::new(Class::Refused(Refusal::Login), "no"))
+        };
+        for _ in 0..60 {
+            for _ in 0..100 {
+                let answer = server.logins.pace_idle(None, refused()).await;
+                assert!(answer.is_err());
+            }
+            server.clock.advance(Duration::from_secs(1));
+        }
+        assert_eq!(server.seen.get(), 5);
+        // Replies come over other connections.
+        let reply = Some(server.clock.now());
+        let used = server.logins.pace_idle(reply, async { Ok(7) }).await;
+        assert_eq!(used.ok(), Some(7));
     }
 
     #[tokio::test]

@@ -121,24 +121,8 @@ async fn an_update_that_a_trigger_swallows_is_an_error_at_once() {
         error.to_string().contains("the table has triggers"),
         "{error}"
     );
-    free(&provider, &take(&provider, "new").await).await;
     room.run("DROP TRIGGER swallow ON shedlock").await;
     free(&provider, &take(&provider, "job").await).await;
-}
-
-/// A rule is neither a trigger nor a policy.
-#[tokio::test]
-async fn an_update_that_a_rule_discards_is_an_error_at_once() {
-    let room = Room::migrated().await;
-    let provider = room.provider().await;
-    free(&provider, &take(&provider, "job").await).await;
-    room.run("CREATE RULE discard AS ON UPDATE TO shedlock DO INSTEAD NOTHING")
-        .await;
-    let error = refusal(&provider, ErrorKind::Configuration).await;
-    assert!(
-        error.to_string().contains("a trigger or rule may undo"),
-        "{error}"
-    );
 }
 
 #[tokio::test]
