@@ -179,7 +179,7 @@ async fn the_wait_outlasts_the_lease_of_an_attempt_without_a_reply() {
     let bench = self::bench();
     let slot = Slot::at(bench.clock.system_time()).unwrap();
     bench.faulty.next([Fault::ReplyLost]);
-    bench.faulty.next([Fault::Unavailable; 20]);
+    bench.faulty.next([Fault::Unavailable; 10]);
     let task = start(&bench, config("a").slot(slot).lock_wait("5m"));
     let waited = watch(&bench, &task).await;
     assert!(task.await.unwrap().unwrap().is_executed());

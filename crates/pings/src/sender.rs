@@ -233,9 +233,12 @@ impl Shared {
                 let mut state = self.state();
                 state.failed += 1;
                 count("shedlock.pings.failed");
-                let host = host(&message.url);
-                let text = format!("cannot ping {} at {host}: {}", self.service, problem.why);
-                self.log(state, &message.job, &text);
+                // A start that its end has overtaken is not worth a line.
+                if !problem.why.is_empty() {
+                    let host = host(&message.url);
+                    let text = format!("cannot ping {} at {host}: {}", self.service, problem.why);
+                    self.log(state, &message.job, &text);
+                }
             }
         }
     }
@@ -260,7 +263,7 @@ impl Shared {
         match select(tries, overtaken).await {
             Either::Left((done, _)) => done,
             Either::Right(_) => Err(Problem {
-                why: "it was not accepted before its run had ended".to_owned(),
+                why: String::new(),
                 may_pass: false,
                 retry_after: None,
             }),

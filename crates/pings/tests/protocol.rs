@@ -329,7 +329,7 @@ async fn a_server_that_fails_gets_the_ping_again_and_is_given_up() {
         server.paths(),
         ["report/start", "report", "report", "report"]
     );
-    assert_eq!(pings.failed(), 1);
+    assert_eq!(pings.failed(), 2);
 }
 
 #[tokio::test]

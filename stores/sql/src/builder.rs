@@ -1,12 +1,13 @@
 //! Settings of a provider over the user's own pool.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_store::{FromClient, Result, StoreProvider, TimeMode, internal};
 
 use crate::call::SqlStore;
-use crate::driver::{Connections, Driver};
+use crate::driver::{Connections, Driver, Logins};
 use crate::options::{Options, Settings};
 use crate::url::{Postgres, Remote};
 
@@ -85,9 +86,11 @@ impl<D: Driver> Builder<D> {
             return Ok(provider);
         }
         let (pool, plan) = (self.pool, provider.backend().plans.follow());
+        let logins = provider.backend().connections.logins();
         Ok(provider.reopened_by(move || {
             let place = plan.borrow().as_ref().map(|plan| plan.place.clone());
-            let opened = beside(&pool, &options, place.unwrap_or_default());
+            let logins = Arc::clone(&logins);
+            let opened = beside(&pool, &options, place.unwrap_or_default(), logins);
             async move { opened }
         }))
     }
@@ -99,10 +102,11 @@ fn beside<D: Driver>(
     pool: &D::Pool,
     options: &Options,
     place: String,
+    logins: Arc<Logins>,
 ) -> Result<StoreProvider<SqlStore<D>>> {
     let connect = D::options_of(pool);
     let connect = connect.ok_or_else(|| internal("the pool has no options"))?;
-    let connections = Connections::own(connect, 1, options.timeout(), options);
+    let connections = Connections::beside(connect, 1, options.timeout(), options, logins);
     let store = SqlStore::new(connections, options.clone());
     Ok(store.at_place(place).provider())
 }

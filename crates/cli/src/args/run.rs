@@ -87,12 +87,12 @@ Environment of the command:
 Examples:
   # In the crontab of every host: every ten minutes, on one host
   # (the store is in /etc/shedlock/config.toml, and cron's PATH is /usr/bin:/bin)
-  */10 * * * *  /usr/local/bin/shedlock run -q -n report --lock-at-most-for 9m --schedule '*/10 * * * *' -- /usr/local/bin/report
+  */10 * * * *  /usr/local/bin/shedlock run -qn mail --lock-at-most-for 9m --every 10m -- /opt/mail
   # A command of unknown length, with an upper limit
   shedlock run -n sync --lock-at-most-for 5m --keep-alive --max-run-time 6h -- sync-all
   # A healthchecks server notifies you if the command fails, or runs on no host at all
   # (ping-url is in the configuration file: https://hc-ping.com/PING-KEY/{slug}?create=1)
-  30 2 * * *  /usr/local/bin/shedlock run -q -n backup --lock-at-most-for 1h --schedule '30 2 * * *' -- /usr/local/bin/backup
+  30 2 * * *  /usr/local/bin/shedlock run -qn dump --lock-at-most-for 1h --every 1d -- /opt/dump
   # One deployment at a time
   shedlock run -n deploy --lock-at-most-for 15m --lock-wait 30m --skip-exit-code 1 -- deploy")]
 pub(crate) struct RunArgs {

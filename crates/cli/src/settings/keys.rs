@@ -9,6 +9,7 @@ use shedlock_core::shown::listed;
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
 const OF_ONE_CALL: &[&str] = &[
     "name",
+    "detached",
     "schedule",
     "every",
     "must-not-be-lost",

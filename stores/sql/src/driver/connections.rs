@@ -40,7 +40,7 @@ pub(crate) struct PoolConnections<B: Driver> {
     replies: Mutex<Replies>,
     /// How many calls for locks wait for a connection.
     waiting: AtomicUsize,
-    logins: Logins,
+    logins: Arc<Logins>,
     clock: Arc<dyn Clock>,
     proof: Proof,
 }
@@ -118,7 +118,7 @@ impl<B: Driver> Connections<B> {
             pool,
             replies: Mutex::default(),
             waiting: AtomicUsize::new(0),
-            logins: Logins::new(Arc::clone(&told.clock)),
+            logins: Arc::new(Logins::new(Arc::clone(&told.clock))),
             clock: Arc::clone(&told.clock),
             proof: B::DIALECT.proof(told),
         }))
@@ -126,6 +126,18 @@ impl<B: Driver> Connections<B> {
 
     /// At most `size` connections of our own, opened when they are needed, each within `timeout`.
     pub(crate) fn own(options: B::Options, size: usize, timeout: Duration, told: &Options) -> Self {
+        let logins = Arc::new(Logins::new(Arc::clone(&told.clock)));
+        Self::beside(options, size, timeout, told, logins)
+    }
+
+    /// The same beside other connections of the same user, with which they share their logins.
+    pub(crate) fn beside(
+        options: B::Options,
+        size: usize,
+        timeout: Duration,
+        told: &Options,
+        logins: Arc<Logins>,
+    ) -> Self {
         Self::Own(Arc::new(OwnConnections {
             options: Arc::new(options),
             parked: Mutex::new(Vec::new()),
@@ -133,9 +145,17 @@ impl<B: Driver> Connections<B> {
             permits: Arc::new(Semaphore::new(size.clamp(1, 1_000))),
             timeout,
             sharing: Sharing::new(told.prepared),
-            logins: Arc::new(Logins::new(Arc::clone(&told.clock))),
+            logins,
             clock: Arc::clone(&told.clock),
         }))
+    }
+
+    /// How their logins are paced.
+    pub(crate) fn logins(&self) -> Arc<Logins> {
+        match self {
+            Self::Pool(pool) | Self::Spare(pool) => Arc::clone(&pool.logins),
+            Self::Own(own) => Arc::clone(&own.logins),
+        }
     }
 
     /// The same source of sessions for what is less urgent than locks. Of a user's pool it takes what is to spare.

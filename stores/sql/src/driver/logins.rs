@@ -16,7 +16,7 @@ use crate::failure::{Class, Failure, Refusal};
 /// was rotated, each of a provider's leases and jobs would otherwise log in with the old one, again and again. So logins
 /// that may be refused are made one after the other, and what a refused one returned is returned to the others for
 /// [`PAUSE`], and after [`IN_A_ROW`] for [`LONG_PAUSE`].
-pub(super) struct Logins {
+pub(crate) struct Logins {
     clock: Arc<dyn Clock>,
     refused: Mutex<Option<Refused>>,
     turn: tokio::sync::Mutex<()>,
@@ -50,7 +50,7 @@ const BROKEN: u32 = 3;
 const TURN: Duration = Duration::from_secs(1);
 
 impl Logins {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             refused: Mutex::default(),
@@ -85,17 +85,16 @@ impl Logins {
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         let _one_of_few = self.within(self.few.acquire()).await;
-        let is_broken = || {
+        let is_unanswered = || {
             let refused = self.refused();
-            refused.as_ref().is_some_and(|refused| {
-                refused.in_a_row >= BROKEN && last_reply.is_none_or(|reply| reply <= refused.at)
-            })
+            let refused = refused.as_ref();
+            refused.is_some_and(|it| last_reply.is_none_or(|reply| reply <= it.at))
         };
-        let _turn = match is_broken() {
+        let _turn = match is_unanswered() {
             true => self.within(self.turn.lock()).await,
             false => None,
         };
-        if is_broken()
+        if is_unanswered()
             && let Some(refused) = self.lately(BROKEN)
         {
             return Err(refused);

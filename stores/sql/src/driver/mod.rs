@@ -18,6 +18,7 @@ use crate::failure::{Class, Failure};
 use crate::statement::{Reply, Statement, Values};
 pub(crate) use connections::{Connections, InUse, Session, Wanted};
 pub(crate) use deadline::Deadline;
+pub(crate) use logins::Logins;
 
 /// What the server said, if the failure is its reply: only its message, without the client's words, its source line or
 /// its hints.
