@@ -99,7 +99,7 @@ fn fit(columns: &[Column], natural: &[usize], width: usize) -> Vec<Option<usize>
 }
 
 /// The text in at most this many columns, with an ellipsis in place of the rest.
-fn cut(text: &str, width: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
     }

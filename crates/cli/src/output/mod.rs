@@ -15,6 +15,7 @@ use shedlock::{Finding, LockName, LockRecord, Migration, Slot};
 
 use crate::args::Format;
 use crate::exit::Failure;
+pub(crate) use columns::cut;
 pub(crate) use journal::{history, jobs};
 pub(crate) use plan::{is_sql, plan, schema};
 pub(crate) use restored::{Item, Lost, restored};

@@ -4,6 +4,8 @@ use std::io;
 
 use rustix::termios::{isatty, tcgetwinsize};
 
+use crate::output::cut;
+
 /// The size of the terminal on stdout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Screen {
@@ -41,7 +43,8 @@ impl Screen {
             lines.len()
         };
         for line in &lines[..shown] {
-            frame.push_str(line);
+            // A line that wraps would take more than one row.
+            frame.push_str(&cut(line, self.columns));
             frame.push_str(end_of_line);
         }
         if shown < lines.len() {
@@ -49,5 +52,22 @@ impl Screen {
             frame.push_str(&format!("… {more} more{end_of_line}"));
         }
         frame + below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_as_many_rows_as_lines() {
+        let screen = Screen {
+            columns: 10,
+            rows: 5,
+        };
+        let frame = screen.frame("a header of many words\nshort\n3\n4\n5\n6\n");
+        let lines: Vec<&str> = frame.lines().collect();
+        assert_eq!(lines[0], "\x1b[Ha header …\x1b[K");
+        assert_eq!(lines[3], "… 3 more\x1b[K", "{frame:?}");
     }
 }

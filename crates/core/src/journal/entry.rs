@@ -17,9 +17,9 @@ pub enum JournalEntry {
     Job(JobChange),
     /// A run that started, or one that ended.
     ///
-    /// The journal creates the run, or adds its end. An end of
-    /// one that [corrects a success](super::RunOutcome::corrects_success) replaces it; any other end stays. The run's job is
-    /// created if it does not exist.
+    /// The journal creates the run, or adds its end. An end that [corrects a
+    /// success](super::RunOutcome::corrects_success) replaces one; otherwise the first end stays. The run's job is created if
+    /// it does not exist.
     ///
     /// One with the end [`Elsewhere`](super::RunOutcome::Elsewhere) is no run of ours. Of its job, only
     /// the next slot and the deadline move, and [`JobRecord::elsewhere`](super::JobRecord::elsewhere) if
