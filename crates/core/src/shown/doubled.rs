@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::evidence::few;
 use super::second;
-use crate::{AuditRequest, Error, Finding, Journal, RunRecord, RunsRequest, Slot};
+use crate::{AuditRequest, Error, Finding, Journal, RunOutcome, RunRecord, RunsRequest, Slot};
 
 const CHECK: &str = "slots-run-twice";
 
@@ -99,7 +99,13 @@ fn overlap(first: &RunRecord, second: &RunRecord, now: SystemTime) -> bool {
             first.started.checked_add(lasts).map(|end| end.min(now))
         }
     };
-    ended.is_some_and(|ended| second.started + UNIT < ended)
+    // If the unlock found the lock gone, the units of the store need not be allowed for.
+    let outcome = first.end.as_ref().map(|end| end.outcome);
+    let unit = match outcome.is_some_and(RunOutcome::corrects_success) {
+        true => Duration::ZERO,
+        false => UNIT,
+    };
+    ended.is_some_and(|ended| second.started + unit < ended)
 }
 
 /// Whether an operator has made the slot run again.
