@@ -1,15 +1,14 @@
 //! Logins that the server refuses.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use shedlock_core::{Executor, LockConfig, LockProvider};
 use shedlock_sql::MySqlProvider;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{Connection as _, MySqlConnection, MySqlPool};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::common::exhausted::sleep;
 use crate::common::unique;
 use crate::room::Room;
 

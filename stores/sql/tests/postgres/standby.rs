@@ -68,7 +68,7 @@ async fn a_claim_that_waits_for_a_standby_is_withdrawn_with_its_slot() {
             let outcome = executor.execute(&config, async {}).await.unwrap();
             assert!(outcome.is_executed(), "{outcome:?}");
         }
-        primary.waits_for("nobody").await;
+        primary.waits_for("absent").await;
         let slotted = config.clone().slot(slot());
         let failed = executor.execute(&slotted, async {}).await;
         assert!(failed.is_err(), "{job}: {failed:?}");
@@ -98,7 +98,7 @@ async fn a_claim_that_waits_for_a_standby_is_withdrawn_with_its_slot() {
 async fn a_wait_outlasts_the_lease_of_a_claim_that_hangs() {
     let primary = Arc::new(Primary::start().await);
     let executor = primary.executor();
-    primary.waits_for("nobody").await;
+    primary.waits_for("absent").await;
     let config = LockConfig::new("job").lock_at_most_for("2s").slot(slot());
     let returns = {
         let primary = primary.clone();
