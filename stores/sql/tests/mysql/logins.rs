@@ -50,18 +50,20 @@ pub(crate) async fn a_rotated_password_does_not_lock_the_account(server: &str) {
             Arc::new(MySqlProvider::connect(&url_with("old")).await.unwrap())
         };
         let executor = Executor::new(provider);
-        let mut jobs = JoinSet::new();
+        let (mut jobs, all_run) = (JoinSet::new(), Arc::new(Barrier::new(LEASES + 1)));
         for job in 0..LEASES {
-            let executor = executor.clone();
+            let (executor, all_run) = (executor.clone(), all_run.clone());
             jobs.spawn(async move {
                 let config = LockConfig::new(format!("{is_pool}-{job}"));
                 let config = config.lock_at_most_for("6s").keep_alive();
-                executor
-                    .execute(&config, std::future::pending::<()>())
-                    .await
+                let task = async {
+                    all_run.wait().await;
+                    std::future::pending::<()>().await;
+                };
+                executor.execute(&config, task).await
             });
         }
-        sleep(Duration::from_secs(1)).await;
+        all_run.wait().await;
         room.run(&format!("ALTER USER {user} IDENTIFIED BY 'new'"))
             .await;
         let sessions: Vec<(u64,)> =
