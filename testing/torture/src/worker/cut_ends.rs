@@ -8,7 +8,7 @@ use shedlock_core::{
 };
 use shedlock_proof::SeededRng;
 
-/// Loses the reply to one unlock in eight, and every second time the unlock too. What the network does to connections is
+/// Loses the reply to one unlock in sixteen, and every second time the unlock too. What the network does to connections is
 /// too rare at just this moment.
 #[derive(Debug)]
 pub(super) struct CutEnds {
@@ -35,7 +35,7 @@ impl LockProvider for CutEnds {
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
-            if !self.one_in(8) {
+            if !self.one_in(16) {
                 return self.inner.unlock(lease, request).await;
             }
             if self.one_in(2) {
