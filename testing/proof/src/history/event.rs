@@ -126,7 +126,8 @@ pub enum What {
     Forced,
     /// A forced unlock of this owner's lease is about to be sent.
     ForceAsked,
-    /// The runtime reports that the task of this owner ran under the lock to its end, and succeeded.
+    /// The runtime reports that the task of this owner ran under the lock to its end and succeeded, and that it gave the
+    /// lock back.
     Succeeded,
     /// A task begins under the lock.
     Started,

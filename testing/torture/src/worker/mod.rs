@@ -15,8 +15,8 @@ use shedlock_conformance::wait::{PATIENCE, bounded, now, sleep};
 use shedlock_conformance::{BoxError, Provider};
 use shedlock_core::{
     Attempt, AttemptRequest, ClockSource, Copies, Error, ErrorKind, Executor, ExtendRequest,
-    Extension, Lease, LockConfig, LockName, Outcome, Owner, Skip, SkipReason, Slot, SlotEnd,
-    UnlockRequest,
+    Extension, Lease, LockConfig, LockName, Outcome, Owner, Release, Skip, SkipReason, Slot,
+    SlotEnd, UnlockRequest,
 };
 use tokio::io::AsyncReadExt;
 
@@ -332,9 +332,13 @@ impl Worker {
         };
         let task = task.run(self.rng.one_in(4));
         match self.executor.execute(&config, task).await {
-            Ok(Outcome::Executed { value, .. }) => {
+            Ok(Outcome::Executed { value, release, .. }) => {
                 let (name, owner) = (LockName::new(&job.name)?, value?);
-                Ok(self.journal.write(&name, owner.as_str(), What::Succeeded)?)
+                // If no unlock got a reply, the runtime says so instead.
+                if !matches!(release, Release::Failed(_)) {
+                    self.journal.write(&name, owner.as_str(), What::Succeeded)?;
+                }
+                Ok(())
             }
             Ok(_) => Ok(()),
             Err(error) if self.comes_of_the_mistake(&error) => Ok(()),
