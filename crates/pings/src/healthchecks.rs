@@ -100,15 +100,15 @@ impl Healthchecks {
     /// URL can ping.
     pub fn check(mut self, job: impl Into<String>, url: &str) -> Result<Self, Error> {
         let job = job.into();
-        let url = read(&url.replace(SLUG, &slug(&job, LONGEST_SLUG)))?;
+        let url = read(&of_job(url, &job))?;
         Arc::make_mut(&mut self.checks).insert(job, url);
         Ok(self)
     }
 
     /// For each job without a URL of its own (see [`check`](Self::check)), pings a check that is named
-    /// after the job. `{slug}` in the URL stands for the slug of the check: the job's name in lower
-    /// case, with one `-` for each run of characters that a slug cannot have, none at the start or
-    /// end (`a/b::c` becomes `a-b-c`).
+    /// after the job. `{slug}` in the URL stands for the slug of the check: the job's name, if it consists of lower-case
+    /// letters, digits, `-` and `_`. Any other name is changed to that, cut to 100 characters, and followed by a hash of
+    /// the name, so that two jobs never share a check (`a/b::c` becomes `a-b-c-` and eight digits).
     /// `https://hc-ping.com/<ping key>/{slug}?create=1` also creates checks that do not exist.
     ///
     /// # Errors
@@ -197,15 +197,7 @@ impl Healthchecks {
 
     fn url(&self, job: &str) -> Option<Url> {
         let own = self.checks.get(job).cloned();
-        own.or_else(|| {
-            read(
-                &self
-                    .template
-                    .as_deref()?
-                    .replace(SLUG, &slug(job, LONGEST_SLUG)),
-            )
-            .ok()
-        })
+        own.or_else(|| read(&of_job(self.template.as_deref()?, job)).ok())
     }
 }
 
@@ -233,6 +225,11 @@ impl fmt::Debug for Healthchecks {
             .field("sender", &self.sender)
             .finish_non_exhaustive()
     }
+}
+
+/// The URL of a job's check.
+fn of_job(url: &str, job: &str) -> String {
+    url.replace(SLUG, &slug(job, LONGEST_SLUG))
 }
 
 fn read(url: &str) -> Result<Url, Error> {

@@ -11,8 +11,8 @@ pub(crate) struct PingArgs {
     /// https://hc-ping.com/UUID
     ///
     /// POST URL/start, then POST URL if the command succeeded, or URL/CODE with the exit code of
-    /// this program. {slug} in the URL stands for the name of the lock, in lower case and with one -
-    /// for each run of characters that a slug cannot have:
+    /// this program. {slug} in the URL stands for the name of the lock, changed and followed by a hash of
+    /// it if it is no slug (lower-case letters, digits, - and _):
     /// https://hc-ping.com/PING-KEY/{slug}?create=1. Only the host that runs the command pings, and
     /// a skip sends nothing. A ping never delays or fails the command; this program waits up to 2 s
     /// for the last one after the lock is released. The URL is a secret, and command lines are

@@ -125,22 +125,21 @@ pub(super) fn locks(store: &str, locks: &[LockRecord]) -> String {
 }
 
 pub(super) fn lock(store: &str, lock: Option<&LockRecord>) -> String {
-    text(&OneLock {
-        version: VERSION,
-        store,
-        lock: lock.map(Lock::of),
-    })
+    text(&one_lock(store, lock))
 }
 
 /// The same in one line: whoever waits for it reads a stream that stays open.
 pub(super) fn held(store: &str, lock: Option<&LockRecord>) -> String {
-    let held = OneLock {
+    let held = serde_json::to_string(&one_lock(store, lock));
+    held.expect("strings and numbers are always valid JSON") + "\n"
+}
+
+fn one_lock<'a>(store: &'a str, lock: Option<&'a LockRecord>) -> OneLock<'a> {
+    OneLock {
         version: VERSION,
         store,
         lock: lock.map(Lock::of),
-    };
-    let line = serde_json::to_string(&held).expect("strings and numbers are always valid JSON");
-    line + "\n"
+    }
 }
 
 pub(super) fn extended(

@@ -106,19 +106,13 @@ fn a_local_store_that_other_users_can_change_is_refused() {
     }
 }
 
-/// Only as root, which can run commands as another user. Root may read the memory of any process.
-#[test]
-fn the_command_cannot_read_the_store_from_the_processes_around_it() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let sandbox = Sandbox::new();
+/// `shedlock` as a user who is not root, in a sandbox that this user may write to.
+fn as_another_user(sandbox: &Sandbox) -> Command {
     set_mode(&sandbox.path(""), 0o777);
-    fs::copy(env!("CARGO_BIN_EXE_shedlock"), sandbox.path("shedlock")).unwrap();
-    // Of itself, of its parent, which is the watchdog, and of `run`.
-    let script = "run=$(cut -d' ' -f4 /proc/$PPID/stat); for pid in $$ $PPID $run; do \
-                  tr '\\0' '\\n' < /proc/$pid/environ > of 2>/dev/null && echo readable || echo hidden; \
-                  done; grep -c SHEDLOCK_STORE= /proc/$$/environ";
+    let program = sandbox.path("shedlock");
+    if !program.exists() {
+        fs::copy(env!("CARGO_BIN_EXE_shedlock"), program).unwrap();
+    }
     let mut user = Command::new("setpriv");
     user.args([
         "--reuid=4711",
@@ -126,6 +120,23 @@ fn the_command_cannot_read_the_store_from_the_processes_around_it() {
         "--clear-groups",
         "./shedlock",
     ]);
+    user.current_dir(sandbox.path("")).env_clear();
+    user.env("PATH", std::env::var_os("PATH").unwrap());
+    user
+}
+
+/// Only as root, which can run commands as another user. Root may read the memory of any process.
+#[test]
+fn the_command_cannot_read_the_store_from_the_processes_around_it() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    // Of itself, of its parent, which is the watchdog, and of `run`.
+    let script = "run=$(cut -d' ' -f4 /proc/$PPID/stat); for pid in $$ $PPID $run; do \
+                  tr '\\0' '\\n' < /proc/$pid/environ > of 2>/dev/null && echo readable || echo hidden; \
+                  done; grep -c SHEDLOCK_STORE= /proc/$$/environ";
+    let mut user = as_another_user(&sandbox);
     user.args([
         "run",
         "-n",
@@ -137,8 +148,6 @@ fn the_command_cannot_read_the_store_from_the_processes_around_it() {
         "-c",
         script,
     ]);
-    user.current_dir(sandbox.path("")).env_clear();
-    user.env("PATH", std::env::var_os("PATH").unwrap());
     user.env("HOME", sandbox.path(""));
     let ran = done(user.env("SHEDLOCK_STORE", sandbox.store()));
     let words: Vec<_> = ran.stdout.lines().collect();
@@ -207,8 +216,6 @@ fn a_home_that_this_user_may_not_enter_has_no_settings() {
         return;
     }
     let sandbox = Sandbox::new();
-    set_mode(&sandbox.path(""), 0o777);
-    fs::copy(env!("CARGO_BIN_EXE_shedlock"), sandbox.path("shedlock")).unwrap();
     let home = sandbox.path("closed");
     fs::create_dir(&home).unwrap();
     set_mode(&home, 0o000);
@@ -223,16 +230,8 @@ fn a_home_that_this_user_may_not_enter_has_no_settings() {
         "ran",
     ];
     for (command, said) in [(run, "ran\n"), (&["list", "-o", "json"], "\"locks\"")] {
-        let mut user = Command::new("setpriv");
-        user.args([
-            "--reuid=4711",
-            "--regid=4711",
-            "--clear-groups",
-            "./shedlock",
-        ]);
-        user.args(command).current_dir(sandbox.path("")).env_clear();
-        user.env("PATH", std::env::var_os("PATH").unwrap());
-        user.env("HOME", &home);
+        let mut user = as_another_user(&sandbox);
+        user.args(command).env("HOME", &home);
         let ran = done(user.env("SHEDLOCK_STORE", sandbox.store()));
         assert_eq!((ran.code, &*ran.stderr), (0, ""), "{command:?}");
         assert!(ran.stdout.contains(said), "{command:?}: {ran:?}");

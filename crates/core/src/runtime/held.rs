@@ -29,7 +29,7 @@ pub(crate) struct Held {
     /// How to give the lock back, for a later caller that continues the release.
     release_request: OnceLock<UnlockRequest>,
     /// When the lease was known to be granted.
-    granted: Moment,
+    pub(super) granted: Moment,
     /// When the unlock was first sent to the store. From then on the lease may have ended there.
     pub(super) unlock_sent: OnceLock<Moment>,
     /// An unlock may have taken effect although it failed.
@@ -239,11 +239,6 @@ impl Held {
 
     pub(crate) fn fencing_token(&self) -> Option<u64> {
         self.fencing_token
-    }
-
-    /// Returns when the lease was known to be granted.
-    pub(super) fn granted(&self) -> Moment {
-        self.granted
     }
 
     pub(crate) fn is_lock(&self, identity: &ProviderIdentity, name: &str) -> bool {

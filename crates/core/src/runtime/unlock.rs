@@ -127,7 +127,7 @@ impl Held {
             return Gone::Unclear;
         }
         // By the store's clock, the unlock was sent at this instant or later.
-        let held_for = sent.at_least_since(self.granted());
+        let held_for = sent.at_least_since(self.granted);
         let since_granted = || lease.acquired_at()?.checked_add(held_for - held_for / SLEW);
         let ago = self.context().clock.now().at_most_since(sent);
         let before_now = |record: &LockRecord| record.read_at?.checked_sub(ago + ago / SLEW);

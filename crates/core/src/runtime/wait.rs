@@ -7,7 +7,9 @@ use super::acquire::attempt;
 use super::bounded::bounded;
 use super::{Context, Held};
 use crate::clock::{Clock, Moment};
-use crate::{Attempt, AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason};
+use crate::{
+    Attempt, AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason, within,
+};
 
 /// Takes the lock or returns why not. Retries until `wait` is over, or returns at once if it is
 /// zero.
@@ -75,18 +77,10 @@ pub(crate) async fn acquire(
 /// Waits until what the copies of a failed attempt have taken, or may still take, is given back: the next attempt has
 /// another owner, to which the first one's lock or slot would be taken. Returns false if that takes until `until`.
 async fn is_given_back(context: &Context, request: &AttemptRequest, until: Moment) -> bool {
-    const LOOK: Duration = Duration::from_millis(100);
     let clock = &*context.clock;
-    loop {
-        let now = clock.now();
-        if now >= until {
-            return false;
-        }
-        if context.withdrawals.of(request.name(), now).is_empty() {
-            return true;
-        }
-        clock.sleep_until((now + LOOK).min(until)).await;
-    }
+    let left = until.saturating_since(clock.now());
+    let done = context.withdrawals.done_with(request.name());
+    !left.is_zero() && within(clock, left, done).await.is_some()
 }
 
 /// A slot that is refused because of a later one that this host's clock has not reached is not late.

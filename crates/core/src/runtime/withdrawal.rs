@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::bounded::bounded;
 use super::{Call, Context, Errand};
 use crate::clock::{Moment, NotBefore};
+use crate::store_clock::SLEW;
 use crate::{AttemptRequest, LockName};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -16,9 +17,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How much later than its timeout a copy may be granted: stores truncate times to milliseconds.
 const SLACK: Duration = Duration::from_millis(100);
-
-/// The store's clock and ours may be slewed apart by a thousandth while the timeout runs.
-const SLEW: u32 = 1_000;
 
 /// Ends whatever the copies of one attempt have won, or may still win.
 #[derive(Clone, Debug)]
@@ -225,6 +223,13 @@ impl Withdrawals {
     pub(crate) async fn done(&self) {
         // This cannot fail, because `self` holds the sender.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    /// Completes when no withdrawal of this lock is in progress.
+    pub(super) async fn done_with(&self, name: &LockName) {
+        let is_done = |_: &usize| !self.of_names().contains_key(name);
+        // As in `done`.
+        let _ = self.count.subscribe().wait_for(is_done).await;
     }
 
     /// Returns the attempts at this lock whose withdrawals are in progress.

@@ -26,7 +26,8 @@ use dsn::Dsn;
 /// replica that runs a job sends check-ins; one that skips it sends nothing. Both check-ins of a run
 /// carry the same `check_in_id`.
 ///
-/// A job's monitor has the slug of the job's name, or that of its [`Monitor`]. A monitor with a
+/// A job's monitor has the slug of the job's name, or that of its [`Monitor`]. A name that is no slug, or is longer than 50
+/// characters, is changed and followed by a hash of it. A monitor with a
 /// schedule is created or updated by the check-in; any other has to exist in Sentry, which otherwise
 /// discards the check-in.
 ///

@@ -1,11 +1,9 @@
 //! Logins that the server refuses: a wrong password, a user or a host that it has blocked.
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
-use shedlock_core::{Clock, Moment};
+use shedlock_core::{Clock, Moment, within};
 use tokio::sync::Semaphore;
 
 use crate::failure::{Class, Failure, Refusal};
@@ -64,7 +62,7 @@ impl Logins {
         &self,
         login: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let turn = self.within(self.turn.lock()).await;
+        let turn = within(&*self.clock, TURN, self.turn.lock()).await;
         if let Some(refused) = self.lately(1) {
             return Err(refused);
         }
@@ -84,14 +82,14 @@ impl Logins {
         last_reply: Option<Moment>,
         call: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let _one_of_few = self.within(self.few.acquire()).await;
+        let _one_of_few = within(&*self.clock, TURN, self.few.acquire()).await;
         let is_unanswered = || {
             let refused = self.refused();
             let refused = refused.as_ref();
             refused.is_some_and(|it| last_reply.is_none_or(|reply| reply <= it.at))
         };
         let _turn = match is_unanswered() {
-            true => self.within(self.turn.lock()).await,
+            true => within(&*self.clock, TURN, self.turn.lock()).await,
             false => None,
         };
         if is_unanswered()
@@ -104,15 +102,6 @@ impl Logins {
             self.note(failure);
         }
         answer
-    }
-
-    /// Waits for a turn, as long as a login may wait.
-    async fn within<T>(&self, turn: impl Future<Output = T>) -> Option<T> {
-        let until = self.clock.now() + TURN;
-        match select(pin!(turn), pin!(self.clock.sleep_until(until))).await {
-            Either::Left((turn, _)) => Some(turn),
-            Either::Right(_) => None,
-        }
     }
 
     /// What the last login returned, if so many were refused in a row, and if it is too early for another one.

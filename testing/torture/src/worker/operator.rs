@@ -36,17 +36,12 @@ impl Worker {
             // The pause would create the record as an owner that is in no log.
             return Ok(());
         };
-        let is_held = record.state == LockState::Held;
-        let Some(owner) = record.owner else {
-            return self.pause(name).await;
+        let (state, owner) = (record.state, record.owner.unwrap_or_default());
+        let pause = match state {
+            LockState::Paused => owner,
+            LockState::Held if self.rng.one_in(2) => return self.free(name, &owner).await,
+            _ => return self.pause(name).await,
         };
-        if is_held && self.rng.one_in(2) {
-            return self.free(name, &owner).await;
-        }
-        if record.state != LockState::Paused {
-            return self.pause(name).await;
-        }
-        let pause = owner;
         match self.rng.number() % 6 {
             // It may end by itself.
             0 => Ok(()),
