@@ -56,6 +56,8 @@ pub struct Scheduled<'a> {
 pub struct Runs {
     /// When its runs began, in milliseconds since 1970.
     pub begun: Vec<u64>,
+    /// From when on the lock-at-least-for of each run's lock counted, in milliseconds since 1970.
+    pub since: Vec<u64>,
     /// How many runs released their lock after lock-at-most-for had passed.
     pub overruns: u64,
 }
@@ -236,11 +238,14 @@ impl Java {
             command["scheduler_proxy"] = true.into();
         }
         let answer = self.ask(command).await?;
-        let runs = answer["runs"]
-            .as_array()
-            .context("the answer does not list the runs")?;
+        let times = |of: &str| -> anyhow::Result<Vec<u64>> {
+            let times = answer[of].as_array();
+            let times = times.with_context(|| format!("the answer does not list {of:?}"))?;
+            Ok(times.iter().filter_map(Value::as_u64).collect())
+        };
         Ok(Runs {
-            begun: runs.iter().filter_map(Value::as_u64).collect(),
+            begun: times("runs")?,
+            since: times("since")?,
             overruns: answer["overruns"]
                 .as_u64()
                 .context("the answer does not count the overruns")?,

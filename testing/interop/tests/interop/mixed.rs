@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::bail;
 use shedlock::scheduler::{Handle, Job, Schedule, Scheduler};
 use shedlock::{Executor, LockConfig, LockProvider};
-use shedlock_interop::{Fleet, Java, Scheduled};
+use shedlock_interop::{Fleet, Java, Runs, Scheduled};
 
 use crate::wait::{now, wait};
 
@@ -20,8 +20,9 @@ pub(crate) const TAKES: Duration = Duration::from_millis(100);
 /// a number of ticks. Returns whether each tick ran once.
 ///
 /// The result shows nothing about the locks if the machine is so slow that a node arrives after
-/// at-least has passed, or that ShedLock's task outlives its at-most: ShedLock gives no guarantees
-/// then. The scenario is then repeated, and fails if every repetition is too slow.
+/// at-least has passed, that ShedLock's task outlives its at-most, or that ShedLock reads the clock in
+/// one tick and takes the lock in the next, since its at-least counts from that reading: ShedLock gives
+/// no guarantees then. The scenario is then repeated, and fails if every repetition is too slow.
 pub(crate) async fn one_run_a_tick(fleet: &Fleet) -> anyhow::Result<bool> {
     let ticks = std::env::var("SHEDLOCK_INTEROP_TICKS").map_or(Ok(6), |ticks| ticks.parse())?;
     let other = fleet.second_java().await?;
@@ -39,7 +40,9 @@ pub(crate) async fn one_run_a_tick(fleet: &Fleet) -> anyhow::Result<bool> {
         }
         let counts = per_tick(&runs, begun, during);
         if let Some(most) = counts.iter().max().filter(|most| **most > 1) {
-            bail!("a tick ran {most} times; runs in each tick: {counts:?}");
+            bail!(
+                "a tick ran {most} times; runs in each tick: {counts:?}; all runs began at {runs:?}"
+            );
         }
         if counts.len() >= ticks as usize && counts.iter().all(|count| *count == 1) {
             return Ok(true);
@@ -47,12 +50,13 @@ pub(crate) async fn one_run_a_tick(fleet: &Fleet) -> anyhow::Result<bool> {
     }
     bail!(
         "the machine is too slow, or locks are not given back: each time some tick did not run, some \
-         node came later than {AT_LEAST:?}, or ShedLock held the lock for longer than {AT_MOST:?}"
+         node came later than {AT_LEAST:?}, or ShedLock held the lock for longer than {AT_MOST:?} or took \
+         it for an earlier tick"
     )
 }
 
 /// Returns when all runs began, in milliseconds since 1970, and the time in which all nodes were
-/// up; `None` if a task of ShedLock outlived its lock.
+/// up; `None` if a task of ShedLock outlived its lock, or had one of an earlier tick.
 async fn tell(
     fleet: &Fleet,
     other: &Java,
@@ -88,11 +92,19 @@ async fn tell(
 
     let ours = ours.lock().unwrap_or_else(PoisonError::into_inner);
     let (first, second) = theirs;
-    if first.overruns + second.overruns > 0 {
+    if [&first, &second]
+        .into_iter()
+        .any(|node| node.overruns > 0 || is_of_an_earlier_tick(node))
+    {
         return Ok(None);
     }
     let runs = [first.begun, second.begun, ours.clone()].concat();
     Ok(Some((runs, begun, during)))
+}
+
+fn is_of_an_earlier_tick(node: &Runs) -> bool {
+    let mut runs = node.since.iter().zip(&node.begun);
+    runs.any(|(since, begun)| since / millis(PERIOD) != begun / millis(PERIOD))
 }
 
 /// Counts the runs of each tick in the time when every node was up.

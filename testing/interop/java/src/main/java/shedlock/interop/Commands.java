@@ -133,8 +133,8 @@ final class Commands {
     }
 
     /**
-     * Lets Spring schedule a method for a given time; answers with the start of each run, and the number
-     * of runs that outlived their lock.
+     * Lets Spring schedule a method for a given time; answers with the start of each run, with the time from which the
+     * at-least of each run's lock counts, and with the number of runs that outlived their lock.
      */
     private JsonObject schedule(JsonObject command) throws InterruptedException {
         ScheduledJob.Settings settings = new ScheduledJob.Settings(
@@ -149,8 +149,11 @@ final class Commands {
         for (long begun : ScheduledJob.during(millis(command, "during"), provider, settings)) {
             runs.add(begun);
         }
+        JsonArray since = new JsonArray();
+        provider.since().forEach(since::add);
         JsonObject answer = new JsonObject();
         answer.add("runs", runs);
+        answer.add("since", since);
         answer.addProperty("overruns", provider.count());
         return answer;
     }
