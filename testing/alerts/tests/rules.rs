@@ -68,6 +68,12 @@ fn the_tests_of_the_rules_find_each_change() {
             "last_over_time(job_name:shedlock_job_paused:max[1d])",
             "max by (job_name) (last_over_time(shedlock_job_paused[1d]))",
         ),
+        ("unless on () max by () (shedlock_store_up) == 0", ""),
+        (
+            "max by () (shedlock_store_up)",
+            "min by () (shedlock_store_up)",
+        ),
+        ("reReplaceAll \"'\" \"'\\\\''\" ", ""),
         (">= 2", ">= 1"),
         (
             "unless on (job_name) job_name:shedlock_job_last_success_timestamp_seconds:max\n",
@@ -76,6 +82,27 @@ fn the_tests_of_the_rules_find_each_change() {
         (
             "shedlock_job_end_unknown:max == 1",
             "shedlock_job_end_unknown:max == 0",
+        ),
+        (
+            "{reason=~\"held|not_started\"}) >= 3",
+            "{reason=~\"held|not_started\"}) >= 2",
+        ),
+        ("held|not_started", "held|not_started|elsewhere"),
+        ("held|not_started", "held|not_started|paused"),
+        ("held|not_started", "held"),
+        ("max by (job_name, reason)", "sum by (job_name, reason)"),
+        (
+            "unless on (job_name) job_name:shedlock_job_paused:max == 1\n        for: 10m",
+            "for: 10m",
+        ),
+        (
+            "> 3 * quantile_over_time(0.5,",
+            "> 2 * quantile_over_time(0.5,",
+        ),
+        ("quantile_over_time(0.5,", "min_over_time("),
+        (
+            "last_duration_seconds:max >= 60",
+            "last_duration_seconds:max >= 50",
         ),
         ("for: 24h", "for: 20h"),
         ("or absent_over_time(shedlock_store_up[1d])", ""),
@@ -100,21 +127,103 @@ fn the_tests_of_the_rules_find_each_change() {
     }
 }
 
-#[test]
-fn the_queries_of_the_dashboard_are_valid() {
+/// The titles of the dashboard's panels, each with its queries.
+fn queries() -> Vec<(String, String)> {
     let dashboard: Value = serde_json::from_str(&read("grafana.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
-    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
-    let rule =
-        |(at, target): (usize, &Value)| json!({"record": format!("x{at}"), "expr": target["expr"]});
-    let rules: Vec<Value> = targets.enumerate().map(rule).collect();
-    assert!(rules.len() > 10);
+    let queries = panels.flat_map(|panel| {
+        let title = panel["title"].as_str().unwrap();
+        let targets = panel["targets"].as_array().unwrap().iter();
+        // As Grafana has it when all jobs are chosen.
+        let queries = targets.map(|it| it["expr"].as_str().unwrap().replace("$job_name", ".*"));
+        queries.map(|query| (title.to_owned(), query))
+    });
+    queries.collect()
+}
+
+#[test]
+fn the_queries_of_the_dashboard_are_valid() {
+    let queries = queries();
+    assert!(queries.len() > 10);
+    let rule = |(at, (_, query)): (usize, &(String, String))| json!({"record": format!("x{at}"), "expr": query});
+    let rules: Vec<Value> = queries.iter().enumerate().map(rule).collect();
     // JSON is YAML.
     let rules = json!({"groups": [{"name": "dashboard", "rules": rules}]});
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("rules.yml");
     fs::write(&file, rules.to_string()).unwrap();
     let (passed, said) = promtool(&["check", "rules", file.to_str().unwrap()], "");
+    assert!(passed && said.contains("SUCCESS"), "{said}");
+}
+
+/// What each panel shows in each state of the store: what is not known is no zero.
+#[test]
+fn the_dashboard_shows_no_zero_for_what_it_does_not_know() {
+    let series = |name: &str, values: &str| json!({"series": name, "values": values});
+    let late = [
+        series(
+            "shedlock_job_deadline_timestamp_seconds{job_name=\"late\"}",
+            "60x5 _x20",
+        ),
+        series("shedlock_job_paused{job_name=\"late\"}", "0x5 _x20"),
+    ];
+    let down = [
+        series("shedlock_store_up", "1x5 0x20"),
+        series("shedlock_journal_up", "1x5 _x20"),
+    ];
+    let no_jobs = [
+        series("shedlock_store_up", "1x25"),
+        series("shedlock_journal_up", "1x25"),
+    ];
+    let no_journal = [series("shedlock_store_up", "1x25")];
+    let journal_down = [
+        series("shedlock_store_up", "1x25"),
+        series("shedlock_journal_up", "0x25"),
+    ];
+    let unreadable = "Exporters that cannot read the store";
+    let counts = [
+        "Overdue jobs",
+        "Jobs that miss slots",
+        "Jobs whose latest run failed",
+        "Unverified jobs",
+        "Paused jobs",
+        unreadable,
+    ];
+    let all_zero: Vec<_> = counts.iter().map(|title| (*title, 0)).collect();
+    let states = [
+        ("nothing reports", vec![], vec![]),
+        ("the store is down", down.to_vec(), vec![(unreadable, 1)]),
+        (
+            "the store is down, and a job was late",
+            [&down[..], &late].concat(),
+            vec![(unreadable, 1), ("Overdue jobs", 1)],
+        ),
+        ("no journal", no_journal.to_vec(), vec![(unreadable, 0)]),
+        (
+            "the journal is down",
+            journal_down.to_vec(),
+            vec![(unreadable, 0)],
+        ),
+        ("no jobs", no_jobs.to_vec(), all_zero),
+    ];
+    let test = |(name, input, shown): &(&str, Vec<Value>, Vec<(&str, i32)>)| {
+        let queries = queries();
+        let exprs = queries.iter().map(|(title, query)| {
+            let shown = shown.iter().filter(|(panel, _)| panel == title);
+            let samples = shown.map(|(_, value)| json!({"labels": "{}", "value": value}));
+            let samples: Vec<_> = samples.collect();
+            json!({"expr": query, "eval_time": "20m", "exp_samples": samples})
+        });
+        let exprs: Vec<_> = exprs.collect();
+        json!({"name": name, "interval": "1m", "input_series": input, "promql_expr_test": exprs})
+    };
+    let tests: Vec<_> = states.iter().map(test).collect();
+    let rules = format!("{FOLDER}/shedlock.rules.yml");
+    let tests = json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": tests});
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("dashboard.test.yml");
+    fs::write(&file, tests.to_string()).unwrap();
+    let (passed, said) = promtool(&["test", "rules", file.to_str().unwrap()], "");
     assert!(passed && said.contains("SUCCESS"), "{said}");
 }
 
