@@ -26,6 +26,7 @@ mod faketime;
 mod fuzz;
 mod interop;
 mod java;
+mod languages;
 mod lowest;
 mod oldest_rust;
 mod planted;

@@ -9,6 +9,7 @@ use crate::faketime;
 use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
+use crate::languages;
 use crate::oldest_rust;
 use crate::prometheus;
 use crate::protoc;
@@ -103,6 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     protoc::check()?;
     prometheus::check()?;
+    languages::check()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {

@@ -37,6 +37,7 @@ mod release;
 mod rotated;
 mod run;
 mod run_messages;
+mod scripts;
 mod signals;
 mod slots;
 mod store;
