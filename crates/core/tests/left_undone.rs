@@ -164,11 +164,13 @@ fn a_lock_that_is_dropped_before_its_thread_blocks_is_given_back() {
 fn a_lock_is_not_given_back_while_a_task_that_was_spawned_with_it_runs() {
     let (two, executor) = locked();
     let runtime = one_worker();
+    let (begun, beginning) = mpsc::channel();
     let (ended, end) = mpsc::channel();
     let (config, spawned) = (config(), two.clone());
     let run = executor.execute(&config, async {
         let lock = current_lock().unwrap();
         let task = lock.spawn(async move {
+            begun.send(()).unwrap();
             thread::sleep(LEASE / 2);
             ended.send(spawned.state()).unwrap();
         });
@@ -180,8 +182,8 @@ fn a_lock_is_not_given_back_while_a_task_that_was_spawned_with_it_runs() {
         let _in_it = runtime.enter();
         let polled = run.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending());
-        // Until the task runs, which can no longer be stopped then.
-        thread::sleep(Duration::from_millis(100));
+        // The task runs, and can no longer be stopped.
+        beginning.recv().unwrap();
         drop(run);
     }
     assert_ne!(end.recv().unwrap(), LockState::Free);

@@ -52,6 +52,8 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 /// The fields of the span in which a job's first run was, and the run.
 fn fields_of_run(schedule: Schedule, is_asked_for: bool) -> (Fields, JobRun) {
     let spans = Spans::default();
+    // While there is one subscriber, a thread without it can disable a log line for all threads.
+    let _second = tracing::Dispatch::new(Registry::default());
     let _logging = tracing::subscriber::set_default(Registry::default().with(spans.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -143,6 +143,8 @@ impl tracing::Subscriber for Everything {
 
 #[test]
 fn an_error_that_cannot_be_shown_stops_no_job() {
+    // While there is one subscriber, a thread without it can disable a log line for all threads.
+    let _second = tracing::Dispatch::new(Everything);
     let _logging = tracing::subscriber::set_default(Everything);
     block_on(async {
         let (world, log, node) = alone();

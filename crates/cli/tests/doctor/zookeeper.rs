@@ -1,5 +1,7 @@
 //! ZooKeeper.
 
+use std::time::Duration;
+
 use shedlock::zookeeper::zookeeper_client::{Acl, Client, Permission};
 use shedlock_conformance::support::unique;
 use shedlock_rig::given::server_if_any;
@@ -14,7 +16,9 @@ async fn no_permission_that_a_node_lacks_is_missed() {
         return;
     };
     let address = server.strip_prefix("zookeeper://").unwrap();
-    let admin = Client::connect(address).await.unwrap();
+    // The machine may be busy.
+    let admin = Client::connector().with_session_timeout(Duration::from_secs(60));
+    let admin = admin.connect(address).await.unwrap();
     let all = [Permission::READ, Permission::WRITE, Permission::CREATE];
     for (node, kept, faults, words, job) in [
         (

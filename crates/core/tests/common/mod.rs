@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use shedlock_core::{
@@ -295,9 +295,16 @@ impl Drop for Alive {
 #[derive(Clone, Debug, Default)]
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
 
+/// While a process has one subscriber, `tracing` asks only the thread that first reaches a log line
+/// whether the line is of interest: a test beside this one, without a subscriber, would disable it
+/// for all. With a second one that is never dropped, both are asked.
+static SECOND: LazyLock<tracing::Dispatch> =
+    LazyLock::new(|| tracing::Dispatch::new(Logs::default().subscriber()));
+
 impl Logs {
     /// Receives everything that this thread logs while the guard lives.
     pub fn of_thread() -> (Self, tracing::subscriber::DefaultGuard) {
+        LazyLock::force(&SECOND);
         let logs = Self::default();
         let guard = tracing::subscriber::set_default(logs.subscriber());
         (logs, guard)
