@@ -159,6 +159,7 @@ fn the_queries_of_the_dashboard_are_valid() {
 /// What each panel shows in each state of the store: what is not known is no zero.
 #[test]
 fn the_dashboard_shows_no_zero_for_what_it_does_not_know() {
+    let queries = queries();
     let series = |name: &str, values: &str| json!({"series": name, "values": values});
     let late = [
         series(
@@ -171,15 +172,8 @@ fn the_dashboard_shows_no_zero_for_what_it_does_not_know() {
         series("shedlock_store_up", "1x5 0x20"),
         series("shedlock_journal_up", "1x5 _x20"),
     ];
-    let no_jobs = [
-        series("shedlock_store_up", "1x25"),
-        series("shedlock_journal_up", "1x25"),
-    ];
-    let no_journal = [series("shedlock_store_up", "1x25")];
-    let journal_down = [
-        series("shedlock_store_up", "1x25"),
-        series("shedlock_journal_up", "0x25"),
-    ];
+    let up = series("shedlock_store_up", "1x25");
+    let journal = |values| vec![up.clone(), series("shedlock_journal_up", values)];
     let unreadable = "Exporters that cannot read the store";
     let counts = [
         "Overdue jobs",
@@ -198,16 +192,15 @@ fn the_dashboard_shows_no_zero_for_what_it_does_not_know() {
             [&down[..], &late].concat(),
             vec![(unreadable, 1), ("Overdue jobs", 1)],
         ),
-        ("no journal", no_journal.to_vec(), vec![(unreadable, 0)]),
+        ("no journal", vec![up.clone()], vec![(unreadable, 0)]),
         (
             "the journal is down",
-            journal_down.to_vec(),
+            journal("0x25"),
             vec![(unreadable, 0)],
         ),
-        ("no jobs", no_jobs.to_vec(), all_zero),
+        ("no jobs", journal("1x25"), all_zero),
     ];
     let test = |(name, input, shown): &(&str, Vec<Value>, Vec<(&str, i32)>)| {
-        let queries = queries();
         let exprs = queries.iter().map(|(title, query)| {
             let shown = shown.iter().filter(|(panel, _)| panel == title);
             let samples = shown.map(|(_, value)| json!({"labels": "{}", "value": value}));

@@ -10,8 +10,9 @@ import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.core.SimpleLock;
 
 /**
- * What ShedLock needs to know of time: it counts the locks that were given back after the end of their at-most, and notes
- * from when on the at-least of each lock counts, which ShedLock reads before it asks for the lock.
+ * Shows whether the machine was too slow for what ShedLock guarantees: counts the locks that were given back after the
+ * end of their at-most, and notes from when on the at-least of each lock counts. ShedLock reads the clock for that before it
+ * asks for the lock.
  */
 final class Overruns implements LockProvider {
     private final LockProvider provider;
