@@ -265,7 +265,11 @@ fn check(language: &Language) {
             signal(holder, Signal::TERM);
         }
         if is_bash {
-            eventually("the end of the holder", || !is_alive(holder));
+            let threads =
+                || fs::read_dir(format!("/proc/{holder}/task")).map_or(0, Iterator::count);
+            eventually("the end of the holder and its threads", || {
+                !is_alive(holder) && threads() <= 1
+            });
             program.go();
         }
         let ended = end(child);
