@@ -213,7 +213,7 @@ async fn forget(
     journal.forget(name.as_str()).await?;
     terminal.notice("removed this job and its runs");
     let action = Action {
-        what: "forget",
+        what: AuditRecord::FORGET,
         name: &name,
         detail: "the job and its runs".to_owned(),
         reason: "",

@@ -158,6 +158,14 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
+    /// Reads until when everything that was written is visible here, if this is a copy that follows
+    /// another server; `None` if it is not, or cannot be found out. Everything that was written later may
+    /// be missing. The time is that of the server that is followed, and stands still while nothing is
+    /// written there.
+    fn written_until(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Returns what this provider can do, as far as it is known without I/O. If that depends on how
     /// the store is set up, the provider detects it at its first contact with the store.
     fn capabilities(&self) -> Capabilities;

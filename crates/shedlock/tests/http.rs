@@ -78,7 +78,7 @@ async fn metrics_have_the_deadlines_of_the_schedulers_jobs() {
     assert_eq!(status, 200, "{body}");
     let content_type = "content-type: text/plain; version=0.0.4; charset=utf-8";
     assert!(head.contains(content_type), "{head}");
-    let deadline = "shedlock_job_deadline_timestamp_seconds{job_name=\"report\"} ";
+    let deadline = "shedlock_job_deadline_timestamp_seconds{job_name=\"report\",";
     assert!(body.contains(deadline), "{body}");
     assert!(
         body.contains("shedlock_journal_dropped_total 0\n"),

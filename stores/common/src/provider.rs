@@ -247,6 +247,10 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         Box::pin(self.bounded(Unavailable, self.store.server_time()))
     }
 
+    fn written_until(&self) -> BoxFuture<'_, Result<Option<SystemTime>>> {
+        Box::pin(self.bounded(Unavailable, self.store.written_until()))
+    }
+
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.store.capabilities();
         capabilities.longest_call = self.store.longest_call();

@@ -152,6 +152,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         }
     }
 
+    /// As [`LockProvider::written_until`](shedlock_core::LockProvider::written_until).
+    fn written_until(&self) -> impl Future<Output = Result<Option<SystemTime>>> + Send {
+        async { Ok(None) }
+    }
+
     /// As [`LockProvider::journal`](shedlock_core::LockProvider::journal). A store without one returns `None`.
     fn journal(self: Arc<Self>) -> Option<Arc<dyn Journal>> {
         None

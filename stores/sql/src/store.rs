@@ -19,7 +19,7 @@ use crate::driver::Driver;
 use crate::failure::{Class, Failure};
 use crate::journal::SqlJournal;
 use crate::schema::Definition;
-use crate::statement::{NONE, Values};
+use crate::statement::{NONE, Row, Values};
 use crate::verdict::{instant, marked, no_end, record};
 
 /// The state that a record must still have when an operator changes it.
@@ -308,6 +308,16 @@ impl<B: Driver> Store for SqlStore<B> {
             .row(Step::Read, &self.values_of(&name, "", ""))
             .await?;
         Ok(row.server_time().map(instant))
+    }
+
+    async fn written_until(&self) -> Result<Option<SystemTime>> {
+        let Some(statement) = B::DIALECT.written_until() else {
+            return Ok(None);
+        };
+        let call = self.call();
+        let reply = call.sent(&statement).await;
+        let reply = reply.map_err(|failure| call.explained(failure, false))?;
+        Ok(reply.row().and_then(Row::server_time).map(instant))
     }
 
     /// Creates what is missing. If two processes migrate at the same time, both succeed, and each reports its own

@@ -133,7 +133,7 @@ async fn alerts_are_raised_for_jobs_that_do_not_succeed_and_for_no_others() {
     let executor = Executor::new(provider);
     let paused = executor.pause(&pause, PATIENCE).await.unwrap();
     assert!(matches!(paused, Paused::Done { .. }), "{paused:?}");
-    let paused = "job_name:shedlock_job_paused:max{job_name=\"pausing\"} == 1";
+    let paused = "store_job_name:shedlock_job_paused:newest{job_name=\"pausing\"} == 1";
     eventually("pausing", || {
         prometheus.has(paused) && !prometheus.has(&overdue("pausing"))
     });

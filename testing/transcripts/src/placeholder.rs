@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     Duration,
     Seconds,
     Id,
+    /// That of a journal.
+    Identity,
     Pid,
     Port,
     Number,
@@ -102,7 +104,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// How far apart the times of an example and of its replay may lie, in microseconds.
 const EXAMPLE_TOLERANCE: i64 = 600_000_000;
 
-const KINDS: [(&str, Kind); 20] = [
+const KINDS: [(&str, Kind); 21] = [
     ("time", Kind::Time),
     ("unix", Kind::Unix),
     ("token", Kind::Token),
@@ -111,6 +113,7 @@ const KINDS: [(&str, Kind); 20] = [
     ("duration", Kind::Duration),
     ("seconds", Kind::Seconds),
     ("id", Kind::Id),
+    ("identity", Kind::Identity),
     ("pid", Kind::Pid),
     ("port", Kind::Port),
     ("number", Kind::Number),
@@ -225,6 +228,7 @@ impl Placeholder {
             Kind::Time | Kind::Example(Example::Time(_)) => time(text),
             Kind::Unix | Kind::Seconds => decimal(text),
             Kind::Id => id(text),
+            Kind::Identity => identity(text),
             Kind::Owner | Kind::Example(Example::Owner) if is_cut => cut_owner(text),
             Kind::Owner | Kind::Example(Example::Owner) => owner(text),
             Kind::Duration | Kind::Example(Example::Duration) => {
@@ -425,6 +429,12 @@ pub(crate) fn id(text: &str) -> Option<usize> {
     let hex = |text: &str| length_of(text, |char| char.is_ascii_hexdigit());
     let hash = text.get(TIME..)?.strip_prefix('-')?;
     (hex(text) == TIME && hex(hash) == HASH).then_some(TIME + 1 + HASH)
+}
+
+/// 32 hexadecimal digits, or 40 where the store makes it from its clock.
+pub(crate) fn identity(text: &str) -> Option<usize> {
+    let digits = length_of(text, |char| char.is_ascii_hexdigit());
+    [32, 40].contains(&digits).then_some(digits)
 }
 
 const RANDOM: usize = 16;

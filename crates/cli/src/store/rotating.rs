@@ -161,6 +161,7 @@ impl LockProvider for Rotating {
         fn check() -> ();
         fn diagnose() -> Vec<Finding>;
         fn store_time() -> Option<SystemTime>;
+        fn written_until() -> Option<SystemTime>;
         fn migrate() -> Migration;
         fn plan_migration() -> Vec<MigrationStep>;
     }

@@ -38,14 +38,14 @@ fn served() {
     let script = "echo x > up; until [ -e stop ]; do sleep 0.1; done";
     let running = sandbox.run_with("other", "1m", &options, script).spawn();
     sandbox.await_lines("up", 1);
-    let started = "shedlock_job_last_start_timestamp_seconds{job_name=\"other\"}";
+    let started = "shedlock_job_last_start_timestamp_seconds{job_name=\"other\",";
     eventually("metrics", || get(port, "/metrics").contains(started));
     let text = get(port, "/metrics");
     assert!(
         text.contains("shedlock_locks{state=\"held\"} 1\n"),
         "{text}"
     );
-    let deadline = "shedlock_job_deadline_timestamp_seconds{job_name=\"long\"}";
+    let deadline = "shedlock_job_deadline_timestamp_seconds{job_name=\"long\",";
     assert!(text.contains(deadline), "{text}");
     assert!(get(port, "/healthz").ends_with("\r\n\r\nok\n"));
     // Others cannot take the connections that the run needs for its store.

@@ -67,9 +67,9 @@ fn shown(sandbox: &Sandbox) -> (String, String) {
 
     let metrics = printed(&["metrics"]);
     let value = |metric: &str| {
-        let start = format!("shedlock_job_{metric}{{job_name=\"a\"}} ");
-        let line = metrics.lines().find_map(|line| line.strip_prefix(&*start));
-        line.map(|value| value.parse::<f64>().unwrap())
+        let start = format!("shedlock_job_{metric}{{job_name=\"a\",store=\"");
+        let line = metrics.lines().find(|line| line.starts_with(&start));
+        line.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
     };
     let is_unknown = value("end_unknown") == Some(1.0);
     assert_eq!(is_unknown, last == "end unknown", "{both} {metrics}");

@@ -198,17 +198,13 @@ async fn slots_that_java_takes_are_unverified_until_someone_watches_them() {
     assert!(history.contains("elsewhere"), "{history}");
     assert!(history.contains("taken by ShedLock on web-2"), "{history}");
     let metrics = database.shedlock(&["metrics"]).stdout;
-    let slots = "shedlock_job_unverified_slots{job_name=\"mail\"} ";
-    let slots = metrics
-        .split(slots)
-        .nth(1)
-        .and_then(|rest| rest.lines().next());
-    assert!(
-        slots.and_then(|it| it.parse::<u64>().ok()) >= Some(3),
-        "{metrics}"
-    );
-    let watched = "shedlock_job_watched_elsewhere{job_name=\"mail\"}";
-    assert!(metrics.contains(&format!("{watched} 0\n")), "{metrics}");
+    let value = |metrics: &str, metric: &str| {
+        let start = format!("shedlock_job_{metric}{{job_name=\"mail\",store=\"");
+        let line = metrics.lines().find(|line| line.starts_with(&start))?;
+        line.rsplit_once(' ')?.1.parse::<u64>().ok()
+    };
+    assert!(value(&metrics, "unverified_slots") >= Some(3), "{metrics}");
+    assert_eq!(value(&metrics, "watched_elsewhere"), Some(0), "{metrics}");
 
     let declared = database.shedlock(&["jobs", "--watched-by-java", "mail"]);
     assert_eq!(declared.code, 0, "{}", declared.stderr);
@@ -219,7 +215,7 @@ async fn slots_that_java_takes_are_unverified_until_someone_watches_them() {
     let doctor = database.shedlock(&["doctor"]).stdout;
     assert!(doctor.contains("ok       unverified"), "{doctor}");
     let metrics = database.shedlock(&["metrics"]).stdout;
-    assert!(metrics.contains(&format!("{watched} 1\n")), "{metrics}");
+    assert_eq!(value(&metrics, "watched_elsewhere"), Some(1), "{metrics}");
     let history = database.shedlock(&["history", "mail"]).stdout;
     assert!(history.contains("watched elsewhere"), "{history}");
     let taken_back = database.shedlock(&["jobs", "--not-watched-by-java", "mail"]);

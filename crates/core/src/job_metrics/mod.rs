@@ -3,14 +3,15 @@
 mod exposition;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::status::{CurrentJob, all_jobs, current_jobs, next_slot, store_now, taken_locks};
 use crate::{
-    Clock, Error, ErrorKind, Executor, JobRecord, Journal, JournalWriter, LockProvider, LockRecord,
-    MissedSlots, SystemClock, missed_slots, within,
+    AuditRecord, AuditRequest, Clock, Error, ErrorKind, Executor, JobRecord, Journal,
+    JournalWriter, LockProvider, LockRecord, MissedSlots, SystemClock, missed_slots, within,
 };
 pub use text::JobMetricsText;
 
@@ -29,28 +30,34 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// | `shedlock_store_up` | 1 if the store could be read, otherwise 0, and nothing else is reported |
 /// | `shedlock_journal_up` | 1 if the journal could be read, otherwise 0, and no job is reported; absent if there is no journal |
 /// | `shedlock_locks{state}` | locks that cannot be taken now: `held`, `taken` (by ShedLock for Java), `paused` or `at-least` |
-/// | `shedlock_job_deadline_timestamp_seconds{job_name}` | by when a run must have succeeded; only jobs with a schedule have one, from their registration on |
+/// | `shedlock_read_timestamp_seconds` | when the jobs were read, by the clock of the store; on a standby that lags, when what it shows was written |
+/// | `shedlock_job_deadline_timestamp_seconds{job_name}` | by when a run must have succeeded; only jobs with a schedule have one, from their registration on, while they are not paused |
 /// | `shedlock_job_last_start_timestamp_seconds{job_name}` | when the latest run started |
 /// | `shedlock_job_last_success_timestamp_seconds{job_name}` | when the latest successful run ended |
 /// | `shedlock_job_last_failure_timestamp_seconds{job_name}` | when the latest failed run ended |
 /// | `shedlock_job_last_duration_seconds{job_name}` | how long the latest successful run took |
 /// | `shedlock_job_end_unknown{job_name}` | 1 if the latest run has no recorded end and its lease is over, otherwise 0 |
+/// | `shedlock_job_lock_lost{job_name}` | 1 if the latest run lost its lock, or may have been overlapped by another, otherwise 0 |
 /// | `shedlock_job_paused{job_name}` | 1 if an operator has paused the job, otherwise 0 |
 /// | `shedlock_job_unverified_slots{job_name}` | how many slots ShedLock for Java took since the last outcome that is known ([`JobRecord::elsewhere`]) |
 /// | `shedlock_job_watched_elsewhere{job_name}` | 1 if an operator has declared that Java watches its runs, otherwise 0 |
 /// | `shedlock_job_missed_slots{job_name, reason}` | slots without a run in the last 24 hours ([`missed_slots`]): `paused`, `held` by an earlier run, taken `elsewhere`, by ShedLock for Java, or `not_started`, because no replica was up or none started it in time; only with [`schedules`](Self::schedules) |
+/// | `shedlock_job_forgotten_timestamp_seconds{job_name}` | when an operator removed a job that the journal does not have any more (`shedlock jobs --forget`), for 24 hours |
 /// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
 ///
 /// `job_name` is the template of the locks' names
-/// ([`LockConfig::job`](crate::LockConfig::job)), never a name that was computed.
+/// ([`LockConfig::job`](crate::LockConfig::job)), never a name that was computed. Every series of a job,
+/// and the time of the reading, has also the label `store`: the identity of the journal
+/// ([`Journal::identity`]). So the jobs of two stores are never confused, and a reader whose host
+/// stopped is recognised by its time.
 ///
 /// # Pauses
 ///
 /// A job is paused if the lock of its name is. A job whose name is a template (`expire-{tenant}`)
 /// is paused if the locks of all names are paused that its latest 100 runs had.
 ///
-/// Slots that fall due during a pause do not run. So while a pause lasts, and after it until the next
-/// run starts, the deadline is that of the first slot after its end, if
+/// Slots that fall due during a pause do not run, and while it lasts no deadline is reported. After it,
+/// until the next run starts, the deadline is that of the first slot after its end, if
 /// [`schedules`](Self::schedules) can compute it. If that run fails, the job is overdue since its last
 /// success. For a template the postponement ends with the pause.
 ///
@@ -87,7 +94,19 @@ struct Found {
     /// The locks that cannot be taken now.
     locks: Vec<LockRecord>,
     /// None if there is no journal.
-    jobs: Option<Result<Vec<FoundJob>, Error>>,
+    jobs: Option<Result<Jobs, Error>>,
+}
+
+/// What a journal has.
+#[derive(Debug)]
+struct Jobs {
+    /// The identity of the journal.
+    store: String,
+    /// When it was read.
+    at: SystemTime,
+    jobs: Vec<FoundJob>,
+    /// When jobs that it does not have any more were removed.
+    forgotten: BTreeMap<String, SystemTime>,
 }
 
 #[derive(Debug)]
@@ -98,6 +117,12 @@ struct FoundJob {
 
 /// The time limit unless one is set. Prometheus waits for 10 s.
 const LIMIT: Duration = Duration::from_secs(8);
+
+/// How long a job that was removed is reported as such: as long as its alert could last.
+const FORGOTTEN: Duration = Duration::from_secs(86_400);
+
+/// Among how many of the latest actions of operators removals of jobs are looked for.
+const ACTIONS: usize = 1_000;
 
 impl JobMetrics {
     /// Reads the locks of this provider, and the journal that its store keeps beside them, if it
@@ -167,12 +192,14 @@ impl JobMetrics {
     }
 
     async fn find(&self) -> Result<Found, Error> {
+        // Before all else: what is read later is not older.
+        let at = store_now(&*self.provider, self.clock.system_time()).await?;
         let mut found = Found {
             locks: taken_locks(&*self.provider).await?,
             jobs: None,
         };
         if let Some(journal) = &self.journal {
-            found.jobs = self.jobs(&**journal, &found.locks).await.transpose();
+            found.jobs = self.jobs(&**journal, &found.locks, at).await.transpose();
         }
         Ok(found)
     }
@@ -186,24 +213,53 @@ impl JobMetrics {
         &self,
         journal: &dyn Journal,
         locks: &[LockRecord],
-    ) -> Result<Option<Vec<FoundJob>>, Error> {
-        if journal.version().await?.is_none() {
+        now: SystemTime,
+    ) -> Result<Option<Jobs>, Error> {
+        let Some(store) = journal.identity().await? else {
             return Ok(None);
-        }
+        };
         let jobs = all_jobs(journal).await?;
-        let now = store_now(&*self.provider, self.clock.system_time()).await?;
+        let forgotten = forgotten(journal, &jobs, now).await?;
         let next = |job: &JobRecord, after| self.next_slot(job, after);
         let current = current_jobs(&*self.provider, journal, jobs, locks, now, next).await?;
-        let mut found = Vec::with_capacity(current.len());
+        let mut jobs = Vec::with_capacity(current.len());
         for current in current {
             let missed = match self.next {
                 Some(_) => missed_slots(journal, &current.job, now, next).await?,
                 None => None,
             };
-            found.push(FoundJob { current, missed });
+            jobs.push(FoundJob { current, missed });
         }
-        Ok(Some(found))
+        let written = self.provider.written_until().await?;
+        Ok(Some(Jobs {
+            store,
+            at: written.map_or(now, |written| written.min(now)),
+            jobs,
+            forgotten,
+        }))
     }
+}
+
+/// When jobs were removed that the journal does not have any more.
+async fn forgotten(
+    journal: &dyn Journal,
+    jobs: &[JobRecord],
+    now: SystemTime,
+) -> Result<BTreeMap<String, SystemTime>, Error> {
+    let request = AuditRequest::new().with_limit(ACTIONS);
+    let actions = journal.audit(&request).await?.into_iter();
+    let is_known = |name: &str| jobs.binary_search_by(|job| (*job.job).cmp(name)).is_ok();
+    let forgotten = actions.filter(|action| {
+        action.action == AuditRecord::FORGET
+            && now.duration_since(action.at).unwrap_or_default() < FORGOTTEN
+            && !is_known(&action.name)
+    });
+    // The latest action comes first.
+    let mut at = BTreeMap::new();
+    for action in forgotten {
+        at.entry(action.name).or_insert(action.at);
+    }
+    Ok(at)
 }
 
 impl fmt::Debug for JobMetrics {

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::exposition::{Exposition, Kind, Sample};
-use super::{Found, FoundJob};
+use super::exposition::{Exposition, Kind};
+use super::{Found, Jobs};
 use crate::status::CurrentJob;
-use crate::{Error, JobRecord, JournalWriter, LockState, RunState};
+use crate::{Error, JournalWriter, LockState, RunOutcome, RunState};
 
 /// Metrics of jobs in Prometheus's text format.
 #[derive(Debug)]
@@ -108,7 +108,9 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
                         "Whether the journal of jobs and runs could be read.",
                         [(Vec::new(), f64::from(u8::from(jobs.is_ok())))],
                     );
-                    add_jobs(&mut text, &jobs.unwrap_or_default());
+                    if let Ok(jobs) = &jobs {
+                        add_jobs(&mut text, jobs);
+                    }
                 }
             }
         }
@@ -134,45 +136,56 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
     }
 }
 
-fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
-    type Value = fn(&JobRecord) -> Option<f64>;
+fn add_jobs(text: &mut Exposition, found: &Jobs) {
+    let Jobs { store, jobs, .. } = found;
+    let sample = |job, value| (vec![("job_name", job), ("store", &**store)], value);
+    text.add(
+        "shedlock_read_timestamp_seconds",
+        Kind::Gauge,
+        "When the jobs were read, by the clock of the store.",
+        [(vec![("store", &**store)], seconds(found.at))],
+    );
+    type Value = fn(&CurrentJob) -> Option<f64>;
     let metrics: [(&str, &str, Value); 5] = [
         (
             "shedlock_job_deadline_timestamp_seconds",
             "By when a run of the job must have succeeded.",
-            |job| job.deadline.map(seconds),
+            |it| match it.paused_until {
+                Some(_) => None,
+                None => it.job.deadline.map(seconds),
+            },
         ),
         (
             "shedlock_job_last_start_timestamp_seconds",
             "When the latest run of the job started.",
-            |job| job.last_run.as_ref().map(|run| seconds(run.started)),
+            |it| it.job.last_run.as_ref().map(|run| seconds(run.started)),
         ),
         (
             "shedlock_job_last_success_timestamp_seconds",
             "When the latest successful run of the job ended.",
-            |job| job.last_succeeded.map(seconds),
+            |it| it.job.last_succeeded.map(seconds),
         ),
         (
             "shedlock_job_last_failure_timestamp_seconds",
             "When the latest failed run of the job ended.",
-            |job| job.last_failed.map(seconds),
+            |it| it.job.last_failed.map(seconds),
         ),
         (
             "shedlock_job_last_duration_seconds",
             "How long the latest successful run of the job took.",
-            |job| job.last_duration.map(|took| took.as_secs_f64()),
+            |it| it.job.last_duration.map(|took| took.as_secs_f64()),
         ),
     ];
     for (name, help, value) in metrics {
         let samples = jobs.iter();
-        let samples = samples.map(|it| &it.current.job);
-        let samples = samples.filter_map(|job| Some(sample(job, value(job)?)));
+        let samples = samples.map(|it| &it.current);
+        let samples = samples.filter_map(|it| Some(sample(&*it.job.job, value(it)?)));
         text.add(name, Kind::Gauge, help, samples);
     }
     let unverified = jobs.iter().map(|it| &it.current.job);
     let unverified = unverified.map(|job| {
         let slots = job.elsewhere.as_ref().map_or(0, |it| it.slots);
-        sample(job, f64::from(slots))
+        sample(&*job.job, f64::from(slots))
     });
     text.add(
         "shedlock_job_unverified_slots",
@@ -181,7 +194,7 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
         unverified,
     );
     type Is = fn(&CurrentJob) -> bool;
-    let flags: [(&str, &str, Is); 3] = [
+    let flags: [(&str, &str, Is); 4] = [
         (
             "shedlock_job_watched_elsewhere",
             "Whether Java watches the outcome of its runs of the job, as an operator has declared.",
@@ -193,6 +206,11 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
             |it| it.last_run == Some(RunState::EndUnknown),
         ),
         (
+            "shedlock_job_lock_lost",
+            "Whether the latest run of the job lost its lock or may have been overlapped by another.",
+            |it| it.last_run.is_some_and(has_lost_lock),
+        ),
+        (
             "shedlock_job_paused",
             "Whether an operator has paused the job.",
             |it| it.paused_until.is_some(),
@@ -200,7 +218,7 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
     ];
     for (name, help, is) in flags {
         let samples = jobs.iter().map(|it| &it.current);
-        let samples = samples.map(|it| sample(&it.job, f64::from(u8::from(is(it)))));
+        let samples = samples.map(|it| sample(&*it.job.job, f64::from(u8::from(is(it)))));
         text.add(name, Kind::Gauge, help, samples);
     }
     let missed = jobs.iter();
@@ -208,8 +226,9 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
     let missed = missed.flat_map(|(job, missed)| {
         let counts = missed.by_reason().into_iter();
         counts.map(|(reason, count)| {
-            let labels = vec![("job_name", &*job.job), ("reason", reason)];
-            (labels, f64::from(count))
+            let (mut labels, count) = sample(&*job.job, f64::from(count));
+            labels.insert(1, ("reason", reason));
+            (labels, count)
         })
     });
     text.add(
@@ -218,10 +237,19 @@ fn add_jobs(text: &mut Exposition, jobs: &[FoundJob]) {
         "Slots of the last 24 hours that had no run, by reason.",
         missed,
     );
+    let forgotten = found.forgotten.iter();
+    text.add(
+        "shedlock_job_forgotten_timestamp_seconds",
+        Kind::Gauge,
+        "When an operator removed a job that the journal does not have any more.",
+        forgotten.map(|(job, at)| sample(&**job, seconds(*at))),
+    );
 }
 
-fn sample(job: &JobRecord, value: f64) -> Sample<'_> {
-    (vec![("job_name", &*job.job)], value)
+/// Whether another run may have run at the same time.
+fn has_lost_lock(last: RunState) -> bool {
+    let ended = |outcome| last == RunState::Ended(outcome);
+    last == RunState::WithoutLock || ended(RunOutcome::Lost) || ended(RunOutcome::MaybeOverlapped)
 }
 
 fn seconds(instant: SystemTime) -> f64 {

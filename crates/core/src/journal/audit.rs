@@ -42,6 +42,9 @@ pub enum Actor {
 }
 
 impl AuditRecord {
+    /// The action of an operator who removes a job and its runs from the journal.
+    pub const FORGET: &'static str = "forget";
+
     /// Creates a record. `random` distinguishes records of the same instant.
     pub fn new(
         at: SystemTime,

@@ -99,6 +99,11 @@ macro_rules! delegate {
                 self.$inner.store_time()
             }
         });
+        $crate::delegate!(@ written_until [$($own)+] {
+            fn written_until(&self) -> $crate::BoxFuture<'_, Result<Option<std::time::SystemTime>, $crate::Error>> {
+                self.$inner.written_until()
+            }
+        });
         $crate::delegate!(@ capabilities [$($own)+] {
             fn capabilities(&self) -> $crate::Capabilities {
                 self.$inner.capabilities()
@@ -164,6 +169,7 @@ macro_rules! delegate {
     (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
     (@ diagnose [diagnose $($rest:ident)*] { $($method:tt)* }) => {};
     (@ store_time [store_time $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ written_until [written_until $($rest:ident)*] { $($method:tt)* }) => {};
     (@ capabilities [capabilities $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity [identity $($rest:ident)*] { $($method:tt)* }) => {};
     (@ identity_of [identity_of $($rest:ident)*] { $($method:tt)* }) => {};

@@ -228,6 +228,10 @@ impl LockProvider for PrefixProvider {
         self.inner.store_time()
     }
 
+    fn written_until(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
+        self.inner.written_until()
+    }
+
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.inner.capabilities();
         capabilities.longest_name = capabilities

@@ -65,6 +65,8 @@ pub(crate) struct Dialect {
     schemas: &'static str,
     /// See [`cancelling`](Dialect::cancelling).
     cancels: Option<&'static str>,
+    /// See [`written_until`](Dialect::written_until).
+    written_until: Option<&'static str>,
     /// See [`finding_spelling`](Dialect::finding_spelling).
     spelling: Option<&'static str>,
     /// Selects the schema (null if a statement finds the table without it) and the name of each other table of this
@@ -359,6 +361,17 @@ impl Dialect {
         let text = self.cancels.filter(|_| is_session)?;
         let text = text.replace("{session}", session);
         Some(Statement::new(self.placeholders, &text, &[Field::Name]))
+    }
+
+    /// Returns one row, whose server's time is null unless this server follows another one: then it is the time there
+    /// of the last transaction that is visible here. `None` if the database does not tell that to every user.
+    pub(crate) fn written_until(&self) -> Option<Statement> {
+        let text = self.written_until?;
+        Some(Statement::new(
+            self.placeholders,
+            text,
+            &[Field::ServerTime],
+        ))
     }
 
     /// Returns one row, with the name of a record that differs from `:name` in the case of letters only. `None` if the

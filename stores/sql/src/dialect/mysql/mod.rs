@@ -128,6 +128,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     }),
     schemas: "information_schema.SCHEMATA WHERE SCHEMA_NAME = '{schema}'",
     cancels: None,
+    written_until: None,
     spelling: None,
     // Only in the database of the connection, which the URL names: those beside it are usually of other applications.
     others: "SELECT NULL, CAST(c.TABLE_NAME AS CHAR) FROM information_schema.COLUMNS c \

@@ -57,6 +57,10 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     follows: None,
     schemas: "pg_catalog.pg_namespace WHERE nspname = '{schema}'",
     // By the number *and* the start of the process: numbers are used again.
+    written_until: Some(
+        "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN \
+         (EXTRACT(EPOCH FROM pg_catalog.pg_last_xact_replay_timestamp()) * 1000000)::bigint END",
+    ),
     cancels: Some(
         "SELECT COALESCE((SELECT CASE WHEN a.wait_event IS DISTINCT FROM 'SyncRep' THEN 'there' \
          WHEN pg_catalog.pg_cancel_backend(a.pid) THEN 'cancelled' ELSE 'there' END \

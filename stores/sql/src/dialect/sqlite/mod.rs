@@ -57,6 +57,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     follows: None,
     schemas: "pragma_database_list WHERE name = '{schema}'",
     cancels: None,
+    written_until: None,
     spelling: None,
     others: "SELECT NULL, m.name FROM sqlite_master m \
              WHERE m.type = 'table' AND lower(m.name) <> lower('{bare}') \
