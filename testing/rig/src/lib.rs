@@ -20,6 +20,7 @@ pub mod host;
 pub mod interrupt;
 mod own_server;
 pub mod port;
+mod postgres_server;
 pub mod process;
 mod running;
 mod servers;
@@ -28,5 +29,6 @@ pub mod wait;
 #[cfg(feature = "certificates")]
 pub use certificates::Certificates;
 pub use own_server::OwnServer;
+pub use postgres_server::PostgresServer;
 pub use process::Signal;
 pub use running::{Lines, Restartable, Running, all_gone, wait_all_gone};

@@ -7,7 +7,7 @@ mod mongodb;
 mod mysql;
 mod nats;
 mod pgbouncer;
-mod postgres;
+pub(crate) mod postgres;
 mod redis;
 mod zookeeper;
 

@@ -39,7 +39,7 @@ pub(super) const USER: &str = "postgres";
 
 /// The newest of Debian's folders, one per major version, otherwise the real location of the `postgres` in `PATH`: its
 /// `initdb` need not be linked there.
-fn bin() -> Option<PathBuf> {
+pub(crate) fn bin() -> Option<PathBuf> {
     let folders = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let mut bins: Vec<(u32, PathBuf)> = folders
         .filter_map(|entry| {
