@@ -11,8 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use shedlock::{
-    Executor, JobMetrics, JobRegistration, JobsRequest, Journal as _, JournalWriter, LockConfig,
-    MemoryJournal, MemoryProvider,
+    Actor, AuditRecord, Clock as _, Executor, JobMetrics, JobRegistration, JobsRequest,
+    Journal as _, JournalWriter, LockConfig, MemoryJournal, MemoryProvider, SystemClock,
 };
 use tempfile::TempDir;
 
@@ -317,6 +317,15 @@ async fn odd_metrics() -> String {
     let failing = LockConfig::new("failing").lock_at_most_for("10m");
     let failed = executor.try_execute(&failing, async { Err::<(), _>("no paper") });
     assert!(failed.await.unwrap().is_executed());
+    let alice = Actor::Claimed("alice@web-1".to_owned());
+    let removal = AuditRecord::new(
+        SystemClock.system_time(),
+        1,
+        alice,
+        AuditRecord::FORGET,
+        "removed",
+    );
+    writer.audit(removal);
     assert_eq!(writer.flush(Duration::from_secs(60)).await, 0);
     let jobs = journal.jobs(&JobsRequest::new()).await.unwrap();
     assert_eq!(jobs.len(), names.len() + 2);

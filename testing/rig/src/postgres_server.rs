@@ -74,6 +74,16 @@ impl PostgresServer {
         self.server.kill().map_err(anyhow::Error::from_boxed)
     }
 
+    /// Ends it in an orderly way: its standbys get everything first.
+    ///
+    /// # Errors
+    /// If it does not end.
+    pub fn end(&self) -> anyhow::Result<()> {
+        let mut end = Command::new(program("pg_ctl")?);
+        end.args(["stop", "--mode", "fast", "--pgdata"]);
+        self.as_owner(&mut end)
+    }
+
     /// Starts it again after [`stop`](Self::stop).
     ///
     /// # Errors
@@ -87,22 +97,24 @@ impl PostgresServer {
     /// # Errors
     /// If the other one cannot be copied.
     pub fn follow(&self, primary: &Self) -> anyhow::Result<()> {
-        let owner = fs::metadata(&self.data)?;
         fs::remove_dir_all(&self.data)?;
         let mut copy = Command::new(program("pg_basebackup")?);
         copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"])
-            .args(["--dbname", primary.url()])
-            .arg("--pgdata")
-            .arg(&self.data)
-            // If this process is root, the server is not.
-            .uid(owner.uid())
-            .gid(owner.gid())
-            .current_dir("/");
-        let copied = copy.output()?;
-        if !copied.status.success() {
-            bail!("{}", String::from_utf8_lossy(&copied.stderr));
-        }
+            .args(["--dbname", primary.url(), "--pgdata"]);
+        self.as_owner(&mut copy)?;
         self.start_again()
+    }
+
+    /// Runs this program on the data. If this process is root, the server is not.
+    fn as_owner(&self, program: &mut Command) -> anyhow::Result<()> {
+        let home = self.data.parent().context("no folder")?;
+        let owner = fs::metadata(home)?;
+        program.arg(&self.data).uid(owner.uid()).gid(owner.gid());
+        let ran = program.current_dir("/").output()?;
+        if !ran.status.success() {
+            bail!("{program:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        }
+        Ok(())
     }
 
     /// Waits until this standby has everything that its primary has written so far.

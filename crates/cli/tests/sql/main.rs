@@ -11,5 +11,6 @@ mod common;
 mod away;
 mod java;
 mod migrate;
+mod moving;
 mod other_tables;
 mod pooler;

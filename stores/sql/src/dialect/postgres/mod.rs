@@ -291,6 +291,15 @@ fn checks(_: &Options) -> Vec<Check> {
             "commits wait for a standby, or none is connected",
         ),
         check(
+            "subscription",
+            "EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel r \
+             WHERE r.srrelid = pg_catalog.to_regclass('{table}'))",
+            "a subscription of logical replication feeds the lock table: its publisher and this server grant the same \
+             locks, and a lock that is taken here for the first time stops the whole subscription; let no job use this \
+             server before the subscription is dropped, or leave the table out of the publication",
+            "no subscription feeds the lock table",
+        ),
+        check(
             "row-security",
             "pg_catalog.row_security_active(pg_catalog.to_regclass('{table}'))",
             "row-level security is active for this user: a lock whose row the policies hide can \
