@@ -1,6 +1,6 @@
 //! `cargo xtask servers`, and which servers the stores of the registry are tested on.
 
-use crate::{browser, faketime, host, languages, prometheus, protoc};
+use crate::{browser, faketime, host, programs, prometheus, protoc};
 use anyhow::Context as _;
 use clap::builder::PossibleValue;
 use clap::{Subcommand, ValueEnum};
@@ -109,7 +109,7 @@ fn tools() -> Vec<&'static str> {
     let protoc = (!protoc::works()).then_some(&protoc::PACKAGES[..]);
     let prometheus = (!prometheus::is_there()).then_some(&prometheus::PACKAGES[..]);
     let missing = protoc.into_iter().chain(prometheus).flatten();
-    missing.copied().chain(languages::missing()).collect()
+    missing.copied().chain(programs::missing()).collect()
 }
 
 /// The environment variables that contain the servers' URLs, and what else the tests use.

@@ -9,8 +9,8 @@ use crate::faketime;
 use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
-use crate::languages;
 use crate::oldest_rust;
+use crate::programs;
 use crate::prometheus;
 use crate::protoc;
 use crate::recipes;
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     protoc::check()?;
     prometheus::check()?;
-    languages::check()?;
+    programs::check()?;
     let mut steps = Steps::new();
     steps.add("servers", Outcome::Passed, begun.elapsed());
     if !named && args.cargo_args.is_empty() {

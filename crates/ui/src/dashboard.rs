@@ -90,7 +90,12 @@ impl Dashboard {
             )
             .route("/asset/{name}", get(assets::asset))
             .nest("/api", api::router())
-            .fallback(async || Failure::not_found("there is no such page"))
+            .fallback(async || {
+                Failure::not_found(
+                    "there is no such page; if a proxy in front of this dashboard keeps a prefix in the path, the \
+                     dashboard must be served under it",
+                )
+            })
             .layer(middleware::from_fn_with_state(self.0.clone(), guard::guard))
             .with_state(self.0.clone())
     }

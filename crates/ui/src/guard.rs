@@ -85,10 +85,7 @@ fn permit(dashboard: &Inner, request: &Parts) -> Result<Access, Failure> {
     }
     if request.method == Method::POST {
         if !is_same_origin(request, asked) {
-            return Err(Failure::forbidden(
-                "nothing was changed: the request did not come from a page of this dashboard; open \
-                 the dashboard, and use its forms",
-            ));
+            return Err(Failure::forbidden(why_not_same(request, asked)));
         }
         if access.actor().is_none() {
             return Err(Failure::forbidden(
@@ -178,6 +175,21 @@ fn is_same_origin(request: &Parts, host: Option<&str>) -> bool {
         return false;
     };
     host.is_some_and(|host| host.eq_ignore_ascii_case(origin))
+}
+
+/// The header that differs if a proxy replaces the host. Browsers send no `Sec-Fetch-Site` to a name without TLS.
+fn why_not_same(request: &Parts, host: Option<&str>) -> String {
+    let origin = text(&request.headers, "origin").filter(|it| it.contains("://"));
+    let has_site = text(&request.headers, "sec-fetch-site").is_some();
+    match (origin, host) {
+        (Some(origin), Some(host)) if !has_site => format!(
+            "nothing was changed: the page is at {origin}, but the request came for the host {host}: if a proxy is in front of \
+             this dashboard, let it pass the header Host with its port (nginx: proxy_set_header Host $http_host)"
+        ),
+        _ => "nothing was changed: the request did not come from a page of this dashboard; open \
+              the dashboard, and use its forms"
+            .to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use axum::http::HeaderName;
 use clap::Args;
 
 use super::{StoreArgs, exit_codes, values};
@@ -14,7 +15,8 @@ use super::{StoreArgs, exit_codes, values};
 ///
 /// With default settings it listens on this host alone, and everyone who can log in to this host may
 /// pause, resume, extend and unlock. On any other address it needs --auth-file, and TLS (--tls-cert
-/// and --tls-key) or a proxy that does it (--behind-proxy); or --read-only.
+/// and --tls-key) or a proxy that does it (--behind-proxy); or --read-only. If a proxy on this host signs
+/// users in, --user-header takes their names from it.
 ///
 /// Ends with 0 at SIGTERM, SIGINT, SIGQUIT or SIGHUP, after the requests that are being served.
 #[derive(Debug, Args)]
@@ -43,6 +45,14 @@ pub(crate) struct UiArgs {
     /// refused sign-ins within a minute, an address is refused for a minute.
     #[arg(long, value_name = "FILE")]
     pub(crate) auth_file: Option<PathBuf>,
+    /// Take the user from this header, which a proxy on this host sets after it has signed them in
+    ///
+    /// Such as X-Forwarded-User or Remote-User. Actions are recorded with that name, and a request without
+    /// the header, or with several, is refused. The proxy must remove the header from what clients send.
+    /// Everyone who can open a connection on this host can claim to be anyone, so --listen must be a
+    /// loopback address.
+    #[arg(long, value_name = "HEADER", value_parser = values::header_name, requires = "behind_proxy", conflicts_with = "auth_file")]
+    pub(crate) user_header: Option<HeaderName>,
     /// Read a password from stdin, print a line for --auth-file, and end
     #[arg(long, value_name = "USER")]
     pub(crate) hash_password: Option<String>,

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+#[cfg(feature = "ui")]
+use axum::http::HeaderName;
 use jiff::tz::TimeZone;
 use shedlock::{Owner, PruneRequest, parse_duration};
 
@@ -196,6 +198,15 @@ pub(super) fn path_prefix(text: &str) -> Result<String, String> {
                 .to_owned(),
         ),
     }
+}
+
+/// The name of a header of HTTP.
+#[cfg(feature = "ui")]
+pub(super) fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name = text.parse::<HeaderName>();
+    name.map_err(|_| {
+        "a header's name has letters, digits and dashes like X-Forwarded-User".to_owned()
+    })
 }
 
 /// A value with a name.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::request::Parts;
+use axum::http::{HeaderName, StatusCode};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsAcceptor;
 use shedlock::Actor;
@@ -45,6 +46,7 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     if let Some(file) = &args.tls_key {
         warn_of_exposed_file("--tls-key", file, "the private key", |_| true, terminal);
     }
+    refuse_open_header(args)?;
     let users = args.auth_file.as_deref();
     let users = users.map(|file| Users::read(file, args.behind_proxy));
     let users = users.transpose()?;
@@ -54,7 +56,7 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     };
     let dashboard = dashboard(args, users.is_some(), terminal).await?;
     let mut router = match &args.prefix {
-        Some(prefix) => Router::new().nest_service(prefix, dashboard.router()),
+        Some(prefix) => under(prefix, dashboard.router()),
         None => dashboard.router(),
     };
     if let Some(users) = users {
@@ -99,6 +101,18 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
+/// The dashboard under a prefix, and where it is for whoever asks for another path.
+fn under(prefix: &str, dashboard: Router) -> Router {
+    let elsewhere = format!(
+        "There is nothing here: this dashboard is at {prefix}/ (--prefix). If a proxy removes the prefix from the path, start \
+         `shedlock ui` without --prefix.\n"
+    );
+    let elsewhere = move || async move { (StatusCode::NOT_FOUND, elsewhere) };
+    Router::new()
+        .nest_service(prefix, dashboard)
+        .fallback(elsewhere)
+}
+
 /// Refuses to let everyone in the network operate, or to send passwords in clear text.
 fn refuse_open_address(args: &UiArgs) -> Result<(), Failure> {
     let is_encrypted = args.tls_cert.is_some() || args.behind_proxy;
@@ -120,6 +134,30 @@ fn refuse_open_address(args: &UiArgs) -> Result<(), Failure> {
         "--listen {}: the dashboard was not started: {why}",
         args.listen
     )))
+}
+
+/// Refuses to believe anyone in the network who claims to be a proxy.
+fn refuse_open_header(args: &UiArgs) -> Result<(), Failure> {
+    match &args.user_header {
+        Some(header) if !args.listen.ip().is_loopback() => Err(Failure::usage(format!(
+            "--user-header {header}: the dashboard was not started: everyone who can reach {} could send this header; \
+             listen on a loopback address, with the proxy on this host (or in this pod)",
+            args.listen
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The user whom the proxy has signed in, if it names exactly one.
+fn user_of_proxy(request: &Parts, header: &HeaderName) -> Option<String> {
+    const LONGEST: usize = 256;
+    let mut names = request.headers.get_all(header).iter();
+    let (Some(name), None) = (names.next(), names.next()) else {
+        return None;
+    };
+    let name = std::str::from_utf8(name.as_bytes()).ok()?.trim();
+    let is_name = !name.is_empty() && name.len() <= LONGEST && !name.contains(char::is_control);
+    is_name.then(|| name.to_owned())
 }
 
 async fn dashboard(
@@ -144,8 +182,15 @@ async fn dashboard(
     }
     let may_operate = !args.read_only;
     let local = user::at_host();
+    let header = args.user_header.clone();
     builder = builder.access(move |request: &Parts| {
-        let user = request.extensions.get::<User>();
+        let user = match &header {
+            Some(header) => match user_of_proxy(request, header) {
+                Some(name) => Some(User { name, may_operate }),
+                None => return Access::None,
+            },
+            None => request.extensions.get::<User>().cloned(),
+        };
         match user {
             _ if !may_operate => Access::Read,
             Some(user) if user.may_operate => Access::operate(&user.name),

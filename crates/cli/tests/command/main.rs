@@ -31,6 +31,7 @@ mod pause;
 mod ping_server;
 mod pings;
 mod private;
+mod proxy;
 mod prune;
 mod readers;
 mod release;

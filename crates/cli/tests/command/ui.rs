@@ -52,6 +52,10 @@ impl Server {
         }
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// A connection from this address of this host.
     fn connect_from(&self, from: Ipv4Addr) -> TcpStream {
         connect_from(from, self.port)
@@ -90,11 +94,11 @@ impl Server {
     }
 }
 
-fn status(reply: &str) -> &str {
+pub(crate) fn status(reply: &str) -> &str {
     reply.split(' ').nth(1).unwrap_or_default()
 }
 
-fn sandbox() -> Sandbox {
+pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let migrated = done(&mut sandbox.shedlock(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);

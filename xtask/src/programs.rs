@@ -1,12 +1,13 @@
-//! The languages of `docs/scripts.md`, whose functions a test runs.
+//! What tests of the documentation run: the languages of `docs/scripts.md`, the proxy of `docs/dashboard.md`.
 
 use crate::{debian, host};
 
-/// What runs each of them, and the name of its `apt-get` package.
-const PROGRAMS: [(&str, &str); 3] = [
+/// Each program, and the name of its `apt-get` package.
+const PROGRAMS: [(&str, &str); 4] = [
     ("python3", "python3"),
     ("node", "nodejs"),
     ("go", "golang-go"),
+    ("nginx", "nginx-light"),
 ];
 
 /// The packages of those that the tests will not find.
@@ -23,7 +24,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         return Ok(());
     }
     anyhow::bail!(
-        "no {}, which the test of docs/scripts.md needs: on Debian `{}`",
+        "no {}, which tests of docs/ need: on Debian `{}`",
         missing.join(", "),
         debian::by_hand(&missing)
     )
