@@ -85,10 +85,11 @@ impl Samples {
         }
     }
 
-    /// Waits for the next sample. False once the time is up.
+    /// Waits for the next sample. False once the time is up. Cancellation safe.
     pub(crate) async fn next(&mut self) -> bool {
-        self.next = (self.next + self.load.every).max(Instant::now());
-        tokio::time::sleep_until(self.next.into()).await;
+        let next = (self.next + self.load.every).max(Instant::now());
+        tokio::time::sleep_until(next.into()).await;
+        self.next = next;
         self.begun.elapsed() <= self.load.lasts
     }
 
