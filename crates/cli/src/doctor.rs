@@ -11,6 +11,16 @@ use crate::output;
 use crate::store::Store;
 use crate::terminal::Terminal;
 
+/// What a user who only looks may not write is no error.
+fn not_to_write(finding: &mut Finding) {
+    if finding.check == "privileges" {
+        *finding = Finding::ok(
+            "privileges",
+            "not checked, as this user only reads (--read-only)",
+        );
+    }
+}
+
 /// Prints the findings about the store. A store that cannot be reached or used is a finding too.
 pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let rate = ClockRate::start();
@@ -19,10 +29,16 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
             let diagnosis = store.provider().diagnose().await;
             let mut findings =
                 diagnosis.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
+            if args.read_only {
+                findings.iter_mut().for_each(not_to_write);
+            }
             if let Some(journal) = store.journal() {
                 let now = SystemClock.system_time();
                 let (provider, is_elsewhere) = (&**store.provider(), store.has_own_journal());
-                findings.extend(journal_findings(provider, &*journal, is_elsewhere, now).await);
+                let only_reads = args.read_only;
+                findings.extend(
+                    journal_findings(provider, &*journal, is_elsewhere, only_reads, now).await,
+                );
             }
             (Some(store), findings)
         }

@@ -109,7 +109,8 @@ impl Fleet {
     }
 
     async fn warns(&self) -> bool {
-        let findings = journal_findings(&*self.provider, &*self.journal, false, self.now()).await;
+        let findings =
+            journal_findings(&*self.provider, &*self.journal, false, false, self.now()).await;
         let found = findings.iter().find(|it| it.check == "unverified");
         found.unwrap().level == Level::Warning
     }

@@ -307,7 +307,7 @@ async fn a_run_that_lost_its_lock_is_reported_until_the_next_one() {
         assert!(matches!(attempt, Attempt::Acquired(_)), "{attempt:?}");
     };
     let ended = world.executor.execute(&config("mail"), task).await;
-    assert!(ended.unwrap().is_executed());
+    assert!(ended.unwrap().is_lost());
     assert_eq!(world.writer.flush(secs(60)).await, 0);
     assert_eq!(lost().await, 1.0);
     world.clock.advance(secs(60));

@@ -26,6 +26,7 @@ use crate::{invalid, run_id, slug};
 /// | succeeds | `POST <URL>` |
 /// | fails, panics, loses its lease or is cancelled | `POST <URL>/fail` |
 /// | ends with an exit code ([`RunReport::exited`]) | `POST <URL>/<code>`, and `POST <URL>` for 0 |
+/// | cannot start here ([`log`](Self::log)) | `POST <URL>/log` |
 ///
 /// Pings are sent in the background, and never delay or fail a run. A ping that gets no reply is
 /// tried three times. Redirects are not followed. Before the process exits, await
@@ -159,6 +160,12 @@ impl Healthchecks {
         }
     }
 
+    /// Adds this text to the log of this job's check, without a change of its state: `POST <URL>/log`. For a host that
+    /// could not run the job: another one may have run it, so that it is no failure.
+    pub fn log(&self, job: &str, text: &str) {
+        self.post(job, None, Some("log"), Some(text));
+    }
+
     /// Waits until all pings are sent, for at most this long. Returns how many are not. Cancellation
     /// safe. Those that are left are still sent in the background.
     pub async fn flush(&self, limit: Duration) -> usize {
@@ -176,13 +183,18 @@ impl Healthchecks {
     }
 
     fn send(&self, lease: &Lease, signal: Option<&str>, text: Option<&str>) {
-        let job = lease.job();
+        let rid = run_id::uuid(run_id::of(lease));
+        self.post(lease.job(), Some(&rid), signal, text);
+    }
+
+    fn post(&self, job: &str, rid: Option<&str>, signal: Option<&str>, text: Option<&str>) {
         let Some(mut url) = self.url(job) else { return };
         if let (Some(signal), Ok(mut path)) = (signal, url.path_segments_mut()) {
             path.pop_if_empty().push(signal);
         }
-        let rid = run_id::uuid(run_id::of(lease));
-        url.query_pairs_mut().append_pair("rid", &rid);
+        if let Some(rid) = rid {
+            url.query_pairs_mut().append_pair("rid", rid);
+        }
         let text = text.map_or("", last_bytes);
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         self.sender.send(Message {

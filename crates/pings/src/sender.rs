@@ -12,7 +12,7 @@ use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
-use shedlock_store::TlsFiles;
+use shedlock_store::{TlsFiles, root_cause, untrusted};
 use tokio::sync::Notify;
 
 use crate::run_id;
@@ -385,17 +385,19 @@ fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
 impl Problem {
     /// The innermost error says what happened. The others repeat the URL.
     fn of_client(error: &reqwest::Error) -> Self {
-        let mut inner: &dyn std::error::Error = error;
-        while let Some(source) = inner.source() {
-            inner = source;
-        }
-        let why = if error.source().is_none() {
-            "the request failed".to_owned()
-        } else {
-            inner.to_string()
+        let why = match error.source() {
+            Some(_) => root_cause(error),
+            None => "the request failed".to_owned(),
+        };
+        let what_to_do = match untrusted(error) {
+            Some(_) => {
+                "check the scheme and the port in the URL, and the server's certificate; to trust other authorities than \
+                 the system's, set SSL_CERT_FILE to a PEM file with them"
+            }
+            None => "check that the server is running and can be reached from here",
         };
         Self {
-            why: format!("{why}; check that the server is running and can be reached from here"),
+            why: format!("{why}; {what_to_do}"),
             may_pass: !error.is_builder(),
             retry_after: None,
         }

@@ -133,7 +133,7 @@ pub(crate) async fn health(store: &Store) -> Health {
     let mut findings = findings.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
     if let Some(journal) = &store.journal {
         let (now, is_elsewhere) = (SystemClock.system_time(), store.has_own_journal);
-        let found = journal_findings(&*store.provider, &**journal, is_elsewhere, now);
+        let found = journal_findings(&*store.provider, &**journal, is_elsewhere, false, now);
         let found = store.read_or_error(async { Ok(found.await) }).await;
         findings.extend(found.unwrap_or_else(|error| vec![Finding::from_error("journal", &error)]));
     }

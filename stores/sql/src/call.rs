@@ -424,6 +424,7 @@ impl<B: Driver> Call<'_, B> {
             connections,
             owner: values.owner,
             session: held.identity(),
+            is_answered: false,
         };
         let answer = {
             let mut session = held.session();
@@ -453,16 +454,20 @@ struct Unanswered<'a, B: Driver> {
     connections: &'a Connections<B>,
     owner: &'a str,
     session: Option<Arc<str>>,
+    is_answered: bool,
 }
 
 impl<B: Driver> Unanswered<'_, B> {
-    fn answered(self) {
-        std::mem::forget(self);
+    fn answered(mut self) {
+        self.is_answered = true;
     }
 }
 
 impl<B: Driver> Drop for Unanswered<'_, B> {
     fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
         self.connections.lost_a_reply();
         let session = self.session.take().filter(|_| !self.owner.is_empty());
         if let Some((sharing, session)) = self.connections.sharing().zip(session) {

@@ -431,10 +431,10 @@ pub(crate) fn id(text: &str) -> Option<usize> {
     (hex(text) == TIME && hex(hash) == HASH).then_some(TIME + 1 + HASH)
 }
 
-/// 32 hexadecimal digits, or 40 where the store makes it from its clock.
+/// 32 hexadecimal digits, 40 where the store makes it from its clock, or 24 where it has identities of its own.
 pub(crate) fn identity(text: &str) -> Option<usize> {
     let digits = length_of(text, |char| char.is_ascii_hexdigit());
-    [32, 40].contains(&digits).then_some(digits)
+    [24, 32, 40].contains(&digits).then_some(digits)
 }
 
 const RANDOM: usize = 16;

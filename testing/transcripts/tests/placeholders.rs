@@ -161,8 +161,8 @@ fn ids() {
 
 #[test]
 fn numbers() {
-    let (random, hash) = ("0f".repeat(16), "0f".repeat(20));
-    check("{identity}", &[&random, &hash], &["", "0f0f", "x"]);
+    let [object, random, hash] = [12, 16, 20].map(|bytes| "0f".repeat(bytes));
+    check("{identity}", &[&object, &random, &hash], &["", "0f0f", "x"]);
     check("{pid}", &["1", "4711"], &["0", "-1", "99999999", "", "x"]);
     check("{port}", &["80", "65535"], &["0", "65536", "x", ""]);
     check("{number}", &["0", "17"], &["-1", "1.5", "", "x", "1x"]);

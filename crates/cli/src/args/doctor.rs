@@ -20,6 +20,11 @@ pub(crate) struct DoctorArgs {
     /// End with exit code 1 for warnings too
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Check as a user who may only read: do not check whether it may take locks and write the journal
+    ///
+    /// For a monitoring user. What the others may do is not visible to it.
+    #[arg(long)]
+    pub(crate) read_only: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -14,7 +14,8 @@ pub(crate) struct PingArgs {
     /// this program. {slug} in the URL stands for the name of the lock, changed and followed by a hash of
     /// it if it is no slug (lower-case letters, digits, - and _):
     /// https://hc-ping.com/PING-KEY/{slug}?create=1. Only the host that runs the command pings, and
-    /// a skip sends nothing. A ping never delays or fails the command; this program waits up to 2 s
+    /// a skip sends nothing. A host that cannot run it (its store is away, there is no such command) adds
+    /// that to the check's log, with URL/log. A ping never delays or fails the command; this program waits up to 2 s
     /// for the last one after the lock is released. The URL is a secret, and command lines are
     /// visible to all users of this host: prefer SHEDLOCK_PING_URL, which the command does not get,
     /// or the configuration file. An empty URL pings nothing.

@@ -33,6 +33,7 @@ use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
 use events::NotExtended;
+use pings::Pings;
 use runner::{Runner, Turn};
 #[cfg(feature = "ui")]
 pub(crate) use signals::Signals;
@@ -42,21 +43,30 @@ use until_done::until_done;
 /// Runs the command if its lock is free. The exit code is the command's, or gives the reason why it
 /// did not run.
 pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
+    let ran = turns(args, terminal).await;
+    match &ran {
+        Ok(exit::SLOT_NOT_RUN) => Pings::log(args, exit::SLOT_NOT_RUN).await,
+        Err(failure) if failure.number() != exit::USAGE => Pings::log(args, failure.number()).await,
+        _ => {}
+    }
+    ran.map(ExitCode::from)
+}
+
+async fn turns(args: &RunArgs, terminal: Terminal) -> Result<u8, Failure> {
     let slot = slot::of(args)?;
     let mut runner = Runner::prepare(args, slot, terminal)?;
     slot::warn_of_zone(args, terminal);
-    let code = match slot {
-        Some(slot) if args.must_not_be_lost => until_done(&mut runner, slot).await?,
+    match slot {
+        Some(slot) if args.must_not_be_lost => until_done(&mut runner, slot).await,
         _ => {
             let turn = runner.turn(slot, args.lock_wait.unwrap_or_default());
-            match turn.await? {
+            Ok(match turn.await? {
                 Turn::Skipped(skip) => skipped(args, slot, &skip, terminal),
                 Turn::Interrupted(signal) => interrupted(args, signal, false, terminal),
                 Turn::Ran(ran) => ran.code,
-            }
+            })
         }
-    };
-    Ok(ExitCode::from(code))
+    }
 }
 
 /// Reports that a signal ended this program before it got the lock, or between two attempts.

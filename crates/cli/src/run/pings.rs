@@ -10,6 +10,7 @@ use crate::exit::Failure;
 use crate::journal::FLUSH;
 use crate::output;
 use crate::terminal::Terminal;
+use crate::user;
 
 /// The longest run that a monitor of Sentry accepts.
 const LONGEST_RUN: Duration = Duration::from_secs(28 * 86_400);
@@ -28,10 +29,6 @@ impl<'a> Pings<'a> {
     /// # Errors
     /// A usage error for a URL or DSN that is wrong.
     pub(super) fn of(args: &'a RunArgs, terminal: Terminal) -> Result<Self, Failure> {
-        let wanted = |value: &'a Option<String>| {
-            let value = value.as_deref().unwrap_or_default().trim();
-            (!value.is_empty()).then_some(value)
-        };
         let url = wanted(&args.pings.ping_url);
         let dsn = wanted(&args.pings.sentry_dsn);
         if args.pings.ping_output && url.is_none() {
@@ -51,6 +48,20 @@ impl<'a> Pings<'a> {
         };
         pings.watch(terminal);
         Ok(pings)
+    }
+
+    /// This host could not run the command, and exits with this code. Another one may have run it.
+    pub(super) async fn log(args: &RunArgs, code: u8) {
+        let Some(url) = wanted(&args.pings.ping_url) else {
+            return;
+        };
+        // What is wrong with it was said before.
+        if let Ok(pings) = check(args, url) {
+            let host = user::at_host();
+            let text = format!("{host} could not run the command: exit code {code}");
+            pings.log(&args.name, &text);
+            pings.flush(FLUSH).await;
+        }
     }
 
     /// Whether the end of the command's output is sent.
@@ -151,6 +162,11 @@ impl<'a> Pings<'a> {
         }
         self.sentry = Some(sentry);
     }
+}
+
+fn wanted(value: &Option<String>) -> Option<&str> {
+    let value = value.as_deref().unwrap_or_default().trim();
+    (!value.is_empty()).then_some(value)
 }
 
 fn check(args: &RunArgs, url: &str) -> Result<Healthchecks, Error> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::common::{Done, Sandbox, done, end, eventually, signal, sql};
 use super::ping_server::{Answer, KEY, PingServer, SENTRY_KEY};
+use super::ui::with_tls;
 
 const PING_URL: &str = "SHEDLOCK_PING_URL";
 const SENTRY_DSN: &str = "SHEDLOCK_SENTRY_DSN";
@@ -100,6 +101,52 @@ fn of_two_hosts_only_the_one_that_runs_the_slot_pings() {
     assert_eq!(ran, 1, "{ends:?}");
     let check_ins = ["report in_progress", "report ok"];
     assert_one_run(&server, &["report/start", "report"], &check_ins);
+}
+
+#[test]
+fn a_host_that_cannot_run_says_so_and_is_no_failure() {
+    let sandbox = Sandbox::migrated();
+    let server = PingServer::start();
+    let logged = |code: i32, ran: Done| {
+        assert_eq!(ran.code, code, "{ran:?}");
+        let pings = server.pings();
+        let log = pings.last().unwrap();
+        assert_eq!(log.path, "report/log", "{}", log.path);
+        let text = format!(" could not run the command: exit code {code}");
+        assert!(log.body.ends_with(&text), "{}", log.body);
+        pings.len()
+    };
+    let mut away = run(&sandbox, &server, &[], "true");
+    assert_eq!(
+        logged(
+            69,
+            done(away.env("SHEDLOCK_STORE", "sqlite:/no/such/locks.db"))
+        ),
+        1
+    );
+    let words = [
+        "run",
+        "-n",
+        "report",
+        "--lock-at-most-for",
+        "1m",
+        "--",
+        "/no/such",
+    ];
+    let mut missing = sandbox.shedlock(&words);
+    assert_eq!(logged(127, done(missing.env(PING_URL, server.checks()))), 2);
+    // A slot was taken, and the last one is ahead of the clock.
+    let hourly = ["--every", "1h"];
+    let ran = done(&mut run(&sandbox, &server, &hourly, "true"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ahead = (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(5)).to_string();
+    let reset = done(&mut sandbox.shedlock(&["slot", "reset", "report", "--to", &ahead]));
+    assert_eq!(reset.code, 0, "{reset:?}");
+    logged(76, done(&mut run(&sandbox, &server, &hourly, "true")));
+    // What is wrong with the command line concerns no job.
+    let before = server.pings().len();
+    let wrong = done(&mut run(&sandbox, &server, &["--schedule", "x"], "true"));
+    assert_eq!((wrong.code, server.pings().len()), (2, before), "{wrong:?}");
 }
 
 #[test]
@@ -260,6 +307,39 @@ fn a_server_that_fails_refuses_or_redirects_does_not_affect_the_command() {
     unaffected(&ran);
     let says = format!("cannot ping healthchecks at {host}: Connection refused");
     assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+
+    // A certificate of an authority that is not the system's, and a server without TLS.
+    let (encrypted, _) = with_tls(&sandbox);
+    let plain = PingServer::start();
+    let plain_port = plain
+        .checks()
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    for (port, why) in [
+        (
+            encrypted.port(),
+            "the server's certificate was issued by an authority that is not trusted",
+        ),
+        (plain_port, "the server's reply is not TLS"),
+    ] {
+        let mut command = sandbox.run("report", "1m", script);
+        let ran = done(command.env(PING_URL, format!("https://localhost:{port}/{KEY}")));
+        unaffected(&ran);
+        let says = format!("cannot ping healthchecks at localhost:{port}: {why}; check the scheme");
+        assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("set SSL_CERT_FILE to"),
+            "{}",
+            ran.stderr
+        );
+    }
+    encrypted.stop();
 }
 
 #[test]

@@ -383,7 +383,7 @@ fn what_is_wrong_is_named_before_anything_is_served() {
 }
 
 /// A server with a certificate of its own, and what trusts it.
-fn with_tls(sandbox: &Sandbox) -> (Server, rustls::RootCertStore) {
+pub(crate) fn with_tls(sandbox: &Sandbox) -> (Server, rustls::RootCertStore) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(sandbox.path("cert"), made.cert.pem()).unwrap();
     fs::write(sandbox.path("key"), made.signing_key.serialize_pem()).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use super::common::{Done, Sandbox, done};
-use super::{doctor, mysql, postgres};
+use super::{doctor, doctor_with, mysql, postgres};
 
 const CREATE: &str = "run `shedlock migrate`";
 const SCHEMA: &str = "docs/schema.md (SQL) and stores/redis/README.md list what each user needs";
@@ -94,6 +94,15 @@ async fn postgres_users_lack_privileges() {
     );
     assert_eq!(text, expected);
     complains(&use_locks(&room.url));
+    // A monitoring user.
+    let reads = "ALTER TABLE {user}.shedlock OWNER TO CURRENT_USER; GRANT SELECT ON {user}.shedlock TO {user}";
+    room.run(reads).await;
+    assert_eq!(
+        doctor(&room.url).faults(),
+        [("privileges", "error"), ("journal", "warning")]
+    );
+    let report = doctor_with(&room.url, &["--read-only", "--strict"]);
+    assert!(report.code == 0 && report.faults().is_empty(), "{report:?}");
 
     room.run("REVOKE ALL ON ALL TABLES IN SCHEMA {user} FROM {user}")
         .await;

@@ -7,7 +7,7 @@ use shedlock_rig::OwnServer;
 use shedlock_rig::given::server_if_any;
 
 use super::common::{Sandbox, done};
-use super::{cannot_run, doctor};
+use super::{cannot_run, doctor, doctor_with};
 
 /// Users exist before the server asks for them, so it is started twice over the same data.
 #[tokio::test(flavor = "multi_thread")]
@@ -37,6 +37,8 @@ async fn no_lack_of_a_privilege_is_missed() {
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
     doctor(&of("operator")).is_healthy();
     doctor(&of("reader")).has_only("privileges", "error", "readWrite");
+    let looks = doctor_with(&of("reader"), &["--read-only"]);
+    assert!(looks.code == 0 && looks.faults().is_empty(), "{looks:?}");
 }
 
 #[tokio::test]

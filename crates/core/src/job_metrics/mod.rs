@@ -73,7 +73,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// writer.flush(Duration::from_secs(2)).await;
 ///
 /// let metrics = JobMetrics::of(&executor).read().await;
-/// let success = "shedlock_job_last_success_timestamp_seconds{job_name=\"payroll\"}";
+/// let success = "shedlock_job_last_success_timestamp_seconds{job_name=\"payroll\",store=\"";
 /// assert!(metrics.as_str().contains(success));
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
 /// ```

@@ -8,14 +8,15 @@ use crate::status::{LostState, all_jobs, store_now};
 use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider};
 
 /// What is wrong with the journal, and what it shows about the locks and the hosts. Locks work without it, so the worst
-/// is a warning. `is_elsewhere`: it is not beside the locks.
+/// is a warning. `is_elsewhere`: it is not beside the locks. `only_reads`: this user need not write.
 pub async fn journal_findings(
     provider: &dyn LockProvider,
     journal: &dyn Journal,
     is_elsewhere: bool,
+    only_reads: bool,
     now: SystemTime,
 ) -> Vec<Finding> {
-    let mut findings = vec![journal_finding(journal, is_elsewhere).await];
+    let mut findings = vec![journal_finding(journal, is_elsewhere, only_reads).await];
     let compared = async {
         if journal.version().await?.is_none() {
             return Ok::<_, Error>(Vec::new());
@@ -36,18 +37,20 @@ pub async fn journal_findings(
 }
 
 /// What is wrong with the journal.
-async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool) -> Finding {
+async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool, only_reads: bool) -> Finding {
     const CHECK: &str = "journal";
     const CREATE: &str = "run `shedlock migrate` with the same --journal-store";
     const CREATE_HERE: &str = "run `shedlock migrate`";
     const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
                          what each user needs";
     let version = journal.version().await;
-    let lacking = journal
-        .missing_privileges()
-        .await
-        .unwrap_or_default()
-        .join("; ");
+    let lacking = match only_reads {
+        true => String::new(),
+        false => {
+            let lacking = journal.missing_privileges().await;
+            lacking.unwrap_or_default().join("; ")
+        }
+    };
     match version {
         Err(_) if !lacking.is_empty() => Finding::warning(
             CHECK,

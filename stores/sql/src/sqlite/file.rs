@@ -116,6 +116,10 @@ fn create(path: &Path) -> io::Result<bool> {
         }
         created => (created?, true),
     };
+    #[expect(
+        clippy::mem_forget,
+        reason = "closing it would end the locks of this process on the file"
+    )]
     std::mem::forget(file);
     Ok(is_new)
 }

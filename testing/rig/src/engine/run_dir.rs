@@ -190,6 +190,10 @@ pub fn sweep_own() {
     for entry in own.iter() {
         sweep_entry(entry);
     }
+    #[expect(
+        clippy::mem_forget,
+        reason = "nothing may start any more, and the process exits"
+    )]
     std::mem::forget(own);
 }
 

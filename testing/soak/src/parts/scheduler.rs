@@ -141,6 +141,7 @@ fn job(nth: usize, leaks: bool, runs: &Arc<AtomicUsize>) -> anyhow::Result<Job> 
     let begin = move || {
         runs.fetch_add(1, Ordering::SeqCst);
         if leaks {
+            #[expect(clippy::mem_forget, reason = "this is the leak that must be found")]
             std::mem::forget(std::hint::black_box(vec![1_u8; LEAK]));
         }
     };
