@@ -190,10 +190,18 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
 }
 
-/// `/<key>/<slug>[/start | /fail | /<code>]?[create=1&]rid=<uuid>`
+/// `/<key>/<slug>[/start | /fail | /<code>]?[create=1&]rid=<uuid>`, or `/<key>/<slug>/log[?create=1]`
 fn healthcheck(mut ping: Ping, target: &str) -> Result<Ping, String> {
     let path = target.strip_prefix(&format!("/{KEY}/"));
     let path = path.ok_or("no such project")?;
+    if let Some(slug) = path
+        .strip_suffix("?create=1")
+        .unwrap_or(path)
+        .strip_suffix("/log")
+    {
+        ping.path = format!("{slug}/log");
+        return Ok(ping);
+    }
     let (path, query) = path.split_once('?').ok_or("no run id")?;
     let (other, rid) = match query.split_once('&') {
         Some((create, rid)) => (Some(create), rid),
