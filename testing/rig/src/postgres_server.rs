@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A server for one test, whose data can be replaced by those of another one.
@@ -133,7 +133,7 @@ impl PostgresServer {
 
 fn program(name: &str) -> anyhow::Result<PathBuf> {
     let program: PathBuf = PostgresServer::programs()?.join(name);
-    if !host::is_program(Path::new(&program)) {
+    if !host::is_program(&program) {
         bail!("{} is missing", program.display());
     }
     Ok(program)

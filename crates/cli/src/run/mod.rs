@@ -44,10 +44,10 @@ use until_done::until_done;
 /// did not run.
 pub(crate) async fn run(args: &RunArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let ran = turns(args, terminal).await;
-    match &ran {
-        Ok(exit::SLOT_NOT_RUN) => Pings::log(args, exit::SLOT_NOT_RUN).await,
-        Err(failure) if failure.number() != exit::USAGE => Pings::log(args, failure.number()).await,
-        _ => {}
+    if let Err(failure) = &ran
+        && failure.number() != exit::USAGE
+    {
+        Pings::log(args, failure.number()).await;
     }
     ran.map(ExitCode::from)
 }
@@ -61,7 +61,7 @@ async fn turns(args: &RunArgs, terminal: Terminal) -> Result<u8, Failure> {
         _ => {
             let turn = runner.turn(slot, args.lock_wait.unwrap_or_default());
             Ok(match turn.await? {
-                Turn::Skipped(skip) => skipped(args, slot, &skip, terminal),
+                Turn::Skipped(skip) => skipped(args, slot, &skip, terminal).await,
                 Turn::Interrupted(signal) => interrupted(args, signal, false, terminal),
                 Turn::Ran(ran) => ran.code,
             })
@@ -82,18 +82,27 @@ fn interrupted(args: &RunArgs, signal: Signal, has_run: bool, terminal: Terminal
     code_of_signal(signal.as_raw())
 }
 
-/// Reports that the command is not run, and why.
-fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
+/// Ends with a skip. Returns the exit code.
+async fn skipped(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> u8 {
+    if !report_skip(args, slot, skip, terminal) {
+        return args.skip_exit_code;
+    }
+    Pings::log(args, exit::SLOT_NOT_RUN).await;
+    exit::SLOT_NOT_RUN
+}
+
+/// Reports that the command is not run, and why. Returns whether its slot is not run here although it should be.
+fn report_skip(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Terminal) -> bool {
     let left = skip
         .until
         .and_then(|until| until.duration_since(SystemClock.system_time()).ok());
     let again = |slot| slot::again(args, slot, left.unwrap_or_default());
     if let Some(why) = slot::not_run(&args.name, &args.store.option(), slot, skip, again) {
         terminal.error(&why);
-        return exit::SLOT_NOT_RUN;
+        return true;
     }
     terminal.notice(&slot::skipped(&args.name, slot, skip));
-    args.skip_exit_code
+    false
 }
 
 /// Reports what the exit code alone does not show.

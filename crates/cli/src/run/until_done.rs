@@ -5,7 +5,7 @@ use std::time::Duration;
 use shedlock::{SkipReason, Slot};
 
 use super::runner::{Runner, Turn};
-use super::{interrupted, skipped};
+use super::{interrupted, report_skip, skipped};
 use crate::exit::Failure;
 use crate::output::shell_word;
 
@@ -37,7 +37,7 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                 (SkipReason::SlotTaken | SkipReason::SlotGivenUp, _) if slot != wanted => {
                     if skip.reason == SkipReason::SlotGivenUp {
                         // Reported. The exit code is that of the wanted slot.
-                        skipped(args, Some(slot), &skip, terminal);
+                        report_skip(args, Some(slot), &skip, terminal);
                     }
                     (slot, wait) = (wanted, Duration::ZERO);
                 }
@@ -47,8 +47,10 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
                     | SkipReason::LastSlotAhead
                     | SkipReason::ClockBehind,
                     _,
-                ) => return Ok(skipped(args, Some(slot), &skip, terminal)),
-                _ if wait >= patience => return Ok(skipped(args, Some(slot), &skip, terminal)),
+                ) => return Ok(skipped(args, Some(slot), &skip, terminal).await),
+                _ if wait >= patience => {
+                    return Ok(skipped(args, Some(slot), &skip, terminal).await);
+                }
                 // The first attempt did not wait, so that it sees an open slot immediately.
                 _ => wait = patience,
             },

@@ -6,10 +6,11 @@
     reason = "each test program uses its part of it"
 )]
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
@@ -21,6 +22,33 @@ pub(crate) use shedlock_rig::all_gone;
 pub(crate) use shedlock_rig::wait::{eventually, pause};
 use sqlx::Connection;
 use tempfile::TempDir;
+
+/// A page of the documentation.
+pub(crate) fn page(name: &str) -> String {
+    fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../docs")
+            .join(name),
+    )
+    .unwrap()
+}
+
+/// The blocks of code in a page, or in a part of one, that are marked with this language.
+pub(crate) fn blocks(text: &str, language: &str) -> Vec<String> {
+    let begin = format!("```{language}\n");
+    let blocks = text.split(&*begin).skip(1);
+    let blocks = blocks.map(|block| block.split("```").next().unwrap().to_owned());
+    blocks.collect()
+}
+
+/// A `PATH` with the folder of `shedlock`, and these behind it.
+pub(crate) fn path_before(others: &OsStr) -> OsString {
+    let shedlock = Path::new(env!("CARGO_BIN_EXE_shedlock"));
+    let mut path = shedlock.parent().unwrap().as_os_str().to_owned();
+    path.push(":");
+    path.push(others);
+    path
+}
 
 /// A folder for one test: home, state and store of the commands that it starts.
 pub(crate) struct Sandbox {

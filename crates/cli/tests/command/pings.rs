@@ -143,6 +143,14 @@ fn a_host_that_cannot_run_says_so_and_is_no_failure() {
     let reset = done(&mut sandbox.shedlock(&["slot", "reset", "report", "--to", &ahead]));
     assert_eq!(reset.code, 0, "{reset:?}");
     logged(76, done(&mut run(&sandbox, &server, &hourly, "true")));
+    // As the command's own code it means something else.
+    let logs = || {
+        let pings = server.pings().into_iter();
+        pings.filter(|ping| ping.path == "report/log").count()
+    };
+    let before = logs();
+    let own = done(&mut run(&sandbox, &server, &[], "exit 76"));
+    assert_eq!((own.code, logs()), (76, before), "{own:?}");
     // What is wrong with the command line concerns no job.
     let before = server.pings().len();
     let wrong = done(&mut run(&sandbox, &server, &["--schedule", "x"], "true"));
@@ -311,16 +319,7 @@ fn a_server_that_fails_refuses_or_redirects_does_not_affect_the_command() {
     // A certificate of an authority that is not the system's, and a server without TLS.
     let (encrypted, _) = with_tls(&sandbox);
     let plain = PingServer::start();
-    let plain_port = plain
-        .checks()
-        .rsplit(':')
-        .next()
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let plain_port = plain.host().rsplit(':').next().unwrap().parse().unwrap();
     for (port, why) in [
         (
             encrypted.port(),

@@ -3,13 +3,12 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use shedlock_rig::{Running, port};
 
-use super::common::{Sandbox, done, eventually};
+use super::common::{Sandbox, blocks, done, eventually, page};
 use super::ui::{Server, sandbox, status};
 
 /// The users of nginx: alice:secret.
@@ -24,10 +23,7 @@ struct Nginx {
 impl Nginx {
     /// With the block of the page, in which these texts are replaced.
     fn start(sandbox: &Sandbox, server: &Server, changes: &[(&str, &str)]) -> Self {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dashboard.md");
-        let page = fs::read_to_string(page).unwrap();
-        let block = page.split("```nginx\n").nth(1).unwrap();
-        let mut block = block.split("```").next().unwrap().to_owned();
+        let mut block = blocks(&page("dashboard.md"), "nginx").remove(0);
         let address = format!("127.0.0.1:{}", server.port());
         let own = [
             ("127.0.0.1:8460", &*address),

@@ -1,12 +1,14 @@
 //! The functions of `docs/scripts.md`, each as it stands there, in its language.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::common::{Done, Sandbox, done, end, eventually, is_alive, signal};
+use super::common::{
+    Done, Sandbox, blocks, done, end, eventually, is_alive, page, path_before, signal,
+};
 
 /// A language, and a program that uses the function of the page.
 struct Language {
@@ -133,15 +135,13 @@ func main() {
 impl Language {
     /// The page's code, followed by the program that uses it.
     fn source(&self) -> String {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scripts.md");
-        let page = fs::read_to_string(page).unwrap();
-        let begin = format!("\n```{}\n", self.fence);
-        let mut parts = page.split(&*begin).skip(1);
-        let (code, _) = parts.next().unwrap().split_once("\n```\n").unwrap();
-        assert!(parts.next().is_none(), "one block of {}", self.fence);
+        let blocks = blocks(&page("scripts.md"), self.fence);
+        let [code] = &blocks[..] else {
+            panic!("one block of {}", self.fence);
+        };
         let code = match self.fence {
             "go" => code.replacen("\"syscall\"\n", "\"syscall\"\n\t\"time\"\n", 1),
-            _ => code.to_owned(),
+            _ => code.clone(),
         };
         format!("{code}\n{}", self.program)
     }
@@ -182,10 +182,7 @@ impl Program {
 
     fn command(&self, mode: &str) -> Command {
         let mut command = Command::new(&self.command[0]);
-        let shedlock = PathBuf::from(env!("CARGO_BIN_EXE_shedlock"));
-        let mut path = shedlock.parent().unwrap().as_os_str().to_owned();
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap());
+        let path = path_before(&std::env::var_os("PATH").unwrap());
         command
             .args(&self.command[1..])
             .arg(mode)

@@ -1,9 +1,6 @@
 //! `docs/moving.md`: its commands on two servers, while jobs run.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,7 +11,7 @@ use shedlock_rig::PostgresServer;
 use shedlock_rig::given::server_if_any;
 use shedlock_rig::wait::{eventually, pause};
 
-use super::common::{Done, Sandbox, done};
+use super::common::{Done, Sandbox, blocks, done, page, path_before};
 
 const JOBS: [&str; 2] = ["report", "mail"];
 
@@ -55,11 +52,9 @@ impl Move {
     /// Runs commands of the page.
     fn follow(&self, commands: &str) {
         let programs = PostgresServer::programs().unwrap();
-        let shedlock = PathBuf::from(env!("CARGO_BIN_EXE_shedlock"));
-        let mut path: OsString = shedlock.parent().unwrap().into();
-        path.push(":");
-        path.push(programs);
-        path.push(":/usr/bin:/bin");
+        let mut others = programs.into_os_string();
+        others.push(":/usr/bin:/bin");
+        let path = path_before(&others);
         let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c", commands])
             .current_dir(self.sandbox.path("."))
@@ -175,14 +170,11 @@ impl Hosts {
 
 /// The commands below this heading, one text for each block.
 fn commands(heading: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/moving.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = page("moving.md");
     let mut sections = page.split("\n## ").filter(|it| it.starts_with(heading));
     let section = sections.next().unwrap();
     assert!(sections.next().is_none(), "{heading}");
-    let blocks = section.split("```sh\n").skip(1);
-    let blocks = blocks.map(|block| block.split("```").next().unwrap().to_owned());
-    blocks.collect()
+    blocks(section, "sh")
 }
 
 #[test]
