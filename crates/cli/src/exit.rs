@@ -133,6 +133,11 @@ impl Failure {
         self.may_pass
     }
 
+    /// The same for what takes an error of a store.
+    pub(crate) fn into_unavailable(self) -> Error {
+        Error::new(ErrorKind::Unavailable, self.message)
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

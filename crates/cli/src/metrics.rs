@@ -1,10 +1,11 @@
-//! The state of all jobs, for Prometheus: `shedlock metrics`, and `run --metrics-listen`.
+//! The state of all jobs, for Prometheus: `shedlock metrics`, and `--metrics-listen` of `run` and `ui`.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 
+use axum::Router;
 use shedlock::http::Endpoints;
-use shedlock::{Error, ErrorKind, Executor, JobMetrics, JobMetricsText, scheduler};
+use shedlock::{Executor, JobMetrics, JobMetricsText, scheduler};
 use tokio::task::AbortHandle;
 
 use crate::args::{MetricsArgs, RunArgs};
@@ -33,7 +34,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
         }
         Err(failure) if failure.number() == STORE => {
             terminal.error(failure.message());
-            JobMetricsText::unreachable(Error::new(ErrorKind::Unavailable, failure.message()))
+            JobMetricsText::unreachable(failure.into_unavailable())
         }
         Err(failure) => return Err(failure),
     };
@@ -51,7 +52,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
 }
 
 /// What reads the metrics of this store.
-fn of(store: &Store) -> JobMetrics {
+pub(crate) fn of(store: &Store) -> JobMetrics {
     let metrics = JobMetrics::new(store.provider().clone()).schedules(scheduler::next_slot);
     match store.journal() {
         Some(journal) => metrics.journal(journal),
@@ -69,18 +70,8 @@ impl Serving {
         let Some(address) = args.metrics_listen else {
             return Self(None);
         };
-        let listening = TcpListener::bind(address).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            axum_server::from_tcp(listener)
-        });
-        match listening {
-            Ok(server) => {
-                // The run needs connections of its own.
-                let server = limit_headers(server, false).acceptor(Limiter::new(false));
-                let router = Endpoints::of(executor).router();
-                let serve = server.serve(router.into_make_service());
-                Self(Some(tokio::spawn(serve).abort_handle()))
-            }
+        match Self::at(address, Endpoints::of(executor).router()) {
+            Ok((serving, _)) => serving,
             Err(error) => {
                 terminal.error(&format!(
                     "{}: no metrics are served: cannot listen on {address}: {error}; choose another \
@@ -90,6 +81,18 @@ impl Serving {
                 Self(None)
             }
         }
+    }
+
+    /// Serves this router at this address, and says where that is.
+    pub(crate) fn at(address: SocketAddr, router: Router) -> std::io::Result<(Self, SocketAddr)> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        let server = axum_server::from_tcp(listener)?;
+        // The rest of the process needs connections of its own.
+        let server = limit_headers(server, false).acceptor(Limiter::new(false));
+        let serve = server.serve(router.into_make_service());
+        Ok((Self(Some(tokio::spawn(serve).abort_handle())), address))
     }
 }
 

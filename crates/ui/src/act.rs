@@ -151,7 +151,7 @@ pub(crate) async fn act(
             ));
         }
     };
-    let store = dashboard.store(given(fields.store.as_ref()))?;
+    let store = dashboard.store(given(fields.store.as_ref())).await?;
     let action = Action::parse(&fields.action)?;
     let name = LockName::new(&fields.name)?;
     let done = match action {

@@ -103,7 +103,7 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// `rows` is the limit without one in the URL.
-    fn of(
+    async fn of(
         dashboard: &'a Inner,
         parameters: &'a BTreeMap<String, String>,
         rows: usize,
@@ -115,7 +115,7 @@ impl<'a> Page<'a> {
             })?,
         };
         Ok(Self {
-            store: dashboard.store(given(parameters.get("store")))?,
+            store: dashboard.store(given(parameters.get("store"))).await?,
             after: given(parameters.get("after")),
             limit: limit.min(MOST),
         })
@@ -125,13 +125,13 @@ impl<'a> Page<'a> {
 /// The findings of `shedlock doctor` for each store.
 async fn stores(dashboard: Shared) -> Reply {
     let mut stores = Vec::new();
-    let all = join_all(dashboard.stores.iter().map(health)).await;
-    for (store, health) in dashboard.stores.iter().zip(all) {
+    let all = join_all(dashboard.places.iter().map(health)).await;
+    for (place, health) in dashboard.places.iter().zip(all) {
         let findings: Vec<_> = health.findings.iter().map(Found::of).collect();
         let round_trip = health.round_trip.map(|it| it.as_secs_f64());
         stores.push(json!({
-            "store": store.provider.store(),
-            "store_name": store.name,
+            "store": health.kind,
+            "store_name": place.name,
             "round_trip_seconds": round_trip,
             "findings": to_value(findings)?,
         }));
@@ -140,7 +140,7 @@ async fn stores(dashboard: Shared) -> Reply {
 }
 
 async fn locks(dashboard: Shared, Query(parameters): Parameters) -> Reply {
-    let page = Page::of(&dashboard, &parameters, MOST)?;
+    let page = Page::of(&dashboard, &parameters, MOST).await?;
     let read = reading::locks(&*page.store.provider, page.after, page.limit);
     let locks = page.store.read(read).await?;
     let locks: Vec<_> = locks.iter().map(Lock::of).collect();
@@ -148,7 +148,7 @@ async fn locks(dashboard: Shared, Query(parameters): Parameters) -> Reply {
 }
 
 async fn lock(dashboard: Shared, Query(parameters): Parameters) -> Reply {
-    let store = dashboard.store(given(parameters.get("store")))?;
+    let store = dashboard.store(given(parameters.get("store"))).await?;
     let name = parameters.get("name").map_or("", |name| name);
     let name = LockName::new(name).map_err(Failure::from)?;
     let lock = store.read(store.provider.inspect(&name)).await?;
@@ -156,26 +156,26 @@ async fn lock(dashboard: Shared, Query(parameters): Parameters) -> Reply {
 }
 
 async fn jobs(dashboard: Shared, Query(parameters): Parameters) -> Reply {
-    let page = Page::of(&dashboard, &parameters, JOBS)?;
+    let page = Page::of(&dashboard, &parameters, JOBS).await?;
     let store = page.store;
-    let now = store.read(reading::now_of(store)).await?;
     let read = async {
+        let now = reading::now_of(store).await?;
         let Some(journal) = store.existing_journal().await? else {
             return Ok(None);
         };
         let jobs = reading::jobs(store, journal, (page.after, page.limit), now).await?;
         let missed = reading::missed(journal, &jobs, now).await?;
-        Ok(Some((jobs, missed)))
+        Ok(Some((jobs, missed, now)))
     };
     let found = store.read(read).await?;
-    let (jobs, missed) = found.ok_or_else(|| no_journal(store))?;
+    let (jobs, missed, now) = found.ok_or_else(|| no_journal(store))?;
     let jobs = jobs.iter().zip(missed);
     let jobs = jobs.map(|(current, missed)| Job::of(current, missed, now));
     reply(store, "jobs", jobs.collect::<Vec<_>>())
 }
 
 async fn runs(dashboard: Shared, Query(filter): Query<Filter>) -> Reply {
-    let store = dashboard.store(filter.store())?;
+    let store = dashboard.store(filter.store()).await?;
     let request = filter.request()?;
     let runs = store.read(reading::runs(store, &request)).await?;
     let runs = runs.ok_or_else(|| no_journal(store))?;
@@ -187,7 +187,7 @@ async fn runs(dashboard: Shared, Query(filter): Query<Filter>) -> Reply {
 }
 
 async fn audit(dashboard: Shared, Query(parameters): Query<AuditParameters>) -> Reply {
-    let store = dashboard.store(parameters.store())?;
+    let store = dashboard.store(parameters.store()).await?;
     let request = parameters.request();
     let actions = store.read(reading::actions(store, &request)).await?;
     let actions = actions.ok_or_else(|| no_journal(store))?;

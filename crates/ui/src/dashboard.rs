@@ -8,12 +8,11 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::request::Parts;
 use axum::middleware;
 use axum::routing::get;
-use shedlock_core::{Error, ErrorKind, Journal, LockProvider};
+use shedlock_core::{BoxFuture, Error, ErrorKind, Journal, LockProvider};
 use shedlock_scheduler::Handle;
 
 use crate::failure::Failure;
-use crate::shared::Shared;
-use crate::store::Store;
+use crate::store::{Place, Store};
 use crate::{Access, act, api, assets, guard, pages};
 
 pub(crate) type AccessOf = dyn Fn(&Parts) -> Access + Send + Sync;
@@ -44,7 +43,7 @@ pub(crate) type AccessOf = dyn Fn(&Parts) -> Access + Send + Sync;
 pub struct Dashboard(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) stores: Vec<Store>,
+    pub(crate) places: Vec<Place>,
     pub(crate) access: Arc<AccessOf>,
     /// The values of `Host` that are served, without ports; `None` for all.
     pub(crate) hosts: Option<Vec<String>>,
@@ -53,7 +52,7 @@ pub(crate) struct Inner {
 /// Makes a [`Dashboard`].
 #[must_use]
 pub struct Builder {
-    stores: Vec<Store>,
+    places: Vec<Place>,
     schedulers: Vec<(String, Handle)>,
     access: Arc<AccessOf>,
     hosts: Option<Vec<String>>,
@@ -63,7 +62,7 @@ impl Dashboard {
     /// Starts a dashboard without stores, on which everyone may read and no one may operate.
     pub fn builder() -> Builder {
         Builder {
-            stores: Vec::new(),
+            places: Vec::new(),
             schedulers: Vec::new(),
             access: Arc::new(|_| Access::Read),
             hosts: None,
@@ -105,8 +104,7 @@ impl Builder {
     /// Shows the locks of this provider under this name, and the journal that its store keeps beside
     /// them, if it has one. The first store is shown first.
     pub fn store(self, name: impl Into<String>, provider: Arc<dyn LockProvider>) -> Self {
-        let journal = provider.journal();
-        self.add(name.into(), provider, journal, false)
+        self.add(Place::of(name.into(), (provider, None)))
     }
 
     /// Shows the locks of this provider, and this journal, which is in another store.
@@ -116,24 +114,28 @@ impl Builder {
         provider: Arc<dyn LockProvider>,
         journal: Arc<dyn Journal>,
     ) -> Self {
-        self.add(name.into(), provider, Some(journal), true)
+        self.add(Place::of(name.into(), (provider, Some(journal))))
     }
 
-    fn add(
-        mut self,
-        name: String,
-        provider: Arc<dyn LockProvider>,
-        journal: Option<Arc<dyn Journal>>,
-        has_own_journal: bool,
-    ) -> Self {
-        self.stores.push(Store {
-            name,
-            provider,
-            journal,
-            has_own_journal,
-            schedulers: Vec::new(),
-            seen: Arc::new(Shared::new()),
-        });
+    /// Shows a store that may be down when the dashboard starts. A request opens it, for 4 s, and so does the
+    /// next one until that has succeeded; the pages show the error. `open` returns a provider, and a journal if
+    /// it is in another store. It is called by one request at a time, and dropped after 4 s.
+    pub fn store_later<F>(
+        self,
+        name: impl Into<String>,
+        open: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(Arc<dyn LockProvider>, Option<Arc<dyn Journal>>), Error>>
+            + Send
+            + 'static,
+    {
+        let open = move || Box::pin(open()) as BoxFuture<'static, _>;
+        self.add(Place::later(name.into(), Box::new(open)))
+    }
+
+    fn add(mut self, place: Place) -> Self {
+        self.places.push(place);
         self
     }
 
@@ -172,23 +174,23 @@ impl Builder {
     /// added for a store that is not shown.
     pub fn build(mut self) -> Result<Dashboard, Error> {
         let wrong = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
-        if self.stores.is_empty() {
+        if self.places.is_empty() {
             return wrong("a dashboard needs a store; add one with Builder::store".to_owned());
         }
-        for (at, store) in self.stores.iter().enumerate() {
-            if store.name.trim().is_empty() {
+        for (at, place) in self.places.iter().enumerate() {
+            if place.name.trim().is_empty() {
                 return wrong("the name of a store is empty; choose a name to show".to_owned());
             }
-            if self.stores[..at].iter().any(|it| it.name == store.name) {
+            if self.places[..at].iter().any(|it| it.name == place.name) {
                 return wrong(format!(
                     "two stores are called {:?}; give each a name of its own",
-                    store.name
+                    place.name
                 ));
             }
         }
         for (name, scheduler) in self.schedulers {
-            match self.stores.iter_mut().find(|store| store.name == name) {
-                Some(store) => store.schedulers.push(scheduler),
+            match self.places.iter_mut().find(|place| place.name == name) {
+                Some(place) => place.schedulers.push(scheduler),
                 None => {
                     return wrong(format!(
                         "a scheduler was added for the store {name:?}, which is not shown; add the \
@@ -198,7 +200,7 @@ impl Builder {
             }
         }
         Ok(Dashboard(Arc::new(Inner {
-            stores: self.stores,
+            places: self.places,
             access: self.access,
             hosts: self.hosts,
         })))
@@ -207,21 +209,18 @@ impl Builder {
 
 impl Inner {
     /// The store of this name, or the first one.
-    pub(crate) fn store(&self, name: Option<&str>) -> Result<&Store, Failure> {
-        match name {
-            None => Ok(&self.stores[0]),
-            Some(name) => {
-                let found = self.stores.iter().find(|store| store.name == name);
-                found.ok_or_else(|| Failure::not_found("there is no store of this name"))
-            }
-        }
+    pub(crate) async fn store(&self, name: Option<&str>) -> Result<&Store, Failure> {
+        let mut places = self.places.iter();
+        let place = places.find(|place| name.is_none_or(|name| place.name == name));
+        let place = place.ok_or_else(|| Failure::not_found("there is no store of this name"))?;
+        Ok(place.store().await?)
     }
 }
 
 impl fmt::Debug for Dashboard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dashboard")
-            .field("stores", &self.0.stores)
+            .field("stores", &self.0.places)
             .field("hosts", &self.0.hosts)
             .finish_non_exhaustive()
     }
@@ -230,7 +229,7 @@ impl fmt::Debug for Dashboard {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("stores", &self.stores)
+            .field("stores", &self.places)
             .field("hosts", &self.hosts)
             .finish_non_exhaustive()
     }

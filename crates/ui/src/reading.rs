@@ -7,13 +7,13 @@ use shedlock_core::shown::{
     CurrentJob, current_jobs, journal_findings, run_states, store_now, taken_locks,
 };
 use shedlock_core::{
-    AuditRecord, AuditRequest, Clock as _, Error, Finding, JobRecord, JobsRequest, Journal,
-    ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState, RunsRequest,
-    SystemClock, missed_slots,
+    AuditRecord, AuditRequest, Clock as _, Error, ErrorKind, Finding, JobRecord, JobsRequest,
+    Journal, ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState,
+    RunsRequest, SystemClock, missed_slots, within,
 };
 
 use crate::slots::{self, SHOWN};
-use crate::store::Store;
+use crate::store::{Place, Store};
 
 /// How many questions about single jobs a page asks at a time.
 const AT_ONCE: usize = 8;
@@ -118,8 +118,13 @@ pub(crate) async fn locks(
     provider.list(&request).await
 }
 
+/// How long the checks of a store that replies may take: they read all of its locks.
+const LONGEST: Duration = Duration::from_secs(8);
+
 /// What was found out about a store.
 pub(crate) struct Health {
+    /// `None` if it has never been reached.
+    pub(crate) kind: Option<String>,
     pub(crate) findings: Vec<Finding>,
     /// How long a read of one lock takes.
     pub(crate) round_trip: Option<Duration>,
@@ -128,19 +133,56 @@ pub(crate) struct Health {
 /// A lock that need not exist.
 const PROBE: &str = "shedlock-ui-round-trip";
 
-pub(crate) async fn health(store: &Store) -> Health {
-    let findings = store.read_or_error(store.provider.diagnose()).await;
-    let mut findings = findings.unwrap_or_else(|error| vec![Finding::from_error("setup", &error)]);
+impl Health {
+    fn unreached(kind: Option<String>, error: &Error) -> Self {
+        Self {
+            kind,
+            findings: vec![Finding::from_error("setup", error)],
+            round_trip: None,
+        }
+    }
+}
+
+pub(crate) async fn health(place: &Place) -> Health {
+    let store = match place.store().await {
+        Ok(store) => store,
+        Err(error) => return Health::unreached(None, &error),
+    };
+    let provider = &*store.provider;
+    let kind = Some(provider.store().to_owned());
+    // The rest would wait for it too.
+    if let Err(error) = store.read_or_error(provider.check()).await
+        && error.is_retryable()
+    {
+        return Health::unreached(kind, &error);
+    }
+    let mut findings = checked("setup", provider.diagnose()).await;
     if let Some(journal) = &store.journal {
         let (now, is_elsewhere) = (SystemClock.system_time(), store.has_own_journal);
-        let found = journal_findings(&*store.provider, &**journal, is_elsewhere, false, now);
-        let found = store.read_or_error(async { Ok(found.await) }).await;
-        findings.extend(found.unwrap_or_else(|error| vec![Finding::from_error("journal", &error)]));
+        let found = journal_findings(provider, &**journal, is_elsewhere, false, now);
+        findings.extend(checked("journal", async { Ok(found.await) }).await);
     }
     Health {
+        kind,
         findings,
         round_trip: store.read_or_error(round_trip(store)).await.ok(),
     }
+}
+
+/// What checks found, or why they found nothing.
+async fn checked(
+    check: &'static str,
+    checks: impl Future<Output = Result<Vec<Finding>, Error>>,
+) -> Vec<Finding> {
+    let found = within(&SystemClock, LONGEST, checks).await;
+    let found = found.unwrap_or_else(|| {
+        let message = format!(
+            "the store replies, but reading all of it took longer than {}s; run `shedlock doctor`, which waits",
+            LONGEST.as_secs()
+        );
+        Err(Error::new(ErrorKind::Unavailable, message))
+    });
+    found.unwrap_or_else(|error| vec![Finding::from_error(check, &error)])
 }
 
 /// The median of three reads.

@@ -1,11 +1,13 @@
-//! A store whose jobs are shown.
+//! The stores whose jobs are shown.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::lock::Mutex;
+
 use shedlock_core::shown::missing_journal;
-use shedlock_core::{Error, ErrorKind, Journal, LockProvider, SystemClock, within};
+use shedlock_core::{BoxFuture, Error, ErrorKind, Journal, LockProvider, SystemClock, within};
 
 use shedlock_scheduler::Handle;
 
@@ -13,10 +15,99 @@ use crate::failure::Failure;
 use crate::pages::Seen;
 use crate::shared::Shared;
 
-/// How long reading a store for a page may take.
-const LIMIT: Duration = Duration::from_secs(8);
+/// How long reading a store for a page may take. Proxies often wait for 5 s, and do not know what failed.
+const LIMIT: Duration = Duration::from_secs(4);
 
-#[derive(Clone)]
+/// A provider, and its journal if that is in another store.
+pub(crate) type Opened = (Arc<dyn LockProvider>, Option<Arc<dyn Journal>>);
+
+pub(crate) type Opening = dyn Fn() -> BoxFuture<'static, Result<Opened, Error>> + Send + Sync;
+
+/// A name on the dashboard, and its store, which may not have been reached yet.
+pub(crate) struct Place {
+    pub(crate) name: String,
+    source: Source,
+    /// The schedulers of this process that take their locks here.
+    pub(crate) schedulers: Vec<Handle>,
+    store: OnceLock<Store>,
+    /// Held by the request that opens it.
+    turn: Mutex<()>,
+}
+
+enum Source {
+    Ready(Opened),
+    Later(Box<Opening>),
+}
+
+impl Place {
+    pub(crate) fn of(name: String, opened: Opened) -> Self {
+        Self::new(name, Source::Ready(opened))
+    }
+
+    pub(crate) fn later(name: String, opening: Box<Opening>) -> Self {
+        Self::new(name, Source::Later(opening))
+    }
+
+    fn new(name: String, source: Source) -> Self {
+        Self {
+            name,
+            source,
+            schedulers: Vec::new(),
+            store: OnceLock::new(),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// The store, which is opened unless it was.
+    pub(crate) async fn store(&self) -> Result<&Store, Error> {
+        let opening = match &self.source {
+            Source::Ready(opened) => return Ok(self.keep(opened.clone())),
+            Source::Later(opening) => opening,
+        };
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        let opening = async {
+            let _turn = self.turn.lock().await;
+            match self.store.get() {
+                Some(store) => Ok(store),
+                None => Ok(self.keep(opening().await?)),
+            }
+        };
+        let opened = within(&SystemClock, LIMIT, opening).await;
+        opened.unwrap_or_else(|| Err(silent(&self.name)))
+    }
+
+    fn keep(&self, (provider, own_journal): Opened) -> &Store {
+        self.store.get_or_init(|| Store {
+            name: self.name.clone(),
+            has_own_journal: own_journal.is_some(),
+            journal: own_journal.or_else(|| provider.journal()),
+            provider,
+            schedulers: self.schedulers.clone(),
+            seen: Arc::new(Shared::new()),
+        })
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place")
+            .field("name", &self.name)
+            .field("store", &self.store.get())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A store that does not reply in time.
+fn silent(name: &str) -> Error {
+    let message = format!(
+        "cannot read {name}: no reply within {}s; check that the store is running",
+        LIMIT.as_secs()
+    );
+    Error::new(ErrorKind::Unavailable, message)
+}
+
 pub(crate) struct Store {
     pub(crate) name: String,
     pub(crate) provider: Arc<dyn LockProvider>,
@@ -71,14 +162,7 @@ impl Store {
         reading: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let read = within(&SystemClock, LIMIT, reading).await;
-        read.unwrap_or_else(|| {
-            let message = format!(
-                "cannot read {}: no reply within {}s; check that the store is running",
-                self.name,
-                LIMIT.as_secs()
-            );
-            Err(Error::new(ErrorKind::Unavailable, message))
-        })
+        read.unwrap_or_else(|| Err(silent(&self.name)))
     }
 }
 

@@ -6,6 +6,7 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,9 +14,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
 use shedlock::{
-    Actor, Attempt, AttemptRequest, AuditRequest, Clock, JobRegistration, Journal, JournalEntry,
-    JournalWriter, LockName, LockProvider, LockState, ManualClock, MemoryJournal, MemoryProvider,
-    Owner, PauseRequest, RunEnd, RunOutcome, RunRecord, SystemClock,
+    Actor, Attempt, AttemptRequest, AuditRequest, Clock, Error, ErrorKind, JobRegistration,
+    Journal, JournalEntry, JournalWriter, LockName, LockProvider, LockState, ManualClock,
+    MemoryJournal, MemoryProvider, Owner, PauseRequest, RunEnd, RunOutcome, RunRecord, SystemClock,
 };
 use shedlock_ui::{Access, Dashboard};
 use tower::ServiceExt as _;
@@ -760,4 +761,55 @@ async fn a_form_does_not_undo_a_pause_that_it_did_not_show() {
         .await
         .unwrap();
     assert_eq!(act("pause", &owner).await.status, StatusCode::SEE_OTHER);
+}
+
+/// A store that is down when the dashboard starts.
+#[tokio::test]
+async fn a_store_is_opened_once_it_can_be_reached() {
+    let opened = Arc::new(AtomicU32::new(0));
+    let count = opened.clone();
+    let dashboard = Dashboard::builder()
+        .store("here", Arc::new(MemoryProvider::new()))
+        .store_later("later", move || {
+            let tries = count.fetch_add(1, Ordering::Relaxed);
+            async move {
+                match tries {
+                    0..5 => Err(Error::new(ErrorKind::Unavailable, "it is down")),
+                    _ => Ok((Arc::new(MemoryProvider::new()) as _, None)),
+                }
+            }
+        })
+        .access(|_| Access::operate("alice"))
+        .build()
+        .unwrap();
+    let router = dashboard.router();
+    assert_eq!(opened.load(Ordering::Relaxed), 0);
+    let locks = send(&router, get("/locks?store=later")).await;
+    assert_eq!(locks.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(locks.text.contains("it is down"), "{}", locks.text);
+    let fields = [("store", "later"), ("name", "a"), ("do", "pause")];
+    let paused = send(
+        &router,
+        post(&fields, &[("origin", &format!("https://{HOST}"))]),
+    )
+    .await;
+    assert_eq!(paused.status, StatusCode::SERVICE_UNAVAILABLE);
+    // The other store is shown.
+    let now = send(&router, get("/now")).await;
+    assert_eq!(now.status, StatusCode::OK);
+    assert!(now.text.contains("the store cannot be read: it is down"));
+    let stores = send(&router, get("/stores")).await;
+    assert!(stores.text.contains("It did not reply."), "{}", stores.text);
+    let stores = send(&router, get("/api/stores")).await;
+    let stores: Value = serde_json::from_str(&stores.text).unwrap();
+    assert_eq!(stores["stores"][0]["store"], "memory");
+    assert_eq!(stores["stores"][1]["store"], Value::Null);
+    assert_eq!(stores["stores"][1]["store_name"], "later");
+    assert_eq!(stores["stores"][1]["findings"][0]["level"], "error");
+    assert_eq!(opened.load(Ordering::Relaxed), 5);
+    for _ in 0..2 {
+        let locks = send(&router, get("/locks?store=later")).await;
+        assert_eq!(locks.status, StatusCode::OK, "{}", locks.text);
+    }
+    assert_eq!(opened.load(Ordering::Relaxed), 6);
 }

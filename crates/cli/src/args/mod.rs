@@ -76,7 +76,7 @@ pub(crate) enum Command {
     History(HistoryArgs),
     Metrics(MetricsArgs),
     #[cfg(feature = "ui")]
-    Ui(UiArgs),
+    Ui(Box<UiArgs>),
     Pause(PauseArgs),
     Resume(ResumeArgs),
     Unlock(UnlockArgs),

@@ -25,6 +25,12 @@ pub(crate) struct UiArgs {
     /// The address and port to listen on
     #[arg(long, value_name = "IP:PORT", value_parser = values::socket, default_value = "127.0.0.1:8460")]
     pub(crate) listen: SocketAddr,
+    /// Serve the metrics of all jobs for Prometheus here, under /metrics
+    ///
+    /// The same as `shedlock metrics` prints, of the store of --store, also while that store is down. They show
+    /// the names of jobs, and need no user.
+    #[arg(long, value_name = "IP:PORT", value_parser = values::socket)]
+    pub(crate) metrics_listen: Option<SocketAddr>,
     /// The path under which the dashboard is served, like /shedlock
     ///
     /// A proxy that removes the prefix needs no option: all URLs are relative.

@@ -18,7 +18,7 @@ const STORE: &str = "SHEDLOCK_STORE";
 const STORE_FILE: &str = "SHEDLOCK_STORE_FILE";
 
 /// Where the store is named. Nothing has been read or checked yet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A URL, and the option, variable or line that it came from.
     Url {

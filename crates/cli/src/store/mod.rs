@@ -361,6 +361,15 @@ pub(crate) fn chosen(args: &StoreArgs) -> Result<(String, String), Failure> {
     }
 }
 
+/// Where the locks are, for a message. Connects to nothing.
+#[cfg(feature = "ui")]
+pub(crate) fn chosen_place(args: &StoreArgs) -> Result<String, Failure> {
+    match Choice::make(args)? {
+        Choice::Local { .. } => Ok(LocalStore::locate()?.place()),
+        choice => Ok(choice.place()),
+    }
+}
+
 /// Whether the URL of the store sets `lock_at_most_for`. Connects to nothing.
 pub(crate) fn sets_at_most(args: &StoreArgs) -> Result<bool, Failure> {
     let choice = Choice::make(args)?;

@@ -2,6 +2,7 @@
 
 mod auth;
 mod brake;
+mod later;
 mod tls;
 
 use std::net::{SocketAddr, TcpListener};
@@ -15,16 +16,18 @@ use axum::http::{HeaderName, StatusCode};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsAcceptor;
 use shedlock::Actor;
-use shedlock_ui::{Access, Builder, Dashboard};
+use shedlock_ui::{Access, Dashboard};
 
 use crate::args::UiArgs;
 use crate::connections::{Limiter, limit_headers};
 use crate::exit::{Failure, INTERNAL};
+use crate::metrics::Serving;
 use crate::run::Signals;
-use crate::store::{Source, Store, warn_of_exposed_file, warn_of_exposed_source};
+use crate::store::{Source, Store, chosen_place, warn_of_exposed_file, warn_of_exposed_source};
 use crate::terminal::Terminal;
 use crate::user;
 use auth::{User, Users};
+use later::Later;
 
 /// How long requests that are being served may take after the end was requested.
 const GRACE: Duration = Duration::from_secs(10);
@@ -54,7 +57,11 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
         (Some(cert), Some(key)) => Some(tls::config(cert, key)?),
         _ => None,
     };
-    let dashboard = dashboard(args, users.is_some(), terminal).await?;
+    let stores = stores(args, terminal)?;
+    for store in &stores {
+        store.open_or_go_on().await?;
+    }
+    let dashboard = dashboard(args, &stores, users.is_some())?;
     let mut router = match &args.prefix {
         Some(prefix) => under(prefix, dashboard.router()),
         None => dashboard.router(),
@@ -62,16 +69,20 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     if let Some(users) = users {
         router = users.protect(router);
     }
-    let cannot_listen = |error: std::io::Error| {
-        let message = format!(
-            "cannot listen on {}: {error}; choose another address with --listen",
-            args.listen
-        );
-        Failure::new(INTERNAL, message)
+    let not_at = |error| cannot_listen(args.listen, "--listen", &error);
+    let listener = TcpListener::bind(args.listen).map_err(not_at)?;
+    listener.set_nonblocking(true).map_err(not_at)?;
+    let address = listener.local_addr().map_err(not_at)?;
+    let _metrics = match (args.metrics_listen, stores.into_iter().next()) {
+        (Some(address), Some(store)) => {
+            let serving = Serving::at(address, store.endpoints());
+            let (serving, address) =
+                serving.map_err(|error| cannot_listen(address, "--metrics-listen", &error))?;
+            terminal.notice(&format!("the metrics are at http://{address}/metrics"));
+            Some(serving)
+        }
+        _ => None,
     };
-    let listener = TcpListener::bind(args.listen).map_err(cannot_listen)?;
-    listener.set_nonblocking(true).map_err(cannot_listen)?;
-    let address = listener.local_addr().map_err(cannot_listen)?;
     let handle = Handle::new();
     let end = end_at_signal(handle.clone())?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -80,7 +91,7 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
         "the dashboard is at {scheme}://{address}{prefix}/"
     ));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum_server::from_tcp(listener).map_err(cannot_listen)?;
+    let server = axum_server::from_tcp(listener).map_err(not_at)?;
     let server = limit_headers(server.handle(handle), !args.behind_proxy);
     let limiter = Limiter::new(args.behind_proxy);
     let served = match tls {
@@ -99,6 +110,12 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
         )
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_listen(address: SocketAddr, option: &str, error: &std::io::Error) -> Failure {
+    let message =
+        format!("cannot listen on {address}: {error}; choose another address with {option}");
+    Failure::new(INTERNAL, message)
 }
 
 /// The dashboard under a prefix, and where it is for whoever asks for another path.
@@ -160,25 +177,42 @@ fn user_of_proxy(request: &Parts, header: &HeaderName) -> Option<String> {
     is_name.then(|| name.to_owned())
 }
 
-async fn dashboard(
-    args: &UiArgs,
-    has_users: bool,
-    terminal: Terminal,
-) -> Result<Dashboard, Failure> {
-    let store = Store::open_existing(&args.store, terminal).await?;
-    let name = args.store_name.as_deref().unwrap_or(store.place());
-    let mut builder = add(Dashboard::builder(), name, &store);
-    for (name, url) in &args.also_store {
+/// The store of --store, and the others.
+fn stores(args: &UiArgs, terminal: Terminal) -> Result<Vec<Later>, Failure> {
+    let name = match &args.store_name {
+        Some(name) => name.clone(),
+        None => chosen_place(&args.store)?,
+    };
+    let own = args.store.clone();
+    let open = move || {
+        let own = own.clone();
+        async move { Store::open_existing(&own, terminal).await }
+    };
+    let mut stores = vec![Later::new(&name, open, terminal)];
+    let urls = args.also_store.iter().map(|(name, url)| {
         let source = Source::url(url, &format!("--also-store {name}"));
-        warn_of_exposed_source(&source, terminal);
-        let store = Store::open_source(source, terminal).await?;
-        builder = add(builder, name, &store);
-    }
-    for (name, file) in &args.also_store_file {
+        (name, source)
+    });
+    let files = args.also_store_file.iter().map(|(name, file)| {
         let source = Source::file(Path::new(file), &format!("--also-store-file {name}"));
+        (name, source)
+    });
+    for (name, source) in urls.chain(files) {
         warn_of_exposed_source(&source, terminal);
-        let store = Store::open_source(source, terminal).await?;
-        builder = add(builder, name, &store);
+        let open = move || {
+            let source = source.clone();
+            async move { Store::open_source(source, terminal).await }
+        };
+        stores.push(Later::new(name, open, terminal));
+    }
+    Ok(stores)
+}
+
+fn dashboard(args: &UiArgs, stores: &[Later], has_users: bool) -> Result<Dashboard, Failure> {
+    let mut builder = Dashboard::builder();
+    for store in stores {
+        let later = store.clone();
+        builder = builder.store_later(store.name(), move || later.clone().opened());
     }
     let may_operate = !args.read_only;
     let local = user::at_host();
@@ -206,14 +240,6 @@ async fn dashboard(
         builder = builder.allow_hosts(hosts);
     }
     Ok(builder.build()?)
-}
-
-fn add(builder: Builder, name: &str, store: &Store) -> Builder {
-    let provider = store.provider().clone();
-    match store.journal().filter(|_| store.has_own_journal()) {
-        Some(journal) => builder.store_with_journal(name, provider, journal),
-        None => builder.store(name, provider),
-    }
 }
 
 /// Ends the server at the first signal.

@@ -1,7 +1,7 @@
 //! A lock table that was dropped beside its journal: what it contained is missed, not forgotten.
 
 use super::common::{Done, Sandbox, done, sql};
-use super::ui::Server;
+use super::server::Server;
 
 const SLOT: [&str; 2] = ["--every", "1d"];
 

@@ -39,6 +39,8 @@ mod rotated;
 mod run;
 mod run_messages;
 mod scripts;
+#[cfg(feature = "ui")]
+mod server;
 mod signals;
 mod slots;
 mod store;

@@ -322,7 +322,7 @@ fn a_server_that_fails_refuses_or_redirects_does_not_affect_the_command() {
     let plain_port = plain.host().rsplit(':').next().unwrap().parse().unwrap();
     for (port, why) in [
         (
-            encrypted.port(),
+            encrypted.port,
             "the server's certificate was issued by an authority that is not trusted",
         ),
         (plain_port, "the server's reply is not TLS"),

@@ -9,7 +9,8 @@ use serde_json::Value;
 use shedlock_rig::{Running, port};
 
 use super::common::{Sandbox, blocks, done, eventually, page};
-use super::ui::{Server, sandbox, status};
+use super::server::{Server, status};
+use super::ui::sandbox;
 
 /// The users of nginx: alice:secret.
 const USERS: &str = "alice:{PLAIN}secret\n";
@@ -24,7 +25,7 @@ impl Nginx {
     /// With the block of the page, in which these texts are replaced.
     fn start(sandbox: &Sandbox, server: &Server, changes: &[(&str, &str)]) -> Self {
         let mut block = blocks(&page("dashboard.md"), "nginx").remove(0);
-        let address = format!("127.0.0.1:{}", server.port());
+        let address = format!("127.0.0.1:{}", server.port);
         let own = [
             ("127.0.0.1:8460", &*address),
             ("/etc/nginx/shedlock-users", "users"),
@@ -96,7 +97,7 @@ fn a_user_of_the_proxy_is_in_the_audit_and_no_one_else_gets_in() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let server = Server::start(&sandbox, &[&OPTIONS, prefix].concat());
         // Without the slash, nginx keeps the prefix.
-        let address = format!(":{}", server.port());
+        let address = format!(":{}", server.port);
         let removed = format!("{address}/");
         let change: &[(&str, &str)] = match prefix {
             [] => &[],
@@ -143,8 +144,7 @@ fn what_a_proxy_is_set_up_wrong_in_is_named() {
     assert_eq!(status(&refused), "403", "{refused}");
     let text = format!(
         "the page is at http://ops.example.com:{}, but the request came for the host 127.0.0.1:{}",
-        nginx.port,
-        server.port()
+        nginx.port, server.port
     );
     assert!(refused.contains(&text), "{refused}");
     drop(nginx);

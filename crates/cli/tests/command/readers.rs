@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::common::{Sandbox, calendar, done, end, eventually, query, signal, watchdog_of};
-use super::ui::Server;
+use super::server::Server;
 
 /// Reports its shell, and runs until there is a file `go`.
 const UNTIL_GO: &str = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done";

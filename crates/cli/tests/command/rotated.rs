@@ -8,7 +8,7 @@ use url::Url;
 
 use super::common::{Sandbox, calendar, done, end, eventually};
 #[cfg(feature = "ui")]
-use super::ui::Server;
+use super::server::Server;
 
 /// A user of a MariaDB server, with a database of its own.
 struct User {

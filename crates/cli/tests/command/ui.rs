@@ -1,102 +1,17 @@
 //! The dashboard: what it serves, whom it lets in, and how it ends.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, connect_from, done, end, eventually, open_at_once, signal};
-
-pub(crate) struct Server {
-    child: Child,
-    port: u16,
-    /// The line of stderr with the address.
-    line: String,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Server {
-    pub(crate) fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
-        let arguments = [&["ui", "--listen", "127.0.0.1:0"][..], options].concat();
-        Self::of(&mut sandbox.shedlock(&arguments))
-    }
-
-    /// The same with the store that the options name.
-    pub(crate) fn without_store(sandbox: &Sandbox, options: &[&str]) -> Self {
-        let arguments = [&["ui", "--listen", "127.0.0.1:0"][..], options].concat();
-        Self::of(&mut sandbox.bare(&arguments))
-    }
-
-    fn of(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        while !line.contains("the dashboard is at ") {
-            line.clear();
-            let read = stderr.read_line(&mut line).unwrap();
-            assert!(read > 0, "not started");
-        }
-        let port = line.rsplit(':').next().unwrap();
-        let port = port.split('/').next().unwrap().parse();
-        let port = port.unwrap_or_else(|_| panic!("not started: {line}"));
-        Self {
-            child,
-            port,
-            line,
-            stderr,
-        }
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// A connection from this address of this host.
-    fn connect_from(&self, from: Ipv4Addr) -> TcpStream {
-        connect_from(from, self.port)
-    }
-
-    fn send(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
-        reply
-    }
-
-    pub(crate) fn get(&self, path: &str, headers: &str) -> String {
-        let port = self.port;
-        self.send(&format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{headers}\r\n"
-        ))
-    }
-
-    fn post(&self, form: &str, headers: &str) -> String {
-        let (port, length) = (self.port, form.len());
-        self.send(&format!(
-            "POST /act HTTP/1.1\r\nHost: localhost:{port}\r\nOrigin: http://localhost:{port}\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\
-             Connection: close\r\n{headers}\r\n{form}"
-        ))
-    }
-
-    /// Its end, with what it printed since its start.
-    pub(crate) fn stop(mut self) -> Done {
-        signal(self.child.id(), Signal::TERM);
-        let mut ended = end(self.child);
-        self.stderr.read_to_string(&mut ended.stderr).unwrap();
-        ended
-    }
-}
-
-pub(crate) fn status(reply: &str) -> &str {
-    reply.split(' ').nth(1).unwrap_or_default()
-}
+use super::common::{Done, Sandbox, done, end, eventually, open_at_once, signal};
+use super::server::{Server, status};
 
 pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -125,7 +40,7 @@ fn a_browser_sees_the_job_that_just_ran() {
         "shedlock: the dashboard is at http://127.0.0.1:{}/\n",
         server.port
     );
-    assert_eq!(server.line, line);
+    assert_eq!(server.said, line);
     assert!(server.get("/", "").contains("location: now\r\n"));
     let jobs = server.get("/jobs", "");
     assert!(jobs.contains("<bdi>payroll</bdi>"), "{jobs}");
@@ -214,7 +129,7 @@ fn a_foreign_host_is_refused_on_a_loopback_address() {
         &sandbox,
         &["--prefix", "/ops/", "--allow-host", "ops.example"],
     );
-    assert!(server.line.ends_with("/ops/\n"), "{}", server.line);
+    assert!(server.said.ends_with("/ops/\n"), "{}", server.said);
     let get = |host: &str| {
         server.send(&format!(
             "GET /ops/now HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
@@ -412,9 +327,9 @@ fn tls_is_served_with_the_certificate_that_was_given() {
     let sandbox = sandbox();
     let (server, roots) = with_tls(&sandbox);
     assert!(
-        server.line.contains("https://127.0.0.1:"),
+        server.said.contains("https://127.0.0.1:"),
         "{}",
-        server.line
+        server.said
     );
     let mut stream = tls(&server, roots);
     let request = "GET /now HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

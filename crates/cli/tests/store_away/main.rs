@@ -8,6 +8,9 @@
 
 #[path = "../command/common.rs"]
 mod common;
+#[cfg(feature = "ui")]
+#[path = "../command/server.rs"]
+mod server;
 #[path = "../torture/stores.rs"]
 mod stores;
 
@@ -137,6 +140,50 @@ fn the_command_goes_on(direct: String, case: &str, fault: Fault) {
         "{}",
         ended.stderr
     );
+}
+
+/// The dashboard and its metrics do not depend on the store that they watch.
+#[cfg(feature = "ui")]
+fn the_dashboard_starts_without_its_store(direct: &str, case: &str, fault: Fault) {
+    let (runtime, sandbox, mut url) = searchable(direct);
+    another_owner_comes_and_goes(&sandbox, direct, case);
+    let proxy = proxied(&runtime, &mut url);
+    runtime.block_on(proxy.set(fault)).unwrap();
+    let options = ["--metrics-listen", "127.0.0.1:0", "--store-name", "main"];
+    let store = ["--store", url.as_str()];
+    let server = server::Server::without_store(&sandbox, &[&options[..], &store].concat());
+    let said = &server.said;
+    let goes_on = "the dashboard starts without main, and each request tries again";
+    assert!(said.contains(goes_on), "{said}");
+    let is_down = || {
+        let jobs = server.get("/jobs", "");
+        assert_eq!(server::status(&jobs), "503", "{jobs}");
+        let now = server.get("/now", "");
+        assert!(now.contains("the store cannot be read"), "{now}");
+        let stores = server.get("/stores", "");
+        assert!(stores.contains("It did not reply."), "{stores}");
+        let metrics = server.metrics();
+        assert!(metrics.contains("shedlock_store_up 0\n"), "{metrics}");
+        [jobs, stores]
+    };
+    is_down();
+    runtime.block_on(proxy.heal()).unwrap();
+    eventually("the page of the jobs", || {
+        server.get("/jobs", "").contains(case)
+    });
+    let metrics = server.metrics();
+    assert!(metrics.contains("shedlock_store_up 1\n"), "{metrics}");
+    assert!(metrics.contains(case), "{metrics}");
+    runtime.block_on(proxy.set(fault)).unwrap();
+    // A proxy that waits for 5 s would know less.
+    for page in is_down() {
+        let reason = "cannot read main: no reply within 4s";
+        assert_eq!(page.contains(reason), fault == Fault::Swallow, "{page}");
+    }
+    let ended = server.stop();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let reached = "shedlock: main has been reached\n";
+    assert_eq!(ended.stderr.matches(reached).count(), 1, "{}", ended.stderr);
 }
 
 fn runtime() -> Runtime {
@@ -455,6 +502,10 @@ fn main() {
             };
             add("gone_in_time", the_command_is_gone_in_time);
             add("goes_on", the_command_goes_on);
+            #[cfg(feature = "ui")]
+            add("dashboard", |direct, case, fault| {
+                the_dashboard_starts_without_its_store(&direct, case, fault);
+            });
         }
     }
     // They wait more than they work.

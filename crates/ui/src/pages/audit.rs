@@ -84,7 +84,7 @@ pub(crate) async fn audit(
     Extension(access): Extension<Access>,
     Query(parameters): Query<Parameters>,
 ) -> Result<Response, Failure> {
-    let store = dashboard.store(parameters.store())?;
+    let store = dashboard.store(parameters.store()).await?;
     let request = parameters.request().with_limit(ROWS);
     let actions = store.read(reading::actions(store, &request)).await?;
     let has_journal = actions.is_some();

@@ -63,7 +63,7 @@ pub(crate) async fn confirm(
             "you may only read; sign in as a user who may operate",
         ));
     }
-    let store = dashboard.store(given(parameters.store.as_ref()))?;
+    let store = dashboard.store(given(parameters.store.as_ref())).await?;
     let action = Action::parse(&parameters.action)?;
     let name = LockName::new(&parameters.name)?;
     let fields = Fields::default();

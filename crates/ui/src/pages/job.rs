@@ -70,6 +70,8 @@ struct SlotLine {
 
 /// What is known about a job.
 struct Seen {
+    /// The time by the store's clock.
+    now: SystemTime,
     lock: Option<LockRecord>,
     has_journal: bool,
     job: Option<CurrentJob>,
@@ -84,10 +86,10 @@ pub(crate) async fn job(
     Extension(access): Extension<Access>,
     Query(parameters): Query<Parameters>,
 ) -> Result<Response, Failure> {
-    let store = dashboard.store(given(parameters.store.as_ref()))?;
+    let store = dashboard.store(given(parameters.store.as_ref())).await?;
     let name = LockName::new(&parameters.name)?;
-    let now = store.read(now_of(store)).await?;
-    let seen = store.read(see(store, &name, now)).await?;
+    let seen = store.read(see(store, &name)).await?;
+    let now = seen.now;
     let is_known = seen.lock.is_some() || seen.job.is_some() || !seen.runs.is_empty();
     let done = given(parameters.done.as_ref()).and_then(|it| Action::parse(it).ok());
     if !is_known && seen.audit.is_empty() && done.is_none() {
@@ -140,10 +142,12 @@ pub(crate) async fn job(
     }))
 }
 
-async fn see(store: &Store, name: &LockName, now: SystemTime) -> Result<Seen, Error> {
+async fn see(store: &Store, name: &LockName) -> Result<Seen, Error> {
     let provider = &*store.provider;
+    let now = now_of(store).await?;
     let lock = provider.inspect(name).await?;
     let mut seen = Seen {
+        now,
         lock,
         has_journal: false,
         job: None,

@@ -99,10 +99,9 @@ pub(crate) async fn jobs(
     Extension(access): Extension<Access>,
     Query(parameters): Query<Listed>,
 ) -> Result<Response, Failure> {
-    let store = dashboard.store(given(parameters.store.as_ref()))?;
+    let store = dashboard.store(given(parameters.store.as_ref())).await?;
     let after = given(parameters.after.as_ref());
-    let now = store.read(now_of(store)).await?;
-    let Some(rows) = store.read(read(store, after, now)).await? else {
+    let Some(rows) = store.read(read(store, after)).await? else {
         // The locks are all that there is.
         let url = link("locks", &[("store", &store.name)]);
         return Ok(Redirect::to(&url).into_response());
@@ -116,11 +115,8 @@ pub(crate) async fn jobs(
 }
 
 /// A page of jobs by name. `None` if there is no journal.
-async fn read(
-    store: &Store,
-    after: Option<&str>,
-    now: SystemTime,
-) -> Result<Option<Vec<(String, JobRow)>>, Error> {
+async fn read(store: &Store, after: Option<&str>) -> Result<Option<Vec<(String, JobRow)>>, Error> {
+    let now = now_of(store).await?;
     let Some(journal) = store.existing_journal().await? else {
         return Ok(None);
     };

@@ -67,7 +67,7 @@ pub(crate) async fn locks(
     Extension(access): Extension<Access>,
     Query(parameters): Query<Listed>,
 ) -> Result<Response, Failure> {
-    let store = dashboard.store(given(parameters.store.as_ref()))?;
+    let store = dashboard.store(given(parameters.store.as_ref())).await?;
     let after = given(parameters.after.as_ref());
     let read = async {
         let locks = reading::locks(&*store.provider, after, ROWS).await?;

@@ -79,7 +79,7 @@ impl Frame {
         access: &Access,
         store: Option<&Store>,
     ) -> Self {
-        let chosen = store.filter(|_| dashboard.stores.len() > 1);
+        let chosen = store.filter(|_| dashboard.places.len() > 1);
         let name = chosen.map_or("", |store| &store.name);
         let pages = [
             ("now", "Now"),
@@ -95,11 +95,11 @@ impl Frame {
             text: text.to_owned(),
             is_here: is_page(it),
         });
-        let stores = dashboard.stores.iter().filter(|_| chosen.is_some());
-        let stores = stores.map(|store| Link {
-            url: link(page, &[("store", &store.name)]),
-            text: store.name.clone(),
-            is_here: store.name == name,
+        let places = dashboard.places.iter().filter(|_| chosen.is_some());
+        let stores = places.map(|place| Link {
+            url: link(page, &[("store", &place.name)]),
+            text: place.name.clone(),
+            is_here: place.name == name,
         });
         Self {
             title: Text::of(title).plain(),

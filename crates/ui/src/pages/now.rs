@@ -87,21 +87,25 @@ pub(crate) struct Counts {
 }
 
 pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>) -> Response {
-    let reads = dashboard.stores.iter().map(|store| async move {
-        let seen = store.read_or_error(store.seen.get(see(store)));
-        (store, seen.await)
+    let reads = dashboard.places.iter().map(|place| async move {
+        let seen = async {
+            let store = place.store().await?;
+            let seen = store.read_or_error(store.seen.get(see(store))).await?;
+            Ok::<_, Error>((store, seen))
+        };
+        (&*place.name, seen.await)
     });
     let mut counts = Counts::default();
     let (mut attention, mut running) = (Rows::default(), Rows::default());
     let (mut oldest, mut notes) = (SystemClock.system_time(), Vec::new());
-    for (store, seen) in join_all(reads).await {
+    for (name, seen) in join_all(reads).await {
         let note = |class, word, text: &str| Note {
-            store: Text::of(&store.name),
+            store: Text::of(name),
             badge: Badge { class, word },
             text: Text::long(text),
         };
         match seen {
-            Ok(seen) => {
+            Ok((store, seen)) => {
                 if seen.jobs.is_none() {
                     counts.lacks_journal = true;
                     let text = format!("only locks are shown: {}", store.why_no_journal());
@@ -113,9 +117,9 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
             Err(error) => {
                 counts.is_unreadable = true;
                 attention.add(|| Row {
-                    store: Text::of(&store.name),
+                    store: Text::of(name),
                     url: link("stores", &[]),
-                    name: Text::of(&store.name),
+                    name: Text::of(name),
                     badge: Badge {
                         class: "bad",
                         word: "error",
@@ -140,7 +144,7 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
         left_out: attention.left_out + running.left_out,
         attention: attention.shown,
         running: running.shown,
-        has_several_stores: dashboard.stores.len() > 1,
+        has_several_stores: dashboard.places.len() > 1,
         notes,
     })
 }

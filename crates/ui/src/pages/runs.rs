@@ -177,7 +177,7 @@ pub(crate) async fn runs(
     Extension(access): Extension<Access>,
     Query(filter): Query<Filter>,
 ) -> Result<Response, Failure> {
-    let store = dashboard.store(filter.store())?;
+    let store = dashboard.store(filter.store()).await?;
     let request = filter.request()?.with_limit(ROWS);
     let runs = store.read(reading::runs(store, &request)).await?;
     let has_journal = runs.is_some();

@@ -50,11 +50,11 @@ impl Found {
 }
 
 pub(crate) async fn stores(dashboard: Shared, Extension(access): Extension<Access>) -> Response {
-    let reads = dashboard.stores.iter().map(|store| async move {
-        let health = health(store).await;
+    let reads = dashboard.places.iter().map(|place| async move {
+        let health = health(place).await;
         Row {
-            name: Text::of(&store.name),
-            kind: store.provider.store().to_owned(),
+            name: Text::of(&place.name),
+            kind: health.kind.unwrap_or_default(),
             round_trip: health
                 .round_trip
                 .map(|it| format!("{:.2} ms", it.as_secs_f64() * 1_000.0)),
