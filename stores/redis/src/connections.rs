@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -50,6 +51,8 @@ pub struct Connections {
     /// The client sends each command once. If not, it sends commands without a reply again.
     pub(crate) sends_once: bool,
     pub(crate) longest_call: Duration,
+    /// Scripts that only read are sent by the commands for users who may not write keys.
+    pub(crate) only_reads: Arc<AtomicBool>,
 }
 
 /// Where connections lead to, and their timeouts.
@@ -127,6 +130,7 @@ impl Connections {
             is_cluster,
             sends_once: !is_cluster,
             longest_call,
+            only_reads: Arc::default(),
         }
     }
 

@@ -100,8 +100,8 @@ pub(crate) const PERMISSION: &str = "the user lacks a permission; grant it the c
 const CLUSTER: &str = "the server belongs to a cluster, and another node has this lock's key; use \
     a URL that begins with redis-cluster://, or the client's ClusterClient";
 
-const TOO_OLD: &str =
-    "the server lacks a command that locks need; use Redis 6.2 or later, or Valkey";
+const TOO_OLD: &str = "the server lacks a command that locks need; use Redis 6.2 or later, or Valkey, and do not rename or disable \
+     commands (rename-command)";
 
 /// The end of a connection that its user has made, and that the client does not open again.
 const NEVER_AGAIN: &str = "the connection of this provider is broken, and a MultiplexedConnection does not open again; \

@@ -1,6 +1,7 @@
 //! The scripts. Each implements one call of the store's contract.
 
 use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
 
 use redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use shedlock_store::Result;
@@ -49,30 +50,18 @@ script!(PRUNE, true, "journal/common", "journal/prune");
 script!(FORGET, true, "journal/common", "journal/forget");
 
 impl Script {
-    /// Runs the script on the keys of one lock, by its hash. If the server does not have the script, it is sent as a
-    /// whole, once. Then waits for the required replicas, even if the script has changed nothing.
+    /// Runs the script on the keys of one lock. Then waits for the required replicas, even if the script has changed
+    /// nothing.
     pub(crate) async fn run(
         &self,
         connections: &Connections,
         pair: &Pair,
-        arguments: &[impl AsRef<[u8]>],
+        arguments: &[impl AsRef<[u8]> + Sync],
         wanted: Option<Confirmation>,
     ) -> Result<(Found, Option<Shortfall>)> {
         let keys = [&*pair.lock, &*pair.companion];
-        let send = async |command, script| {
-            let call = call(command, script, &keys, arguments);
-            let Some(wanted) = wanted else {
-                return Ok((connections.send(&call, None).await?, None));
-            };
-            let both = [call, wanted.command()];
-            let (answer, waited) = connections.send_both(&pair.lock, both).await?;
-            Ok((answer, wanted.shortfall(waited)))
-        };
-        let answer = match send("EVALSHA", &self.hash).await {
-            Err(failure) if is_unknown_script(&failure) => send("EVAL", self.text).await,
-            answer => answer,
-        };
-        let (reply, shortfall) = answer.map_err(|failure| explain(failure, self.writes))?;
+        let answer = self.answer(connections, &keys, arguments, wanted);
+        let (reply, shortfall) = answer.await?;
         Ok((Found::parse(reply)?, shortfall))
     }
 
@@ -81,18 +70,76 @@ impl Script {
         &self,
         connections: &Connections,
         keys: &[String],
-        arguments: &[impl AsRef<[u8]>],
+        arguments: &[impl AsRef<[u8]> + Sync],
     ) -> Result<Value> {
-        let send = async |command, script| {
-            let call = call(command, script, keys, arguments);
-            connections.send(&call, None).await
-        };
-        let answer = match send("EVALSHA", &self.hash).await {
-            Err(failure) if is_unknown_script(&failure) => send("EVAL", self.text).await,
+        let (reply, _) = self.answer(connections, keys, arguments, None).await?;
+        Ok(reply)
+    }
+
+    /// A script that only reads is sent by the other command if the user may not run the first one: one who may not
+    /// write keys may not run `EVALSHA`, and Redis before 7 has no other. What succeeded is used from then on.
+    async fn answer(
+        &self,
+        connections: &Connections,
+        keys: &[impl AsRef<str> + Sync],
+        arguments: &[impl AsRef<[u8]> + Sync],
+        wanted: Option<Confirmation>,
+    ) -> Result<(Value, Option<Shortfall>)> {
+        let sent = |only_reads| self.sent(connections, only_reads, keys, arguments, wanted);
+        let only_reads = !self.writes && connections.only_reads.load(Ordering::Relaxed);
+        let answer = match sent(only_reads).await {
+            Err(failure) if !self.writes && is_forbidden(&failure) => {
+                match sent(!only_reads).await {
+                    Ok(reply) => {
+                        connections.only_reads.store(!only_reads, Ordering::Relaxed);
+                        Ok(reply)
+                    }
+                    Err(_) => Err(failure),
+                }
+            }
             answer => answer,
         };
         answer.map_err(|failure| explain(failure, self.writes))
     }
+
+    /// Sends the script by its hash. If the server does not have it, it is sent as a whole, once.
+    async fn sent(
+        &self,
+        connections: &Connections,
+        only_reads: bool,
+        keys: &[impl AsRef<str> + Sync],
+        arguments: &[impl AsRef<[u8]> + Sync],
+        wanted: Option<Confirmation>,
+    ) -> Sent {
+        let (by_hash, whole) = match only_reads {
+            true => ("EVALSHA_RO", "EVAL_RO"),
+            false => ("EVALSHA", "EVAL"),
+        };
+        let send = |command, script| {
+            let call = call(command, script, keys, arguments);
+            send(connections, call, keys, wanted)
+        };
+        match send(by_hash, &self.hash).await {
+            Err(failure) if is_unknown_script(&failure) => send(whole, self.text).await,
+            answer => answer,
+        }
+    }
+}
+
+type Sent = std::result::Result<(Value, Option<Shortfall>), Failure>;
+
+async fn send(
+    connections: &Connections,
+    call: Cmd,
+    keys: &[impl AsRef<str> + Sync],
+    wanted: Option<Confirmation>,
+) -> Sent {
+    let (Some(wanted), Some(key)) = (wanted, keys.first()) else {
+        return Ok((connections.send(&call, None).await?, None));
+    };
+    let both = [call, wanted.command()];
+    let (answer, waited) = connections.send_both(key.as_ref(), both).await?;
+    Ok((answer, wanted.shortfall(waited)))
 }
 
 fn call(
@@ -110,6 +157,10 @@ fn call(
         call.arg(argument.as_ref());
     }
     call
+}
+
+fn is_forbidden(failure: &Failure) -> bool {
+    failure.error.code() == Some("NOPERM")
 }
 
 fn is_unknown_script(failure: &Failure) -> bool {

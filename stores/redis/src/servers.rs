@@ -145,6 +145,8 @@ const NOT_APPENDED: &str = "the append-only file is off (appendonly=no): a crash
     loses locks, tokens and slots; set appendonly=yes and appendfsync=always";
 const SYNCED_LATER: &str = "the server replies before it has synced its append-only file: a crash \
     can lose the last locks, tokens and slots; set appendfsync=always";
+const SYNC_UNKNOWN: &str = "this user may not read whether the server syncs its append-only file before it replies \
+    (CONFIG GET); check that it has appendfsync=always";
 
 /// The address of one server of a cluster.
 fn address(node: &RoutingInfo) -> Option<String> {
@@ -225,7 +227,8 @@ impl<'a> Info<'a> {
         };
         let durability = match (self.get("aof_enabled"), appendfsync) {
             (Some("1"), Some("always")) => None,
-            (Some("1"), _) => Some(SYNCED_LATER),
+            (Some("1"), Some(_)) => Some(SYNCED_LATER),
+            (Some("1"), None) => Some(SYNC_UNKNOWN),
             _ => Some(NOT_APPENDED),
         };
         [

@@ -8,7 +8,7 @@ use shedlock_rig::given::server_if_any;
 use shedlock_rig::port;
 
 use super::common::{Sandbox, done};
-use super::{cannot_run, doctor};
+use super::{cannot_run, doctor, doctor_with};
 
 /// Sends a command as a line of text, and returns the first line of the reply.
 fn send(url: &str, command: &str) -> String {
@@ -282,4 +282,48 @@ fn idle_jobs_of_java_are_named_as_what_cannot_be_seen() {
     assert_eq!(named.code, 0, "{}", named.stderr);
     assert!(!named.stderr.contains(unseen), "{}", named.stderr);
     assert_eq!(shedlock(&["list", "--state", "taken"]).stderr, "");
+}
+
+#[test]
+fn a_user_who_only_looks_sees_everything_and_changes_nothing() {
+    if server_if_any("redis").is_none() {
+        return;
+    }
+    let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+    let server = OwnServer::start("redis", &durable).unwrap();
+    let readme = include_str!("../../../../stores/redis/README.md");
+    let mut lines = readme.lines();
+    let line = lines
+        .find(|it| it.starts_with("ACL SETUSER monitor "))
+        .unwrap();
+    send(server.url(), line);
+    let sandbox = Sandbox::new();
+    let run =
+        |arguments: &[&str], url: &str| done(sandbox.bare(arguments).env("SHEDLOCK_STORE", url));
+    assert_eq!(run(&["migrate"], server.url()).code, 0);
+    let job = ["run", "-n", "a", "--lock-at-most-for", "1m", "--", "true"];
+    assert_eq!(run(&job, server.url()).code, 0);
+    let url = server
+        .url()
+        .replacen("redis://", "redis://monitor:password@", 1);
+    for (look, words) in [
+        (&["list"][..], "free"),
+        (&["show", "a"], "free"),
+        (&["jobs"], "succeeded"),
+        (&["history", "a"], "succeeded"),
+        (&["metrics"], "shedlock_journal_up 1\n"),
+    ] {
+        let looked = run(look, &url);
+        assert_eq!((looked.code, &*looked.stderr), (0, ""), "{look:?}");
+        assert!(looked.stdout.contains(words), "{look:?}: {looked:?}");
+    }
+    // The only setting that it cannot see.
+    doctor_with(&url, &["--read-only"]).has_only("durability", "warning", "CONFIG GET");
+    let privileges = doctor(&url);
+    let mut faults = privileges.faults().into_iter();
+    assert!(faults.any(|it| it == ("privileges", "error")));
+    let refused = run(&job, &url);
+    assert_eq!(refused.code, 69, "{}", refused.stderr);
+    let says = "the user lacks a permission";
+    assert!(refused.stderr.contains(says), "{}", refused.stderr);
 }

@@ -117,7 +117,7 @@ impl RedisJournal {
         }
     }
 
-    async fn run(&self, script: &Script, arguments: &[impl AsRef<[u8]>]) -> Result<Value> {
+    async fn run(&self, script: &Script, arguments: &[impl AsRef<[u8]> + Sync]) -> Result<Value> {
         let answer = script.run_on(&self.store.connections, &self.keys, arguments);
         match answer.await.map_err(|error| self.explained(error))? {
             Value::BulkString(word) if word == b"none" => Err(configuration(format!(
@@ -132,7 +132,7 @@ impl RedisJournal {
     async fn pairs(
         &self,
         script: &Script,
-        arguments: &[impl AsRef<[u8]>],
+        arguments: &[impl AsRef<[u8]> + Sync],
     ) -> Result<Vec<(String, Vec<u8>)>> {
         let answer = self.run(script, arguments).await?;
         let pairs: Vec<(Vec<u8>, Vec<u8>)> = parsed(answer)?;
