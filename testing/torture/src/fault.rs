@@ -15,11 +15,19 @@ pub enum StoreFault {
     Full,
     /// Another client keeps the store locked, so that calls wait and may fail.
     Busy,
+    /// The store's standby is away: what is written takes effect, and is confirmed when the standby is back.
+    StandbyAway,
 }
 
 impl StoreFault {
     /// All faults.
-    pub const ALL: [Self; 4] = [Self::FewConnections, Self::ReadOnly, Self::Full, Self::Busy];
+    pub const ALL: [Self; 5] = [
+        Self::FewConnections,
+        Self::ReadOnly,
+        Self::Full,
+        Self::Busy,
+        Self::StandbyAway,
+    ];
 
     /// The text under which the fault is counted.
     pub(crate) fn word(self) -> &'static str {
@@ -28,6 +36,7 @@ impl StoreFault {
             Self::ReadOnly => "read-only periods",
             Self::Full => "periods without space",
             Self::Busy => "periods locked by another client",
+            Self::StandbyAway => "periods without a standby",
         }
     }
 }

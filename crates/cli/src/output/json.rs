@@ -130,8 +130,7 @@ pub(super) fn lock(store: &str, lock: Option<&LockRecord>) -> String {
 
 /// The same in one line: whoever waits for it reads a stream that stays open.
 pub(super) fn held(store: &str, lock: Option<&LockRecord>) -> String {
-    let held = serde_json::to_string(&one_lock(store, lock));
-    held.expect("strings and numbers are always valid JSON") + "\n"
+    line(&one_lock(store, lock))
 }
 
 fn one_lock<'a>(store: &'a str, lock: Option<&'a LockRecord>) -> OneLock<'a> {
@@ -254,7 +253,7 @@ pub(super) fn settings(file: Option<&Path>, settings: &[Setting]) -> String {
 }
 
 pub(super) fn failure(failure: &Failure) -> String {
-    text(&Failed {
+    line(&Failed {
         version: VERSION,
         error: Problem {
             kind: failure.kind(),
@@ -265,10 +264,15 @@ pub(super) fn failure(failure: &Failure) -> String {
 }
 
 pub(super) fn text(value: &impl Serialize) -> String {
-    let mut text =
-        serde_json::to_string_pretty(value).expect("strings and numbers are always valid JSON");
-    text.push('\n');
-    text
+    written(serde_json::to_string_pretty(value))
+}
+
+fn line(value: &impl Serialize) -> String {
+    written(serde_json::to_string(value))
+}
+
+fn written(text: serde_json::Result<String>) -> String {
+    text.expect("strings and numbers are always valid JSON") + "\n"
 }
 
 #[cfg(test)]
@@ -382,8 +386,8 @@ mod tests {
         let failed = Failure::usage("no \"x\" in nats://geheim@h");
         assert_eq!(
             failure(&failed),
-            "{\n  \"version\": 1,\n  \"error\": {\n    \"kind\": \"usage\",\n    \"message\": \
-             \"no \\\"x\\\" in nats://***@h\",\n    \"exit_code\": 2\n  }\n}\n"
+            "{\"version\":1,\"error\":{\"kind\":\"usage\",\"message\":\
+             \"no \\\"x\\\" in nats://***@h\",\"exit_code\":2}}\n"
         );
         let changes = Migration::with_changes(vec!["created table shedlock".into()]);
         assert_eq!(

@@ -10,10 +10,19 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::{Schema, common, run};
 
 impl Schema {
-    /// Applies to all sessions, including open ones.
     async fn only_reads(&self, word: &str) -> Result<(), BoxError> {
-        let set = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
-        run(&self.admin, set).await?;
+        self.set("default_transaction_read_only", word).await
+    }
+
+    /// Commits wait for these standbys.
+    async fn waits_for(&self, standbys: &str) -> Result<(), BoxError> {
+        self.set("synchronous_standby_names", &format!("'{standbys}'"))
+            .await
+    }
+
+    /// Applies to all sessions, including open ones.
+    async fn set(&self, setting: &str, value: &str) -> Result<(), BoxError> {
+        run(&self.admin, format!("ALTER SYSTEM SET {setting} = {value}")).await?;
         run(&self.admin, "SELECT pg_reload_conf()".to_owned()).await
     }
 }
@@ -51,6 +60,7 @@ impl TortureNamespace for Schema {
                  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{schema}'"
             ),
             StoreFault::ReadOnly => return action(self.only_reads("on")),
+            StoreFault::StandbyAway => return action(self.waits_for("away")),
             StoreFault::Busy => {
                 let lock = format!("LOCK TABLE {schema}.shedlock IN ACCESS EXCLUSIVE MODE");
                 return action(async {
@@ -75,6 +85,7 @@ impl TortureNamespace for Schema {
                 action(run(&self.admin, order))
             }
             StoreFault::ReadOnly => action(self.only_reads("off")),
+            StoreFault::StandbyAway => action(self.waits_for("")),
             StoreFault::Busy => action(async {
                 if let Some(keeper) = self.keeper.lock().await.take() {
                     keeper.rollback().await?;

@@ -11,19 +11,29 @@ use crate::worker_pool::WorkerPool;
 use crate::{Arena, StoreFault};
 use shedlock_proof::history::What;
 
+/// How long a standby is away in a long run: longer than calls, leases and waits.
+const STANDBY_AWAY: [Duration; 3] = [
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+];
+
 /// The faults that this store supports, one at a time.
 pub(super) struct StoreFaults {
     known: Vec<StoreFault>,
+    /// Whether there is time for faults that last.
+    is_long: bool,
     ongoing: Option<(StoreFault, Moment)>,
 }
 
 impl StoreFaults {
     /// The faults that the harness can begin.
-    pub(super) fn of(context: &Arena) -> Self {
+    pub(super) fn of(context: &Arena, is_long: bool) -> Self {
         let namespace = context.tortured();
         let can = |fault: &StoreFault| namespace.begin_fault(*fault).is_some();
         Self {
             known: StoreFault::ALL.into_iter().filter(can).collect(),
+            is_long,
             ongoing: None,
         }
     }
@@ -54,8 +64,12 @@ impl StoreFaults {
         let action = context.tortured().begin_fault(fault);
         let what = format!("begin {fault:?}");
         granted(action, &what, "TortureNamespace::begin_fault").await?;
-        // Possibly for longer than a lease.
-        self.ongoing = Some((fault, now() + worker_pool.rng.up_to(2 * at_most)));
+        let lasts = match fault {
+            StoreFault::StandbyAway if self.is_long => *worker_pool.rng.pick(&STANDBY_AWAY),
+            // Possibly for longer than a lease.
+            _ => worker_pool.rng.up_to(2 * at_most),
+        };
+        self.ongoing = Some((fault, now() + lasts));
         tally.count(fault.word());
         Ok(())
     }

@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
             let lacks = "no crashes of the store (it is not our own, or it does not survive them)";
             tally.not_done.push(lacks.to_owned());
         }
-        let store_faults = StoreFaults::of(context);
+        let store_faults = StoreFaults::of(context, options.is_asked_for);
         if store_faults.are_known() {
             deeds.extend([Deed::StoreFault; 2]);
         } else {
