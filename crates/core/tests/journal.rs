@@ -367,6 +367,34 @@ async fn a_journal_that_never_replies_delays_no_run_and_its_entries_are_counted(
     assert_eq!(runs(&*journal).await, []);
 }
 
+/// As many as start at once, or go on after an outage.
+#[tokio::test]
+async fn a_fleet_of_many_jobs_drops_nothing_when_all_of_them_start() {
+    const JOBS: usize = 3_000;
+    let journal = Guarded::new(WELL);
+    let writer = JournalWriter::new(journal.clone());
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    for nth in 0..JOBS {
+        let next = |after| Some(after + secs(60));
+        writer.register(JobRegistration::new(format!("a{nth}"), "every 1m", next));
+    }
+    for nth in 0..JOBS {
+        let config = LockConfig::new(format!("a{nth}")).lock_at_most_for(secs(60));
+        assert!(
+            executor
+                .execute(&config, async {})
+                .await
+                .unwrap()
+                .is_executed()
+        );
+    }
+    assert_eq!(writer.dropped(), 0);
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    let last = journal.job("a2999").await.unwrap().unwrap();
+    let ended = last.last_run.and_then(|run| run.outcome);
+    assert_eq!(ended, Some(RunOutcome::Succeeded));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_journal_missed_while_it_was_away_is_written_later_in_order() {
     let config = config();

@@ -95,7 +95,7 @@ impl JournalSettings {
         self
     }
 
-    /// Sets how many entries may wait. Default: 1,024.
+    /// Sets how many entries may wait, besides two for each registered job. Default: 1,024.
     pub fn queue(mut self, entries: usize) -> Self {
         self.queue = entries.max(1);
         self

@@ -468,7 +468,6 @@ impl Shared {
 
     fn push_registration(self: &Arc<Self>, job: &str) {
         let mut state = self.state();
-        // There are as many of them as there are jobs, so they do not count.
         state.queue.push_back(Pending::Registration(job.to_owned()));
         self.wake(state);
     }
@@ -481,7 +480,9 @@ impl Shared {
         if state.is_off {
             return;
         }
-        if state.queue.len() >= self.settings.queue {
+        // Each job may wait with its registration and a run: all of them start at once, or go on after an outage.
+        let most = self.settings.queue + 2 * state.jobs.len();
+        if state.queue.len() >= most {
             if !state.is_dropping {
                 tracing::warn!(
                     dropped = state.dropped,
