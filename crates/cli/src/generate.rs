@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
@@ -17,6 +18,9 @@ use crate::terminal::Terminal;
 pub(crate) fn completions(args: &CompletionsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "shedlock", &mut script);
+    if args.shell == Shell::Bash {
+        script.extend_from_slice(include_bytes!("completions.bash"));
+    }
     terminal.print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

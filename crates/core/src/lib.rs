@@ -121,7 +121,7 @@ pub use task_end::TaskEnd;
 pub use task_end::error_text;
 #[doc(hidden)]
 pub use text::duration as format_duration;
-pub use unverified::{is_this_machine, warn_unverified};
+pub use unverified::{SETTINGS, is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
 pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
 

@@ -2,6 +2,11 @@
 
 use std::net::IpAddr;
 
+/// The target, in `tracing`, of warnings about the settings of a store or of its URL: what works, but not as its users may
+/// expect. Such a warning is logged for each provider that is created; a program that is started again and again can
+/// choose to repeat it less often.
+pub const SETTINGS: &str = "shedlock::settings";
+
 /// Warns if one of these hosts is not this machine, once for each provider that is created. The
 /// hosts are reached without TLS, or with a certificate that is not verified, so an attacker on the
 /// network path can read credentials and change locks. `remedy` states what to write in the URL.
@@ -9,6 +14,7 @@ use std::net::IpAddr;
 pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>, remedy: &str) {
     if let Some(host) = first_remote(hosts) {
         tracing::warn!(
+            target: SETTINGS,
             store,
             host,
             "the server is not verified by TLS (to verify it, {remedy})"

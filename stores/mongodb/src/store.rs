@@ -13,7 +13,7 @@ use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
     Failover, Finding, Journal, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord,
-    Schema, SkippedSlots, Slot, StoreClock, SystemClock,
+    SETTINGS, Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
@@ -370,7 +370,7 @@ impl Store for MongoStore {
         self.ask(vec![doc! { "$limit": 1 }], None).await?;
         let name = self.place.collection.name();
         if self.place.is_weak() {
-            tracing::warn!(collection = name, "{WEAK}");
+            tracing::warn!(target: SETTINGS, collection = name, "{WEAK}");
         }
         let Some(described) = self.described().await else {
             return Ok(());
@@ -380,7 +380,7 @@ impl Store for MongoStore {
             return Err(configuration(format!("{name}: {message}")));
         }
         if has_collation(&described) {
-            tracing::warn!(collection = name, "{COLLATED}");
+            tracing::warn!(target: SETTINGS, collection = name, "{COLLATED}");
         }
         Ok(())
     }

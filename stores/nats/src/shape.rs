@@ -265,7 +265,7 @@ impl Seen {
             } else {
                 "is kept in memory: a server restart loses all locks"
             };
-            tracing::warn!(bucket, "the bucket {why}");
+            tracing::warn!(target: SETTINGS, bucket, "the bucket {why}");
         }
         shape.check(bucket)?;
         self.lock().passed = nth;
@@ -288,7 +288,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use shedlock_core::{ErrorKind, Level};
+    use shedlock_core::{ErrorKind, Level, SETTINGS};
 
     use super::*;
     use serde_json::json;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, FromRedisValue, Value, cmd};
-use shedlock_core::{ErrorKind, Finding, Level, LockName, SystemClock, answered_within};
+use shedlock_core::{ErrorKind, Finding, Level, LockName, SETTINGS, SystemClock, answered_within};
 use shedlock_store::{Result, configuration, unavailable};
 
 use crate::codec::{instant, malformed};
@@ -109,7 +109,7 @@ impl RedisStore {
         self.durable.store(is_durable, Ordering::Relaxed);
         let is_unconfirmed = replicas > 0 && self.confirmation.is_none();
         if is_unconfirmed && !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(replicas, "{UNCONFIRMED}");
+            tracing::warn!(target: SETTINGS, replicas, "{UNCONFIRMED}");
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl<'a> Info<'a> {
             "the server is older than Redis 6.2, which locks need; upgrade it"
         } else {
             if let Some(policy) = self.evicts() {
-                tracing::warn!(policy, "{EVICTS}");
+                tracing::warn!(target: SETTINGS, policy, "{EVICTS}");
             }
             return Ok(());
         };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Error, LockName, Owner, format_duration};
+use shedlock_core::{Error, LockName, Owner, SETTINGS, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
@@ -61,7 +61,7 @@ impl<B: Driver> SqlStore<B> {
     pub(crate) fn new(connections: Connections<B>, mut options: Options) -> Self {
         options.are_lent = connections.are_lent();
         if let Some(warning) = connections.warning() {
-            tracing::warn!("{warning}");
+            tracing::warn!(target: SETTINGS, "{warning}");
         }
         Self {
             connections,

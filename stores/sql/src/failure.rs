@@ -62,6 +62,8 @@ pub(crate) enum Class {
     ReadOnly,
     Exists,
     Privilege,
+    /// A policy of row-level security does not let this user write the record.
+    Policy,
     TooLong,
     OutOfRange,
     /// A text has characters that its column cannot store.
@@ -97,6 +99,8 @@ pub(crate) enum Refusal {
     Login,
     /// The server has blocked this user or this host after failed logins.
     Blocked,
+    /// The server asks for the client's certificate.
+    Certificate,
     /// One side requires TLS, and the other does not offer it.
     Tls,
     Other,
@@ -332,6 +336,10 @@ impl Class {
                  {table}, for `shedlock prune` also DELETE, and USAGE on its schema (`shedlock migrate \
                  --print --grant-to ROLE --store …` prints the statements)"
             }
+            Self::Policy => {
+                "a policy of row-level security does not let this user write the record in table {table}; change the \
+                 policy, disable row-level security on the table, or grant this user BYPASSRLS"
+            }
             Self::TooLong => {
                 "a value is too long for its column in table {table}; shorten the lock's name"
             }
@@ -369,7 +377,10 @@ impl Class {
                 "a unique key of table {table} other than the lock's rejected the record; drop \
                  that key"
             }
-            Self::Constraint(_) => "a constraint of table {table} refused the record; remove it",
+            Self::Constraint(_) => {
+                "a constraint of table {table} refused the record; remove it, or, if it refers to a list of names, add the \
+                 lock's name there"
+            }
             Self::Foreign => {
                 "the record in table {table} holds a value that neither shedlock nor ShedLock \
                  writes; check what wrote it, then correct it or delete the record"
@@ -396,6 +407,10 @@ impl Refusal {
             Self::Blocked => {
                 "the server has blocked this user or this host, probably after too many failed logins; check the user and the \
                  password in the URL, then let an administrator unblock it"
+            }
+            Self::Certificate => {
+                "the server rejected the connection; set the client's certificate and its key in the URL (sslcert and \
+                 sslkey)"
             }
             Self::Tls => "the server rejected the connection; check the TLS options of the URL",
             Self::Other => {

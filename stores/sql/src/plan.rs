@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Moment, StoreClock};
+use shedlock_core::{Moment, SETTINGS, StoreClock};
 use tokio::sync::watch;
 
 use crate::dialect::{Dialect, Statements};
@@ -77,7 +77,7 @@ impl Plans {
         for warning in dialect.warnings(options, &shape) {
             if !said.contains(&warning) {
                 let (_, warning) = warning;
-                tracing::warn!(table = %options.table, "{warning}");
+                tracing::warn!(target: SETTINGS, table = %options.table, "{warning}");
             }
         }
         let plan = Arc::new(Plan {

@@ -266,6 +266,11 @@ mod tests {
             ("28000", "role \"a\" does not exist", Refusal::Login),
             ("28P01", "password authentication failed", Refusal::Login),
             ("28000", rule, Refusal::Other),
+            (
+                "28000",
+                "connection requires a valid client certificate",
+                Refusal::Certificate,
+            ),
             ("3D000", "database \"b\" does not exist", Refusal::Database),
             ("42501", "permission denied for database", Refusal::Access),
             ("XX000", "Tenant or user not found", Refusal::Other),

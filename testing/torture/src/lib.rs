@@ -8,7 +8,7 @@
 //!
 //! | action | what it makes testable |
 //! |---|---|
-//! | [`TortureNamespace::begin_fault`] and [`end_fault`](TortureNamespace::end_fault), on a separate instance of the store | a store that is out of connections, read-only or full |
+//! | [`TortureNamespace::begin_fault`] and [`end_fault`](TortureNamespace::end_fault), on a separate instance of the store | a store that is out of connections, read-only or full, or whose standby is away |
 //! | [`TortureNamespace::child_spec_via`] | a network that cuts, delays and drops traffic |
 //! | [`TortureNamespace::shedlock`] | real ShedLock among the processes |
 //!

@@ -1,7 +1,7 @@
 //! Events of the lock that occur while other code waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use shedlock::{Error, Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
@@ -18,8 +18,7 @@ pub(super) struct Events {
     /// What happens if the lease cannot be extended.
     without_lease: &'static str,
     is_waiting: AtomicBool,
-    /// Why the lock is waited for, and which owner has it, as printed last.
-    printed: Mutex<Option<(SkipReason, Option<String>)>>,
+    waited: Mutex<Waited>,
     is_lost: AtomicBool,
     extended: Notify,
     /// Why the last call to the store failed, if it was not taken from here.
@@ -29,6 +28,17 @@ pub(super) struct Events {
     is_held: AtomicBool,
     /// Why the lease was not extended when that was last due.
     not_extended: Mutex<Option<NotExtended>>,
+}
+
+/// A wait for the lock, so far.
+#[derive(Debug, Default)]
+struct Waited {
+    /// The reason that was printed last.
+    printed: Option<SkipReason>,
+    /// The owner that has the lock.
+    owner: Option<String>,
+    /// How many times another owner took over.
+    others: u32,
 }
 
 /// Why a lease was not extended.
@@ -47,7 +57,7 @@ impl Events {
             terminal,
             without_lease,
             is_waiting: AtomicBool::new(false),
-            printed: Mutex::new(None),
+            waited: Mutex::default(),
             is_lost: AtomicBool::new(false),
             extended: Notify::new(),
             store_error: Mutex::new(None),
@@ -127,24 +137,28 @@ impl Events {
 
     /// Does not report a pause after a failed attempt that was reported with the failure.
     pub(super) fn expect_pause(&self) {
-        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        *printed = Some((SkipReason::BackingOff, None));
+        self.waited().printed = Some(SkipReason::BackingOff);
     }
 
-    /// Whether the reason or the owner has changed since this was last printed. An owner that extends
-    /// its lease, or an attempt that lost a race, prints nothing.
+    /// Whether the reason has changed since it was last printed. Another owner is only counted: of many that wait for one
+    /// lock, each would print a line for each. An attempt that lost a race prints nothing.
     fn is_news(&self, skip: &Skip) -> bool {
-        // The message about a pause names no owner.
-        let owner = skip.owner.as_ref();
-        let owner = owner.filter(|_| skip.reason != SkipReason::BackingOff);
-        let now = Some((skip.reason, owner.cloned()));
-        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_race = skip.reason == SkipReason::Contended && printed.is_some();
-        if is_race || *printed == now {
+        let mut waited = self.waited();
+        if skip.reason == SkipReason::Held && waited.owner != skip.owner {
+            let had_another = waited.owner.is_some();
+            waited.others += u32::from(had_another);
+            waited.owner.clone_from(&skip.owner);
+        }
+        let is_race = skip.reason == SkipReason::Contended && waited.printed.is_some();
+        if is_race || waited.printed == Some(skip.reason) {
             return false;
         }
-        *printed = now;
+        waited.printed = Some(skip.reason);
         true
+    }
+
+    fn waited(&self) -> MutexGuard<'_, Waited> {
+        self.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the store reports that the lease is no longer ours.
@@ -168,7 +182,17 @@ impl Listener for Events {
                 reason: LostReason::NotHeldInStore,
                 ..
             } => self.is_lost.store(true, Ordering::Relaxed),
-            Event::Acquired { .. } => self.is_held.store(true, Ordering::Relaxed),
+            Event::Acquired { lease, .. } => {
+                self.is_held.store(true, Ordering::Relaxed);
+                let others = std::mem::take(&mut *self.waited()).others;
+                if others > 0 {
+                    let name = lease.name();
+                    let times = if others == 1 { "time" } else { "times" };
+                    self.terminal.notice(&format!(
+                        "{name}: acquired, after it changed hands {others} {times}"
+                    ));
+                }
+            }
             Event::StoreError { name, error, .. } => {
                 if self.is_held.load(Ordering::Relaxed) {
                     self.extension_failed(name.as_str(), error);
@@ -198,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_news_only_when_the_reason_or_the_owner_changes() {
+    fn waiting_is_news_only_when_the_reason_changes_and_owners_are_counted() {
         let events = Events::new(Terminal::new(true), "");
         let held = Skip::new(SkipReason::Held).with_owner("h/1/ff");
         assert!(events.is_news(&held));
@@ -207,7 +231,8 @@ mod tests {
         assert!(!events.is_news(&extended));
         assert!(!events.is_news(&Skip::new(SkipReason::Contended)));
         assert!(!events.is_news(&held));
-        assert!(events.is_news(&held.clone().with_owner("h/2/ff")));
+        assert!(!events.is_news(&held.clone().with_owner("h/2/ff")));
+        assert_eq!(events.waited().others, 1);
         assert!(events.is_news(&Skip::new(SkipReason::BackingOff)));
     }
 

@@ -21,7 +21,7 @@ use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema, open_sqlite};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, warnings_are_about};
 pub(crate) use exposed::warn_of_exposed_stores;
 #[cfg(feature = "ui")]
 pub(crate) use exposed::{warn_of_exposed_file, warn_of_exposed_source};
@@ -205,6 +205,7 @@ impl Store {
         timeout: Option<Duration>,
     ) -> Result<Self, Failure> {
         let create = purpose != Purpose::Read;
+        warnings_are_about(&choice.place());
         Ok(match choice {
             Choice::Url { url, from, file } => {
                 let address = Address::new(&url, file.as_deref());

@@ -12,7 +12,10 @@ use tracing_subscriber::filter::{FilterExt, FilterFn, Targets};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
+use shedlock_core::SETTINGS;
+
 use super::line::Line;
+use super::said;
 
 const WAIT: &str = "shedlock_core::runtime::wait";
 const LOST: &str = "shedlock_core::runtime::lost";
@@ -29,7 +32,7 @@ const OURS: [&str; 6] = [WAIT, LOST, RELEASE, DROPPED, KEEP_ALIVE, ATTEMPTS];
 const SLOW: &str = "shedlock_core::slow_run";
 
 /// Prints warnings, or more with each `-v`.
-pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool) {
+pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool, remembers: bool) {
     let levels = match (is_quiet, verbosity) {
         // What a store's client logs is in the error, if it matters.
         (true, _) => Targets::new().with_target("shedlock", LevelFilter::ERROR),
@@ -55,14 +58,17 @@ pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool) {
         verbosity > 1 || *about.level() > Level::WARN || !OURS.contains(&about.target())
     });
     let levels = levels.and(not_ours.with_max_level_hint(LevelFilter::TRACE));
-    let subscriber = tracing_subscriber::registry().with(Lines.with_filter(levels));
+    let subscriber = tracing_subscriber::registry().with(Lines { remembers }.with_filter(levels));
     // Set once, at the start of the program, so no other subscriber exists.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
 /// Turns each event into a line, with the fields of its spans.
 #[derive(Debug)]
-struct Lines;
+struct Lines {
+    /// What was said about the settings of a store lately is left out.
+    remembers: bool,
+}
 
 #[derive(Debug, Default)]
 struct Fields(Map<String, Value>);
@@ -98,6 +104,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             _ => String::new(),
         };
         let about = event.metadata();
+        let message = match self.remembers && about.target() == SETTINGS {
+            true if !said::is_new(&message) => return,
+            true => format!("{message} {}", said::NOTE),
+            false => message,
+        };
         Line::with_fields(*about.level(), about.target(), &message, fields.0).write();
     }
 }

@@ -4,6 +4,7 @@
 mod line;
 mod logs;
 mod panics;
+mod said;
 mod screen;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -17,6 +18,7 @@ use crate::exit::{Failure, INTERNAL};
 use crate::output::{self, visible_lines};
 use line::Line;
 pub(crate) use panics::report_panics;
+pub(crate) use said::warnings_are_about;
 use screen::Screen;
 use shedlock_core::redact;
 
@@ -178,8 +180,11 @@ impl Terminal {
     }
 
     /// Sends the libraries' log to stderr too: warnings, or more with each `-v`. If the result has
-    /// the stores' warnings as findings, they are not repeated.
-    pub(crate) fn listen_to_logs(self, has_findings: bool) {
-        logs::listen(self.is_quiet, style().verbosity, has_findings);
+    /// the stores' warnings as findings, they are not repeated. If `repeats_warnings` is false, what was said about a
+    /// store lately is not said again.
+    pub(crate) fn listen_to_logs(self, has_findings: bool, repeats_warnings: bool) {
+        let verbosity = style().verbosity;
+        let remembers = !repeats_warnings && verbosity == 0;
+        logs::listen(self.is_quiet, verbosity, has_findings, remembers);
     }
 }

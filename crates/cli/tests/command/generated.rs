@@ -16,7 +16,7 @@ fn exists(program: &str) -> bool {
     command.status().is_ok()
 }
 
-/// Bash completes commands and options.
+/// Bash completes commands and options, and after `--` the command to run.
 #[test]
 fn bash() {
     let sandbox = Sandbox::new();
@@ -27,7 +27,7 @@ fn bash() {
         let program = format!(
             "set -eu; source completions; COMP_WORDS=({words} '{word}'); \
              COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
-             _shedlock shedlock '{word}' '{previous}'; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+             _shedlock_or_command shedlock '{word}' '{previous}'; printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let mut bash = Command::new("bash");
         bash.args(["--norc", "-c", &program])
@@ -41,6 +41,10 @@ fn bash() {
     assert_eq!(complete("shedlock list --sort", "to", "--sort"), "token\n");
     let options = complete("shedlock run", "--lock-at", "run");
     assert!(options.contains("--lock-at-most-for\n"), "{options}");
+    let command = complete("shedlock run -n a --", "printen", "--");
+    assert!(command.lines().any(|it| it == "printenv"), "{command}");
+    let argument = complete("shedlock run -n a -- cat", "--lock-at", "cat");
+    assert_eq!(argument.trim(), "", "options of shedlock");
     assert!(!script.stdout.contains("__watchdog"));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Sandbox, done, end, now, signal};
+use super::common::{Sandbox, done, end, now, pause, signal};
 
 /// Holds the lock until the file `go` exists.
 fn holder(sandbox: &Sandbox) -> Child {
@@ -44,6 +44,42 @@ fn a_lock_that_comes_free_in_time_is_won() {
         "{}",
         done.stderr
     );
+}
+
+/// A line for each change of the holder would be lines by the square.
+#[test]
+fn many_that_wait_print_a_line_each() {
+    const WAITERS: usize = 8;
+    let sandbox = Sandbox::new();
+    let holder = holder(&sandbox);
+    let wait = ["--lock-wait", "60s"];
+    let waiters: Vec<_> = (0..WAITERS)
+        .map(|_| {
+            let script = "echo x >> ran; sleep 0.3";
+            let mut waiter = sandbox.run_with("a", "60s", &wait, script);
+            waiter.spawn().unwrap()
+        })
+        .collect();
+    pause(Duration::from_secs(1));
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(holder).code, 0);
+    let mut changed_hands = 0;
+    for waiter in waiters {
+        let ended = end(waiter);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let lines: Vec<_> = ended.stderr.lines().collect();
+        let waiting = lines
+            .iter()
+            .filter(|it| it.contains(" a: waiting: held by "));
+        assert!(waiting.count() <= 1, "{lines:?}");
+        let after = lines
+            .iter()
+            .find(|it| it.contains(" a: acquired, after it changed hands "));
+        changed_hands += usize::from(after.is_some());
+        assert!(lines.len() <= 2, "{lines:?}");
+    }
+    sandbox.await_lines("ran", WAITERS);
+    assert!(changed_hands > 0);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::process::{Command, Stdio};
 
 use shedlock_conformance::support::unique;
-use shedlock_rig::OwnServer;
 use shedlock_rig::given::server_if_any;
 use shedlock_rig::host::find_program;
+use shedlock_rig::{OwnServer, PostgresServer};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use url::Url;
 
 use super::common::{Sandbox, done, eventually};
 use super::{cannot_run, doctor};
@@ -201,6 +202,30 @@ async fn no_fault_in_a_setting_of_the_server_is_missed() {
     let server = OwnServer::start("postgres", &["-c", "fsync=off"]).unwrap();
     let room = Room::in_server(server.url()).await;
     doctor(&room.url).has_only("durability", "warning", "fsync=on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_promotion_is_not_missed() {
+    if server_if_any("postgres").is_none() {
+        return;
+    }
+    let start = || PostgresServer::start(&["-csynchronous_commit=on"]).unwrap();
+    let (old, new) = (start(), start());
+    let room = Room::in_server(old.url()).await;
+    new.stop().unwrap();
+    new.follow(&old).unwrap();
+    new.catch_up_with(&old).unwrap();
+    old.stop().unwrap();
+    let _ = new.sql("SELECT pg_promote()").unwrap();
+    let port = |server: &PostgresServer| Url::parse(server.url()).unwrap().port().unwrap();
+    let [from, to] = [&old, &new].map(|server| format!(":{}/", port(server)));
+    let url = room.url.replace(&from, &to);
+    let promoted = doctor(&url);
+    assert!(promoted.has("promotion", "former primary"), "{promoted:?}");
+    new.stop().unwrap();
+    new.start_again().unwrap();
+    let later = doctor(&url);
+    assert!(!later.has("promotion", ""), "{later:?}");
 }
 
 /// A server that follows another one, and one that another one follows.

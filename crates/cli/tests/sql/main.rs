@@ -14,3 +14,4 @@ mod migrate;
 mod moving;
 mod other_tables;
 mod pooler;
+mod said;

@@ -57,7 +57,7 @@ impl<'a> Columns<'a> {
         if !name.unique {
             return Err(configuration(format!(
                 "column {:?} of table {table} is neither primary key nor unique, so two \
-                 processes could both insert the lock; add a primary key on it",
+                 processes could both insert the lock; add a primary key on it (if {table} is a view, use its table)",
                 name.name
             )));
         }

@@ -73,7 +73,7 @@ impl<B: Driver> SqlJournal<B> {
                 match self.send(&statement, &Vec::new()).await {
                     Ok(_) => {}
                     Err(failure) => match failure.class {
-                        Class::Privilege | Class::ReadOnly => privileges.push(*privilege),
+                        Class::Privilege => privileges.push(*privilege),
                         Class::Shape if suffix == TABLES[0] => return self.creation().await,
                         // `plan_migration` reports a table that is missing.
                         Class::Shape => break,

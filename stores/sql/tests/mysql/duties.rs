@@ -11,7 +11,7 @@ use sqlx::MySqlPool;
 use crate::common::exhausted::{jobs_that_keep, loses_at_its_deadline};
 use crate::room::Room;
 
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(6);
 
 /// Runs four jobs that keep the connections of a pool of four.
 async fn four_jobs(pool: MySqlPool) -> Vec<Outcome<()>> {

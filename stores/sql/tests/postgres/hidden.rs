@@ -86,6 +86,7 @@ async fn a_record_that_a_policy_hides_is_an_error_at_once() {
          GRANT SELECT, INSERT, UPDATE ON shedlock TO {role}; \
          ALTER TABLE shedlock ENABLE ROW LEVEL SECURITY; \
          CREATE POLICY tenant ON shedlock USING (locked_by NOT LIKE 'dba%'); \
+         CREATE POLICY few ON shedlock AS RESTRICTIVE USING (true) WITH CHECK (name <> 'closed'); \
          INSERT INTO shedlock (name, lock_until, locked_at, locked_by) \
          VALUES ('job', '2020-01-01', '2020-01-01', 'dba')",
         room.schema
@@ -100,8 +101,13 @@ async fn a_record_that_a_policy_hides_is_an_error_at_once() {
         "{error}"
     );
     free(&provider, &take(&provider, "other").await).await;
+    let refused = provider.attempt(&request("closed")).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Configuration, "{refused}");
+    let said = refused.to_string();
+    let says = "a policy of row-level security does not let this user write the record";
+    assert!(said.contains(says), "{said}");
     room.run(&format!(
-        "DROP POLICY tenant ON shedlock; DROP OWNED BY {role}; DROP ROLE {role}"
+        "DROP POLICY few ON shedlock; DROP POLICY tenant ON shedlock; DROP OWNED BY {role}; DROP ROLE {role}"
     ))
     .await;
 }

@@ -226,6 +226,11 @@ fn probe(_: &Options) -> String {
 /// From this many dead rows on, they count.
 const MOST_DEAD: u32 = 10_000;
 
+/// A server that received its writes from another one, and now takes its own. Both functions keep what they returned
+/// last as a standby, until the server is restarted.
+const PROMOTED: &str = "NOT pg_catalog.pg_is_in_recovery() AND pg_catalog.pg_last_wal_receive_lsn() IS NOT NULL \
+     AND pg_catalog.pg_last_xact_replay_timestamp() > pg_catalog.clock_timestamp() - interval '1 day'";
+
 /// The oldest of those who keep the server from removing dead rows, if a thousand transactions began after it.
 const HOLDS_THE_HORIZON: &str = "COALESCE((SELECT h.who FROM (\
      SELECT 'the transaction of process ' || a.pid || COALESCE(' of ' || a.usename, '') \
@@ -290,6 +295,20 @@ fn checks(_: &Options) -> Vec<Check> {
              synchronous_standby_names if two runs would do harm",
             "commits wait for a standby, or none is connected",
         ),
+        Check {
+            culprit: Some(
+                "pg_catalog.to_char(pg_catalog.pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', \
+                 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
+            ),
+            ..check(
+                "promotion",
+                PROMOTED,
+                "this server was promoted within the last day, and has what its former primary committed until {}: locks, \
+                 tokens and slots that were committed there later are not here, and a process that still uses it excludes \
+                 no one here; make sure that no process uses it, and compare `shedlock history` of both",
+                "the server was not promoted within the last day, or was restarted since",
+            )
+        },
         check(
             "subscription",
             "EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel r \
@@ -346,6 +365,7 @@ pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> C
         "0A000" if message.contains("command-line options") => Class::Startup,
         // Undefined table, column, schema; wrong type; a prepared plan that no longer fits.
         "42P01" | "42703" | "3F000" | "42804" | "42883" | "0A000" => Class::Shape,
+        "42501" if message.contains("row-level security") => Class::Policy,
         "42501" => Class::Privilege,
         "25006" => Class::ReadOnly,
         // Serialization failure, deadlock.
@@ -391,6 +411,7 @@ pub(crate) fn at_login(code: &str, message: &str) -> Option<Class> {
         "42501" => Refusal::Access,
         // A rule for hosts: any of user, database and TLS may be what it rejects. The second text is PgBouncer's.
         "28000" | "08P01" if contains(&["pg_hba.conf", "login rejected"]) => Refusal::Other,
+        "28000" | "28P01" if contains(&["client certificate"]) => Refusal::Certificate,
         "28000" | "28P01" => Refusal::Login,
         // PgBouncer has this code for all its errors, and for those of the server that it passes on while it logs in.
         "08P01" if contains(&["no more connections", "query_wait_timeout"]) => {
