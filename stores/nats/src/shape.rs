@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use shedlock_core::Finding;
+use shedlock_core::{Finding, SETTINGS};
 use shedlock_store::{Result, configuration};
 
 /// The largest message that a lock can need, including its headers.
@@ -288,7 +288,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use shedlock_core::{ErrorKind, Level, SETTINGS};
+    use shedlock_core::{ErrorKind, Level};
 
     use super::*;
     use serde_json::json;

@@ -214,6 +214,17 @@ async fn a_promotion_is_not_missed() {
     let room = Room::in_server(old.url()).await;
     new.stop().unwrap();
     new.follow(&old).unwrap();
+    let run = [
+        "run",
+        "-n",
+        "a",
+        "--lock-at-most-for",
+        "1m",
+        "--store",
+        &room.url,
+    ];
+    let ran = done(Sandbox::new().bare(&run).args(["--", "true"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
     new.catch_up_with(&old).unwrap();
     old.stop().unwrap();
     let _ = new.sql("SELECT pg_promote()").unwrap();
