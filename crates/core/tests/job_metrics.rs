@@ -5,6 +5,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -388,6 +389,36 @@ async fn a_store_or_journal_that_cannot_be_read_is_reported() {
         BTreeMap::from([("shedlock_store_up".to_owned(), 0.0)])
     );
     assert_eq!(text.error().unwrap().to_string(), "away");
+}
+
+/// Otherwise it is Prometheus that gives up, and what it misses is that the store is down.
+#[tokio::test]
+async fn a_scrape_of_a_store_that_hangs_is_answered_before_its_timeout() {
+    let world = World::new();
+    let silent = Arc::new(Silent {
+        inner: world.provider.clone(),
+    });
+    let metrics = JobMetrics::new(silent).clock(world.clock.clone());
+    for (timeout, limit) in [
+        (Some("5"), 4_500),
+        (Some("0.4"), 200),
+        (Some("60"), 8_000),
+        (Some("soon"), 8_000),
+        (Some("-1"), 8_000),
+        (None, 8_000),
+    ] {
+        let mut read = pin!(metrics.read_for_scrape(timeout));
+        for wait in [0, limit - 1] {
+            world.clock.advance(Duration::from_millis(wait));
+            tokio::select! {
+                biased;
+                text = &mut read => panic!("{timeout:?}: {text:?}"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        world.clock.advance(Duration::from_millis(1));
+        assert!(!read.await.is_store_up(), "{timeout:?}");
+    }
 }
 
 #[tokio::test]

@@ -21,8 +21,8 @@ use std::time::Duration;
 pub use axum;
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use shedlock_core::{SystemClock, redact, within};
@@ -123,8 +123,10 @@ impl fmt::Debug for Endpoints {
     }
 }
 
-async fn metrics(State(endpoints): State<Arc<Endpoints>>) -> Response {
-    let text = endpoints.metrics.read().await;
+async fn metrics(State(endpoints): State<Arc<Endpoints>>, headers: HeaderMap) -> Response {
+    let timeout = headers.get(JobMetricsText::SCRAPE_TIMEOUT);
+    let timeout = timeout.and_then(|it| it.to_str().ok());
+    let text = endpoints.metrics.read_for_scrape(timeout).await;
     if let Some(error) = text.error() {
         tracing::warn!(error = %format_args!("{error:#}"), "the metrics are not complete");
     }

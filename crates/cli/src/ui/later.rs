@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
@@ -99,11 +100,13 @@ impl Later {
 
     /// `/metrics` and `/healthz`, also while the store is down.
     pub(super) fn endpoints(self) -> Router {
-        let metrics = move || {
+        let metrics = move |headers: HeaderMap| {
             let later = self.clone();
             async move {
+                let timeout = headers.get(JobMetricsText::SCRAPE_TIMEOUT);
+                let timeout = timeout.and_then(|it| it.to_str().ok());
                 let text = match later.store().await {
-                    Ok(store) => metrics::of(store).read().await,
+                    Ok(store) => metrics::of(store).read_for_scrape(timeout).await,
                     Err(failure) => JobMetricsText::unreachable(failure.into_unavailable()),
                 };
                 let content_type = [(CONTENT_TYPE, JobMetricsText::CONTENT_TYPE)];

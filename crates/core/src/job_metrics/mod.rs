@@ -176,7 +176,7 @@ impl JobMetrics {
     }
 
     /// Sets how long reading may take; after that the store counts as down. Default: 8 s, because
-    /// Prometheus waits for 10 s.
+    /// Prometheus waits for 10 s unless it is told otherwise.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
@@ -185,7 +185,22 @@ impl JobMetrics {
     /// Reads the metrics. It never fails: a store that cannot be read is what it reports. Cancellation
     /// safe.
     pub async fn read(&self) -> JobMetricsText {
-        let found = within(&*self.clock, self.limit, self.find()).await;
+        self.read_within(self.limit).await
+    }
+
+    /// The same for a scrape: `timeout` is the value of its header
+    /// [`SCRAPE_TIMEOUT`](JobMetricsText::SCRAPE_TIMEOUT), in seconds. A store that hangs is reported half a second
+    /// before Prometheus gives up: otherwise it would miss the whole reply, and not know that the store is down.
+    pub async fn read_for_scrape(&self, timeout: Option<&str>) -> JobMetricsText {
+        const REPLY: Duration = Duration::from_millis(500);
+        let timeout = timeout.and_then(|it| it.trim().parse().ok());
+        let timeout = timeout.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let longest = timeout.map_or(self.limit, |it| it.saturating_sub(REPLY).max(it / 2));
+        self.read_within(longest.min(self.limit)).await
+    }
+
+    async fn read_within(&self, limit: Duration) -> JobMetricsText {
+        let found = within(&*self.clock, limit, self.find()).await;
         let late = || Error::new(ErrorKind::Unavailable, "the store did not reply in time");
         let found = found.unwrap_or_else(|| Err(late()));
         text::write(found, self.writer.as_ref())

@@ -22,6 +22,9 @@ impl JobMetricsText {
     /// The content type of the text.
     pub const CONTENT_TYPE: &'static str = "text/plain; version=0.0.4; charset=utf-8";
 
+    /// The header of a scrape with the time in seconds after which Prometheus gives up.
+    pub const SCRAPE_TIMEOUT: &'static str = "x-prometheus-scrape-timeout-seconds";
+
     /// Creates the metrics of a store that cannot be reached, for this reason.
     pub fn unreachable(error: Error) -> Self {
         write(Err(error), None)
