@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use shedlock_core::{Finding, SETTINGS};
+use shedlock_core::Finding;
 use shedlock_store::{Result, configuration};
 
 /// The largest message that a lock can need, including its headers.
@@ -265,7 +265,7 @@ impl Seen {
             } else {
                 "is kept in memory: a server restart loses all locks"
             };
-            tracing::warn!(target: SETTINGS, bucket, "the bucket {why}");
+            tracing::warn!(target: shedlock_core::SETTINGS, bucket, "the bucket {why}");
         }
         shape.check(bucket)?;
         self.lock().passed = nth;
