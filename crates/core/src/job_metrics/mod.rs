@@ -176,7 +176,7 @@ impl JobMetrics {
     }
 
     /// Sets how long reading may take; after that the store counts as down. Default: 8 s, because
-    /// Prometheus waits for 10 s unless it is told otherwise.
+    /// Prometheus waits for 10 s by default.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
