@@ -14,8 +14,8 @@ use shedlock_conformance::support::assert_value_outlives_client;
 use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, Error, ErrorKind, ExtendRequest, Extension,
     JOURNAL_VERSION, JobsRequest, JournalEntry, Lease, ListRequest, LockName, LockProvider,
-    LockState, Owner, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, SkipReason, Unlock,
-    UnlockRequest,
+    LockState, Owner, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, SETTINGS, SkipReason,
+    Unlock, UnlockRequest,
 };
 use shedlock_sql::SqliteProvider;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -548,7 +548,7 @@ async fn a_pool_that_does_not_wait_for_the_disk_is_not_durable_and_warned_of_onc
         free(&provider, &take(&provider, "job").await).await;
         let set = format!("{journal:?} {sync:?}");
         assert_eq!(provider.capabilities().durable, is_durable, "{set}");
-        let logged = warnings.with("shedlock_sql");
+        let logged = warnings.with(SETTINGS);
         assert_eq!(logged.len(), usize::from(!is_durable), "{set}: {logged:?}");
     }
     let (_folder, path) = folder();
