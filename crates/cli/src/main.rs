@@ -84,8 +84,8 @@ fn start() -> ExitCode {
     terminal::set_style(cli.voice.log_format, cli.voice.verbose);
     let terminal = Terminal::new(cli.voice.quiet);
     let has_findings = matches!(cli.command, Command::Doctor(_));
-    let prepares = matches!(cli.command, Command::Migrate(_));
-    terminal.listen_to_logs(has_findings, prepares);
+    let repeats_warnings = has_findings || matches!(cli.command, Command::Migrate(_));
+    terminal.listen_to_logs(has_findings, repeats_warnings);
     store::report_refusals(terminal);
     if let Some(args) = cli.command.store_mut() {
         store::warn_of_exposed_stores(args, terminal);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// The target, in `tracing`, of warnings about the settings of a store or of its URL: what works, but not as its users may
 /// expect. Such a warning is logged for each provider that is created; a program that is started again and again can
-/// choose to repeat it less often.
+/// choose to repeat it less often. One about TLS has the target `shedlock::settings::tls`.
 pub const SETTINGS: &str = "shedlock::settings";
 
 /// Warns if one of these hosts is not this machine, once for each provider that is created. The
@@ -14,7 +14,7 @@ pub const SETTINGS: &str = "shedlock::settings";
 pub fn warn_unverified<'a>(store: &str, hosts: impl IntoIterator<Item = &'a str>, remedy: &str) {
     if let Some(host) = first_remote(hosts) {
         tracing::warn!(
-            target: SETTINGS,
+            target: "shedlock::settings::tls",
             store,
             host,
             "the server is not verified by TLS (to verify it, {remedy})"

@@ -38,7 +38,9 @@ pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool, remember
         (true, _) => Targets::new().with_target("shedlock", LevelFilter::ERROR),
         (false, 0) if has_findings => Targets::new()
             .with_target("shedlock", LevelFilter::ERROR)
-            .with_target("shedlock_core", LevelFilter::WARN),
+            .with_target("shedlock_core", LevelFilter::WARN)
+            // Not every store has a finding about that.
+            .with_target("shedlock::settings::tls", LevelFilter::WARN),
         (false, 0) => Targets::new().with_target("shedlock", LevelFilter::WARN),
         // Events of the lock, but not every statement that is sent for it.
         (false, 1) => Targets::new()
@@ -104,7 +106,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             _ => String::new(),
         };
         let about = event.metadata();
-        let message = match self.remembers && about.target() == SETTINGS {
+        let message = match self.remembers && about.target().starts_with(SETTINGS) {
             true if !said::is_new(&message) => return,
             true => format!("{message} {}", said::NOTE),
             false => message,

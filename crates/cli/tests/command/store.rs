@@ -319,3 +319,18 @@ fn urls_that_ask_for_more() {
         assert!(refused.stderr.ends_with(&said), "{url}: {}", refused.stderr);
     }
 }
+
+#[test]
+fn doctor_says_each_time_that_a_server_is_not_verified() {
+    let sandbox = Sandbox::new();
+    let store = ["--store", "redis://db.invalid/?connect_timeout=1s"];
+    let said = |command: &str| done(&mut sandbox.bare(&[&[command][..], &store].concat())).stderr;
+    const WARNS: &str = "the server is not verified by TLS";
+    let (first, second) = (said("list"), said("list"));
+    assert!(first.contains(WARNS), "{first}");
+    assert!(!second.contains(WARNS), "{second}");
+    for _ in 0..2 {
+        let doctor = said("doctor");
+        assert!(doctor.contains(WARNS), "{doctor}");
+    }
+}
