@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Attempt, AttemptRequest, ErrorKind, Lease, LockName, LockProvider, LockState, Owner, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, ErrorKind, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
+    LockProvider, LockState, Owner, Unlock, UnlockRequest,
 };
 
 #[tokio::test]
@@ -20,6 +20,27 @@ async fn an_attempt_whose_answer_was_lost_finds_itself() {
     bench.pass(secs(1)).await;
     assert!(task.await.unwrap().unwrap().is_executed());
     assert_eq!(bench.faulty.calls_of("attempt"), 2);
+}
+
+/// Which frees a lock that its own holder does not know of yet.
+#[tokio::test]
+async fn a_forced_unlock_between_two_copies_of_an_attempt_does_not_cost_the_run() {
+    for wait in [secs(0), secs(60)] {
+        let bench = bench();
+        bench.faulty.next([Fault::ReplyLost; 2]);
+        let executor = bench.executor.clone();
+        let config = config("a").lock_wait(wait);
+        let task = tokio::spawn(async move { executor.execute(&config, async { 1 }).await });
+        bench.settle().await;
+        assert_eq!(bench.faulty.calls_of("attempt"), 2);
+        let force = ForceUnlockRequest::new(LockName::new("a").unwrap());
+        let forced = bench.faulty.force_unlock(&force).await.unwrap();
+        assert!(matches!(forced, ForcedUnlock::Freed(_)), "{forced:?}");
+        bench.pass(secs(30)).await;
+        assert!(task.await.unwrap().unwrap().is_executed());
+        bench.settle().await;
+        assert_eq!(bench.state("a").await, Some(LockState::Free));
+    }
 }
 
 #[tokio::test]

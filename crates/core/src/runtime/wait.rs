@@ -26,16 +26,20 @@ pub(crate) async fn acquire(
 ) -> Result<Attempt<Arc<Held>>, Error> {
     let until = (!wait.is_zero()).then(|| context.clock.now() + wait);
     let mut pauses = Pauses::of(wait);
+    let mut was_freed = false;
     loop {
         let request = request()?.with_timeout(context.store_timeout);
         let mut skip = match attempt(context, &request, until).await {
             Ok(Attempt::Skipped(skip)) => skip,
             Ok(acquired) => return Ok(acquired),
             Err(error) => {
-                let until = until.filter(|_| error.is_retryable());
-                let goes_on = match until {
+                // A copy without a reply had won, and an operator has freed what it won. That ended the attempt and not
+                // the request.
+                let is_freed =
+                    error.kind() == ErrorKind::Lost && !std::mem::replace(&mut was_freed, true);
+                let goes_on = match until.filter(|_| is_freed || error.is_retryable()) {
                     Some(until) => is_given_back(context, &request, until).await,
-                    None => false,
+                    None => is_freed,
                 };
                 if goes_on {
                     continue;

@@ -209,10 +209,15 @@ impl Worker {
         request: &AttemptRequest,
     ) -> Result<Option<(Attempt, Copies)>, BoxError> {
         let mut copies = self.executor.copies_of(request);
+        let mut may_have_won = false;
         loop {
             match self.answer(self.provider.attempt(request)).await {
                 Ok(answer) => return Ok(Some((answer, copies))),
-                Err(error) if self.comes_of_the_mistake(&error) => {
+                // What an earlier copy had won was freed by force.
+                Err(error)
+                    if error.kind() == ErrorKind::Lost
+                        && (may_have_won || self.comes_of_the_mistake(&error)) =>
+                {
                     copies.give_up();
                     return Ok(None);
                 }
@@ -220,6 +225,7 @@ impl Worker {
                 Err(error) => {
                     if error.is_outcome_unknown() {
                         copies.add_unanswered();
+                        may_have_won = true;
                     }
                     sleep(PAUSE).await;
                     if !error.is_outcome_unknown() || self.rng.one_in(2) {
