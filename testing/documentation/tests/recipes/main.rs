@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod cron;
 mod crontab;
 mod image;
 mod kubernetes;
