@@ -1,5 +1,5 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask spring`, `cargo xtask torture`, `cargo xtask fuzz`,
-//! `cargo xtask bench`, `cargo xtask soak`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`,
+//! `cargo xtask bench`, `cargo xtask soak`, `cargo xtask drill`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`,
 //! `cargo xtask lowest`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
@@ -20,6 +20,7 @@ mod browser;
 mod clients;
 mod counts;
 mod deny;
+mod drill;
 mod earlier;
 mod executables;
 mod faketime;
@@ -72,6 +73,8 @@ enum Task {
     Bench(bench::Args),
     /// Repeat everything that a service does for an hour, and fail if anything grows or becomes slower.
     Soak(soak::Args),
+    /// Let happen what happens to a platform in a year, and judge every slot and every alert.
+    Drill(drill::Args),
     /// Start throw-away database servers for use by hand and by tests.
     #[command(subcommand)]
     Servers(servers::Command),
@@ -105,6 +108,7 @@ fn main() -> ExitCode {
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Soak(args) => soak::run(&args),
+        Task::Drill(args) => drill::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),
         Task::Api(args) => api::run(&args),

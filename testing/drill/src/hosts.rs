@@ -1,0 +1,199 @@
+//! Hosts with cron: each in a mount namespace of its own, with its own crontab and configuration.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use shedlock_rig::Running;
+
+/// What each run does: a line with its job, its slot, its token and its host, then two seconds of work.
+const SCRIPT: &str = r#"slot=${SHEDLOCK_SLOT:-$(date -u +%Y-%m-%dT%H:%M:00Z)}
+echo "$1 $slot ${SHEDLOCK_FENCING_TOKEN:-0} $2" >>"$0.runs"
+sleep 2
+"#;
+
+/// A folder with what is the host's own, which takes the place of that of the machine.
+const DEBIAN: &str = "mkdir -p /var/spool/cron/crontabs /etc/cron.d && touch /etc/crontab \
+     && mount --bind \"$0/home\" /root && mount --bind \"$0/crontabs\" /var/spool/cron/crontabs \
+     && mount -t tmpfs none /etc/cron.d && mount --bind /dev/null /etc/crontab && mount -t tmpfs none /run \
+     && exec cron -f";
+const BUSYBOX: &str = "mkdir -p /etc/shedlock && mount --bind \"$0/home\" /root \
+     && mount --bind \"$0/etc\" /etc/shedlock && exec busybox crond -f -c \"$0/crontabs\"";
+
+/// How a host gets the URL of the store, as in docs/recipes.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// A variable in the crontab of Debian's cron.
+    Variable,
+    /// The same, with the name of a file.
+    File,
+    /// The configuration file, which is the one way with busybox' cron.
+    Configuration,
+}
+
+#[derive(Debug)]
+struct Host {
+    name: String,
+    folder: PathBuf,
+    way: Way,
+    is_bare: bool,
+    cron: Option<Running>,
+}
+
+/// Three hosts with the same jobs.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    hosts: Vec<Host>,
+    command: PathBuf,
+    script: PathBuf,
+}
+
+impl Hosts {
+    /// Starts them. `command` is `shedlock`, outside of the home of root, which each host has of its own.
+    pub(crate) fn start(
+        folder: &Path,
+        command: &Path,
+        store: &str,
+        jobs: &[&str],
+        plant_bare: bool,
+    ) -> anyhow::Result<Self> {
+        let script = folder.join("job");
+        fs::write(&script, SCRIPT)?;
+        let ways = [Way::Variable, Way::File, Way::Configuration];
+        let hosts = ways.into_iter().enumerate().map(|(number, way)| {
+            let name = format!("host-{}", number + 1);
+            Host {
+                folder: folder.join(&name),
+                name,
+                way,
+                is_bare: plant_bare && number == 0,
+                cron: None,
+            }
+        });
+        let mut started = Self {
+            hosts: hosts.collect(),
+            command: command.to_owned(),
+            script,
+        };
+        for host in &started.hosts {
+            host.configure(store)?;
+        }
+        started.set_jobs(store, jobs)?;
+        for host in &mut started.hosts {
+            host.start_cron()?;
+        }
+        Ok(started)
+    }
+
+    /// Replaces the crontabs.
+    pub(crate) fn set_jobs(&self, store: &str, jobs: &[&str]) -> anyhow::Result<()> {
+        for host in &self.hosts {
+            let lines = jobs.iter().map(|job| self.line(host, job));
+            let crontab = host.variable(store) + &lines.collect::<String>();
+            host.install(&crontab)?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, host: &Host, job: &str) -> String {
+        let task = format!("/bin/sh {} {job} {}", self.script.display(), host.name);
+        if host.is_bare {
+            return format!("* * * * *  {task}\n");
+        }
+        format!(
+            "* * * * *  {} run -q -n {job} --lock-at-most-for 50s --lock-wait 30s --schedule '* * * * *' -- {task} \
+             >>{} 2>&1\n",
+            self.command.display(),
+            host.folder.join("said").display()
+        )
+    }
+
+    /// The lines of all runs so far.
+    pub(crate) fn runs(&self) -> anyhow::Result<String> {
+        let runs = self.script.with_extension("runs");
+        fs::read_to_string(runs).context("no job has run")
+    }
+
+    /// Fails if a cron has ended.
+    pub(crate) fn check(&mut self) -> anyhow::Result<()> {
+        for host in &mut self.hosts {
+            let ended = host.cron.as_mut().and_then(Running::ended);
+            if let Some(status) = ended {
+                anyhow::bail!("the cron of {} has ended: {status}", host.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the command has said to people, on all hosts.
+    pub(crate) fn said(&self) -> String {
+        let said = self.hosts.iter().map(|host| {
+            let said = fs::read_to_string(host.folder.join("said")).unwrap_or_default();
+            let lines = said.lines().map(|line| format!("{}: {line}\n", host.name));
+            lines.collect::<String>()
+        });
+        said.collect()
+    }
+}
+
+impl Host {
+    fn configure(&self, store: &str) -> anyhow::Result<()> {
+        for folder in ["home", "etc", "crontabs"] {
+            fs::create_dir_all(self.folder.join(folder))?;
+        }
+        let file = match self.way {
+            Way::Variable => return Ok(()),
+            Way::File => private(&self.folder.join("store"), &format!("{store}\n")),
+            Way::Configuration => private(
+                &self.folder.join("etc/config.toml"),
+                &format!("store = {store:?}\n"),
+            ),
+        };
+        file.context("cannot configure a host")
+    }
+
+    fn variable(&self, store: &str) -> String {
+        match self.way {
+            Way::Variable => format!("SHEDLOCK_STORE={store}\n"),
+            Way::File => format!(
+                "SHEDLOCK_STORE_FILE={}\n",
+                self.folder.join("store").display()
+            ),
+            Way::Configuration => String::new(),
+        }
+    }
+
+    fn install(&self, crontab: &str) -> anyhow::Result<()> {
+        let (new, folder) = (self.folder.join("crontab"), self.folder.join("crontabs"));
+        private(&new, crontab)?;
+        fs::rename(new, folder.join("root"))?;
+        if self.way == Way::Configuration {
+            // busybox' `crontab` says so too, and its cron looks for it each minute.
+            fs::write(folder.join("cron.update"), "root\n")?;
+        }
+        Ok(())
+    }
+
+    fn start_cron(&mut self) -> anyhow::Result<()> {
+        let script = match self.way {
+            Way::Configuration => BUSYBOX,
+            Way::Variable | Way::File => DEBIAN,
+        };
+        let mut cron = Command::new("unshare");
+        cron.args(["--mount", "sh", "-c", script])
+            .arg(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(self.folder.join("cron.log"))?);
+        self.cron = Some(Running::start(&mut cron)?);
+        Ok(())
+    }
+}
+
+/// Writes a file that only its owner can read: cron refuses others.
+fn private(file: &Path, text: &str) -> std::io::Result<()> {
+    fs::write(file, text)?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600))
+}
