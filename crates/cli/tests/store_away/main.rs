@@ -381,10 +381,18 @@ fn the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(direct: &str, case: 
 /// unlock is repeated, which must not pass for a success.
 fn an_overlapped_run_is_lost_although_its_connection_was_cut(direct: &str, case: &str) {
     // Whether the unlock has arrived makes no difference: the lock was another owner's by then.
-    for strike in [Strike::CutBeforeRequest, Strike::CutBeforeReply] {
+    let strikes = [Strike::CutBeforeRequest, Strike::CutBeforeReply];
+    let takes: [&[&[&str]]; 2] = [
+        &[&["unlock", "--force"]],
+        &[&["pause", "--now"], &["resume", "--catch-up"]],
+    ];
+    for (strike, takes) in strikes
+        .into_iter()
+        .flat_map(|strike| takes.map(|takes| (strike, takes)))
+    {
         let (runtime, sandbox, mut url) = searchable(direct);
         let proxy = proxied(&runtime, &mut url);
-        let name = format!("{case}_{strike:?}").to_lowercase();
+        let name = format!("{case}_{strike:?}_{}", takes[0][0]).to_lowercase();
         let journal = format!("sqlite:{}", sandbox.path("journal.db").display());
         let shedlock = |store: &str, arguments: &[&str]| {
             let mut command = sandbox.bare(arguments);
@@ -407,8 +415,10 @@ fn an_overlapped_run_is_lost_although_its_connection_was_cut(direct: &str, case:
             .spawn()
             .unwrap();
         sandbox.await_lines("pids", 1);
-        let freed = shedlock(direct, &["unlock", &name, "--force"]);
-        assert_eq!(freed.code, 0, "{}", freed.stderr);
+        for take in takes {
+            let taken = shedlock(direct, &[take, &[&*name][..]].concat());
+            assert_eq!(taken.code, 0, "{}", taken.stderr);
+        }
         let run = ["run", "-n", &name, "--lock-at-most-for", "10m"];
         let other = shedlock(
             direct,
