@@ -1,13 +1,15 @@
-//! What tests of the documentation run: the languages of `docs/scripts.md`, the proxy of `docs/dashboard.md`.
+//! What tests run: the languages of `docs/scripts.md`, the proxy of `docs/dashboard.md`, and shells that complete.
 
 use crate::{debian, host};
 
 /// Each program, and the name of its `apt-get` package.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("python3", "python3"),
     ("node", "nodejs"),
     ("go", "golang-go"),
     ("nginx", "nginx-light"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
 ];
 
 /// The packages of those that the tests will not find.
@@ -24,7 +26,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         return Ok(());
     }
     anyhow::bail!(
-        "no {}, which tests of docs/ need: on Debian `{}`",
+        "no {}, which tests need: on Debian `{}`",
         missing.join(", "),
         debian::by_hand(&missing)
     )

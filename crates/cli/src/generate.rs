@@ -18,9 +18,13 @@ use crate::terminal::Terminal;
 pub(crate) fn completions(args: &CompletionsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "shedlock", &mut script);
-    if args.shell == Shell::Bash {
-        script.extend_from_slice(include_bytes!("completions.bash"));
-    }
+    // For zsh, a hint at the argument does it.
+    let command: &[u8] = match args.shell {
+        Shell::Bash => include_bytes!("completions.bash"),
+        Shell::Fish => include_bytes!("completions.fish"),
+        _ => b"",
+    };
+    script.extend_from_slice(command);
     terminal.print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

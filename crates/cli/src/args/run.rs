@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use shedlock::scheduler::Schedule;
 use shedlock::{Error, Retries};
 
@@ -282,7 +282,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) pass_store: bool,
     /// The command and its arguments, after `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -48,6 +48,58 @@ fn bash() {
     assert!(!script.stdout.contains("__watchdog"));
 }
 
+/// Fish completes options, and after `--` the command to run and what that takes.
+#[test]
+fn fish() {
+    let sandbox = Sandbox::new();
+    let script = done(&mut sandbox.bare(&["completions", "fish"]));
+    fs::write(sandbox.path("completions"), &script.stdout).unwrap();
+    let complete = |line: &str| {
+        let program = format!("source completions; complete -C '{line}'");
+        let mut fish = Command::new("fish");
+        fish.args(["--no-config", "-c", &program])
+            .env("HOME", sandbox.path(""))
+            .current_dir(sandbox.path(""));
+        let done = done(&mut fish);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{line}");
+        let words = done
+            .stdout
+            .lines()
+            .map(|it| it.split('\t').next().unwrap().to_owned());
+        words.collect::<Vec<_>>()
+    };
+    assert!(complete("shedlock run --lock-at").contains(&"--lock-at-most-for".to_owned()));
+    assert_eq!(complete("shedlock run -n a -- printen"), ["printenv"]);
+    assert_eq!(
+        complete("shedlock run -n a -- cat complet"),
+        ["completions"]
+    );
+    assert_eq!(complete("shedlock run -n a -- cat --lock-at"), [""; 0]);
+}
+
+/// Zsh completes the command to run after `--`, at a terminal.
+#[test]
+fn zsh() {
+    let sandbox = Sandbox::new();
+    let script = done(&mut sandbox.bare(&["completions", "zsh"]));
+    fs::write(sandbox.path("_shedlock"), &script.stdout).unwrap();
+    let complete = |line: &str, expected: &str| {
+        let program = format!(
+            "zmodload zsh/zpty; zpty shell zsh -f -i; \
+             zpty -w shell \"fpath=($PWD \\$fpath); autoload -U compinit; compinit -u -D; echo RE''ADY\"; \
+             zpty -r shell said '*READY*'; zpty -w -n shell '{line}'$'\\t'; zpty -r shell said '*{expected}*'; print -r -- $said"
+        );
+        let mut zsh = Command::new("zsh");
+        zsh.args(["-f", "-c", &program])
+            .current_dir(sandbox.path(""));
+        let done = done(zsh.env("HOME", sandbox.path("")));
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(done.stdout.contains(expected), "{done:?}");
+    };
+    complete("shedlock run --lock-at-m", "--lock-at-most-for");
+    complete("shedlock run -n a -- printen", "-- printenv");
+}
+
 /// Man has nothing to object to any manual page.
 #[test]
 fn man() {
