@@ -53,8 +53,8 @@ pub(super) fn lost_state(lost: &LostState, is_elsewhere: bool, now: SystemTime) 
             "the journal has what the locks have lost: {}{other}",
             what(lost, now)
         ),
-        "records were deleted, flushed or restored from a backup; `shedlock migrate --restore-from-journal \
-         --store …` prints what can be put back, and does it with --yes",
+        "records were deleted, flushed or restored from a backup, or a host still uses a former primary; `shedlock migrate \
+         --restore-from-journal --store …` prints what can be put back, and does it with --yes",
     )
 }
 
