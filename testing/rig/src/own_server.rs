@@ -90,6 +90,14 @@ impl OwnServer {
         found.map(|(_, url)| url.as_str())
     }
 
+    /// Ends the server in order, as an operator does.
+    ///
+    /// # Errors
+    /// If the server does not end.
+    pub fn stop(&self) -> Result<(), BoxError> {
+        Ok(self.order("stop")?)
+    }
+
     /// Kills the server, as a crash does.
     ///
     /// # Errors

@@ -79,9 +79,7 @@ impl PostgresServer {
     /// # Errors
     /// If it does not end.
     pub fn end(&self) -> anyhow::Result<()> {
-        let mut end = Command::new(program("pg_ctl")?);
-        end.args(["stop", "--mode", "fast", "--pgdata"]);
-        self.as_owner(&mut end)
+        self.server.stop().map_err(anyhow::Error::from_boxed)
     }
 
     /// Starts it again after [`stop`](Self::stop).
