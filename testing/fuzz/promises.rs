@@ -17,7 +17,7 @@ const SECRET: &str = "geheim";
 /// messages.
 pub(crate) fn is_refusal(error: &Error, kinds: &[ErrorKind]) {
     assert!(kinds.contains(&error.kind()), "{error:?}");
-    let message = error.message();
+    let message = error.to_string();
     assert!(message.len() > 10, "too short: {message:?}");
     assert!(!message.ends_with('.'), "ends like a sentence: {message:?}");
     assert!(

@@ -9,7 +9,6 @@ pub(crate) use shedlock_core::shown::taken_from;
 use shedlock_core::within;
 
 use crate::args::StoreArgs;
-use crate::cause;
 use crate::journal::{FLUSH, why_none};
 use crate::output::{self, visible};
 use crate::store::Store;
@@ -69,8 +68,8 @@ impl Trail {
             },
             // What was not written is the record, not the action.
             Some(Err(error)) => {
-                let why = cause::of(&error.to_string(), action.name.as_str());
-                why.replace("; nothing was written", "")
+                let error = error.without_effect();
+                error.cause(action.name.as_str()).to_string()
             }
             None => format!("no reply within {}", output::duration(FLUSH)),
         };

@@ -42,17 +42,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
             }
             (Some(store), findings)
         }
-        Err(failure) if failure.number() == STORE => {
-            let check = if failure.may_pass() {
-                "reachable"
-            } else {
-                "setup"
-            };
-            (
-                None,
-                vec![Finding::from_text(check, Level::Error, failure.message())],
-            )
-        }
+        Err(failure) if failure.number() == STORE => (None, vec![failure.finding("setup")]),
         Err(failure) => return Err(failure),
     };
     findings.extend(rate.finding().await);

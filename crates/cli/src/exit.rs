@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use shedlock::{Error, ErrorKind};
+use shedlock::{Error, ErrorKind, Finding, Level};
 
 /// The requested item does not exist: `show` found no lock of this name, `unlock` nothing to free, `extend` no lease of
 /// the owner, `slot reset` nothing to set.
@@ -29,20 +29,29 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// Added to the number of the signal that ended the command.
 pub(crate) const SIGNALLED: u8 = 128;
 
-/// An unsuccessful end: the message to print, and the exit code.
+/// An unsuccessful end: what to print, and the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
-    message: String,
-    may_pass: bool,
+    said: Said,
+}
+
+/// What a failure says.
+#[derive(Debug)]
+enum Said {
+    Text(String),
+    /// An error, after what it is about.
+    Error {
+        about: String,
+        error: Error,
+    },
 }
 
 impl Failure {
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
         Self {
             code,
-            message: message.into(),
-            may_pass: false,
+            said: Said::Text(message.into()),
         }
     }
 
@@ -95,13 +104,15 @@ impl Failure {
         if ![STORE, SLOT_NOT_RUN].contains(&failure.code) {
             return failure;
         }
-        let lock = format!("lock {name:?} in ");
-        let message = &failure.message;
-        let why = message.strip_prefix(&lock).unwrap_or(message);
-        Self {
-            message: format!("{name}: {what}: {why}"),
-            ..failure
-        }
+        let start = format!("{name}: {what}: ");
+        let said = match failure.said {
+            Said::Text(text) => Said::Text(start + &text),
+            Said::Error { about, error } => Said::Error {
+                about: start + &about,
+                error: error.without_lock(name),
+            },
+        };
+        Self { said, ..failure }
     }
 
     /// The same with the names of options as they are written on the command line.
@@ -120,26 +131,57 @@ impl Failure {
         })
     }
 
-    /// The same with the advice of a library in the words of this command.
+    /// The same with the advice of a library in the words of this command. Names and addresses stay.
     pub(crate) fn reworded(self, advice: &str, words: &str) -> Self {
-        Self {
-            message: self.message.replace(advice, words),
-            ..self
-        }
+        let said = match self.said {
+            Said::Text(text) => Said::Text(text.replace(advice, words)),
+            Said::Error { about, error } => Said::Error {
+                about,
+                error: error.reworded(|text| text.replace(advice, words)),
+            },
+        };
+        Self { said, ..self }
+    }
+
+    /// The same about the option that it came from.
+    pub(crate) fn of_option(self, option: &str) -> Self {
+        Self::usage(format!("{option}: {}", self.message()))
     }
 
     /// Whether a retry may succeed later without any change by the user.
     pub(crate) fn may_pass(&self) -> bool {
-        self.may_pass
+        matches!(&self.said, Said::Error { error, .. } if error.is_retryable())
     }
 
     /// The same for what takes an error of a store.
     pub(crate) fn into_unavailable(self) -> Error {
-        Error::new(ErrorKind::Unavailable, self.message)
+        match self.said {
+            Said::Error { error, .. } => error,
+            Said::Text(text) => Error::new(ErrorKind::Unavailable, text),
+        }
     }
 
-    pub(crate) fn message(&self) -> &str {
-        &self.message
+    pub(crate) fn message(&self) -> String {
+        match &self.said {
+            Said::Text(text) => text.clone(),
+            Said::Error { about, error } => format!("{about}{error:#}"),
+        }
+    }
+
+    /// The message after one that names this lock, for a reader who has nothing to retry.
+    pub(crate) fn cause(&self, name: &str) -> String {
+        match &self.said {
+            Said::Text(text) => text.clone(),
+            Said::Error { about, error } => format!("{about}{:#}", error.cause(name)),
+        }
+    }
+
+    /// What a check of the store has found.
+    pub(crate) fn finding(&self, check: &'static str) -> Finding {
+        match &self.said {
+            Said::Error { error, .. } => Finding::from_error(check, error),
+            Said::Text(text) => Finding::bare(check, Level::Error, text),
+        }
     }
 
     pub(crate) fn code(&self) -> ExitCode {
@@ -171,9 +213,10 @@ impl From<Error> for Failure {
             ErrorKind::SlotAhead => SLOT_NOT_RUN,
             _ => STORE,
         };
+        let about = String::new();
         Self {
-            may_pass: error.is_retryable(),
-            ..Self::new(code, format!("{error:#}"))
+            code,
+            said: Said::Error { about, error },
         }
     }
 }
@@ -184,12 +227,13 @@ mod tests {
 
     #[test]
     fn a_failure_before_the_start_names_the_lock_once_and_the_option() {
-        let late = Error::new(ErrorKind::Unavailable, "too late: raise lock_at_most_for")
+        let late = Error::new(ErrorKind::Unavailable, "too late")
+            .advise("raise lock_at_most_for")
             .with_lock("a\"b")
             .with_store("sqlite");
         assert_eq!(
             Failure::from(late).not_started("a\"b", false).message(),
-            "a\"b: the command was not started: sqlite: too late: raise --lock-at-most-for"
+            "a\"b: the command was not started: sqlite: too late; raise --lock-at-most-for"
         );
         let wrong = Error::new(ErrorKind::InvalidInput, "wrong").with_lock("a");
         let message = "lock \"a\": wrong";

@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use shedlock::{Clock, Error, ListRequest, LockRecord, LockState, SystemClock};
 
 use crate::args::{Format, ListArgs, SortKey, StateFilter};
-use crate::cause;
 use crate::exit::Failure;
 use crate::output::{self, age, left};
 use crate::store::Store;
@@ -41,7 +40,7 @@ async fn watch(
             Err(failure) if opened.is_none() && !failure.may_pass() => return Err(failure),
             Err(failure) => {
                 let every = output::duration(interval);
-                let why = cause::of(failure.message(), "");
+                let why = failure.cause("");
                 terminal.error(&format!("{why}; trying again every {every}"));
                 true
             }

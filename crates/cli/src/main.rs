@@ -8,7 +8,6 @@ compile_error!(
 
 mod args;
 mod audit;
-mod cause;
 mod clock;
 mod config;
 mod connections;

@@ -33,7 +33,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
             text
         }
         Err(failure) if failure.number() == STORE => {
-            terminal.error(failure.message());
+            terminal.error(&failure.message());
             JobMetricsText::unreachable(failure.into_unavailable())
         }
         Err(failure) => return Err(failure),

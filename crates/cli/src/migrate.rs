@@ -93,7 +93,7 @@ async fn with_journal(failure: Failure, store: &Store) -> Failure {
     };
     let statements = steps.iter().filter_map(|step| step.statement.as_deref());
     let statements = statements.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
-    let of_locks = [failure.message().to_owned()];
+    let of_locks = [failure.message()];
     let all: Vec<_> = of_locks.into_iter().chain(statements).collect();
     Failure::new(failure.number(), all.join("; "))
 }

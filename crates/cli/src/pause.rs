@@ -94,7 +94,11 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
                 result = Err(match error.kind() {
                     ErrorKind::InvalidInput => {
                         let name = visible(name.as_str());
-                        Failure::usage(format!("{name}: not paused: {}", error.message()))
+                        Failure::from(
+                            error
+                                .without_place()
+                                .about(format_args!("{name}: not paused")),
+                        )
                     }
                     _ => Failure::from(error),
                 });

@@ -216,7 +216,8 @@ fn runtime() -> Result<&'static Runtime, Error> {
             .build()
     });
     runtime.as_ref().map_err(|error| {
-        let message = "cannot start the background thread; check the limits of this process";
-        Error::new(ErrorKind::Internal, message).with_source(error.to_string())
+        Error::new(ErrorKind::Internal, "cannot start the background thread")
+            .advise("check the limits of this process")
+            .with_source(error.to_string())
     })
 }

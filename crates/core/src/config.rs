@@ -297,11 +297,8 @@ impl LockConfig {
             .lock_at_most_for
             .or_else(|| defaults.iter().find_map(|d| d.lock_at_most_for))
             .ok_or_else(|| {
-                Error::new(
-                    ErrorKind::InvalidInput,
-                    "lock_at_most_for is not set: set it on the lock, or a default on the executor \
-                     or the provider",
-                )
+                Error::new(ErrorKind::InvalidInput, "lock_at_most_for is not set")
+                    .advise("set it on the lock, or a default on the executor or the provider")
             })?;
         let at_least = self
             .lock_at_least_for
@@ -313,8 +310,8 @@ impl LockConfig {
             return Err(Error::new(ErrorKind::InvalidInput, zero));
         }
         if self.expect_every == Some(Duration::ZERO) {
-            let zero = "expect_every is zero: no task can run that often; set its period";
-            return Err(Error::new(ErrorKind::InvalidInput, zero));
+            let zero = "expect_every is zero: no task can run that often";
+            return Err(Error::new(ErrorKind::InvalidInput, zero).advise("set its period"));
         }
         self.completion.validate()?;
         let prefix = defaults.iter().find_map(|d| d.owner_prefix.as_deref());
@@ -344,9 +341,9 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
     if at_most.is_zero() {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            "lock_at_most_for is zero: the lock would be free immediately; set it longer than the \
-             task can take",
-        ));
+            "lock_at_most_for is zero: the lock would be free immediately",
+        )
+        .advise("set it longer than the task can take"));
     }
     check_longest("lock_at_most_for", at_most)?;
     check_longest("lock_at_least_for", at_least)?;

@@ -202,7 +202,7 @@ mod tests {
         ] {
             let error = parse_duration(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text:?}");
-            assert!(error.message().contains("\"1h 30m\""), "{error}");
+            assert!(error.to_string().contains("\"1h 30m\""), "{error}");
         }
     }
 
@@ -210,13 +210,13 @@ mod tests {
     fn a_text_whose_numbers_have_units_is_not_refused_for_a_missing_unit() {
         for text in ["30m1h", "1h1h", " 1s 2d "] {
             let error = parse_duration(text).unwrap_err();
-            let said = error.message();
+            let said = error.to_string();
             let order = "write each unit once, the largest first, like \"10m\"";
             assert!(said.contains(order), "{said}");
         }
         for text in ["30m1", "m", "1h soon"] {
             let error = parse_duration(text).unwrap_err();
-            assert!(error.message().contains("with its unit"), "{error}");
+            assert!(error.to_string().contains("with its unit"), "{error}");
         }
     }
 

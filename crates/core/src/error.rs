@@ -1,5 +1,6 @@
 //! The error type of every crate of this family.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -64,35 +65,73 @@ impl fmt::Display for ErrorKind {
     }
 }
 
+/// Whether a call that failed has changed the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Effect {
+    /// It has not.
+    NothingWritten,
+    /// It may have: its reply was lost.
+    MayHaveTakenEffect,
+}
+
+/// What a person can do about a failure.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Make the same call again.
+    Retry,
+    /// Make the same call again when some time has passed.
+    RetryLater,
+    /// A step in words, without a full stop: "check that the server is up".
+    Step(Cow<'static, str>),
+}
+
+impl From<&'static str> for Advice {
+    fn from(step: &'static str) -> Self {
+        Self::Step(Cow::Borrowed(step))
+    }
+}
+
+impl From<String> for Advice {
+    fn from(step: String) -> Self {
+        Self::Step(Cow::Owned(step))
+    }
+}
+
 /// A failure: what was attempted, what happened, what to do.
 ///
 /// A held lock is never an error (it is a [`Skip`](crate::Skip)), and a failing store is never a
-/// skip. [`kind`](Error::kind) determines what to do. The store client's own error is the
-/// [`source`](StdError::source) and is not repeated in the message. `{error:#}` prints both: what
-/// failed, the sources, and what to do.
+/// skip. [`kind`](Error::kind) determines what a program does. The other parts are for a person:
+/// [`what`](Error::what) failed, the store client's own error as the [`source`](StdError::source), the
+/// [`effect`](Error::effect) and the [`advice`](Error::advice). They are printed in this order; the
+/// sources only by `{error:#}`.
 ///
 /// ```
-/// use shedlock::{Error, ErrorKind};
+/// use shedlock::{Advice, Error, ErrorKind};
 /// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-/// let error = Error::new(ErrorKind::Unavailable, "cannot connect; check that the server is up")
+/// let error = Error::new(ErrorKind::Unavailable, "cannot connect")
+///     .advise("check that the server is up")
+///     .advise(Advice::Retry)
 ///     .with_source(refused)
 ///     .with_store("postgres")
 ///     .with_address("db:5432/app");
 /// assert_eq!(
 ///     error.to_string(),
-///     "postgres at db:5432/app: cannot connect; check that the server is up",
+///     "postgres at db:5432/app: cannot connect; check that the server is up, then retry",
 /// );
 /// assert_eq!(
 ///     format!("{error:#}"),
-///     "postgres at db:5432/app: cannot connect: connection refused; check that the server is up",
+///     "postgres at db:5432/app: cannot connect: connection refused; check that the server is up, then retry",
 /// );
 ///
-/// let error = Error::new(ErrorKind::Configuration, "table \"shedlock\" does not exist: create it with `shedlock migrate`")
+/// let error = Error::new(ErrorKind::Configuration, "table \"shedlock\" does not exist")
+///     .advise("create it with `shedlock migrate`")
 ///     .with_store("postgres")
 ///     .with_lock("payroll");
 /// assert_eq!(
 ///     error.to_string(),
-///     "lock \"payroll\" in postgres: table \"shedlock\" does not exist: create it with `shedlock migrate`",
+///     "lock \"payroll\" in postgres: table \"shedlock\" does not exist; create it with `shedlock migrate`",
 /// );
 /// assert!(!error.is_retryable());
 /// ```
@@ -100,7 +139,9 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: ErrorKind,
-    message: String,
+    what: Cow<'static, str>,
+    effect: Option<Effect>,
+    advice: Vec<Advice>,
     lock: Option<String>,
     store: Option<String>,
     address: Option<String>,
@@ -112,14 +153,14 @@ struct Inner {
 }
 
 impl Error {
-    /// Creates an error of this kind. The message is lowercase, has no final full stop, and states
-    /// `what failed: why; what to do`. If a source says why, leave that part out: `what failed; what
-    /// to do`. [`with_lock`](Self::with_lock), [`with_store`](Self::with_store) and
-    /// [`with_address`](Self::with_address) add where it happened.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// Creates an error of this kind. `what` failed is lowercase, without a final full stop, and does not repeat the
+    /// source. The other methods add the other parts.
+    pub fn new(kind: ErrorKind, what: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
-            message: message.into(),
+            what: what.into(),
+            effect: None,
+            advice: Vec::new(),
             lock: None,
             store: None,
             address: None,
@@ -133,10 +174,48 @@ impl Error {
     /// Creates the error for an attempt that finds its own released mark: its lease has ended, and
     /// this copy of it arrives late. For providers.
     pub fn attempt_ended() -> Self {
-        Self::new(
-            ErrorKind::Lost,
-            "this attempt's lease was already unlocked: retry with a new owner",
-        )
+        let what = "this attempt's lease was already unlocked";
+        Self::new(ErrorKind::Lost, what).advise("retry with a new owner")
+    }
+
+    /// Adds that the call has changed nothing.
+    #[must_use]
+    pub fn nothing_written(mut self) -> Self {
+        self.0.effect = Some(Effect::NothingWritten);
+        self
+    }
+
+    /// Adds that the call may have taken effect.
+    #[must_use]
+    pub fn may_have_taken_effect(mut self) -> Self {
+        self.0.effect = Some(Effect::MayHaveTakenEffect);
+        self
+    }
+
+    /// Adds a step of what to do, after those that were added before.
+    #[must_use]
+    pub fn advise(mut self, advice: impl Into<Advice>) -> Self {
+        self.0.advice.push(advice.into());
+        self
+    }
+
+    /// Adds that the same call may succeed if it is made again.
+    #[must_use]
+    pub fn retry(self) -> Self {
+        self.advise(Advice::Retry)
+    }
+
+    /// Adds that the same call may succeed if it is made again later.
+    #[must_use]
+    pub fn retry_later(self) -> Self {
+        self.advise(Advice::RetryLater)
+    }
+
+    /// Puts what the error is about, such as an option, before what failed.
+    #[must_use]
+    pub fn about(mut self, about: impl fmt::Display) -> Self {
+        self.0.what = format!("{about}: {}", self.0.what).into();
+        self
     }
 
     /// Adds the name of the lock. A name that is already set stays.
@@ -173,7 +252,8 @@ impl Error {
     /// ```
     /// use shedlock::{Error, ErrorKind};
     /// let source = std::io::Error::other("IO error: os error: connection refused");
-    /// let error = Error::new(ErrorKind::Unavailable, "cannot connect; check that the server is up")
+    /// let error = Error::new(ErrorKind::Unavailable, "cannot connect")
+    ///     .advise("check that the server is up")
     ///     .with_source(source)
     ///     .with_reason("connection refused");
     /// assert_eq!(
@@ -215,6 +295,44 @@ impl Error {
         self.0.is_final
     }
 
+    /// The same with other words for what failed and for the steps, but not for names and addresses.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
+        self.0.what = reword(&self.0.what).into();
+        for step in &mut self.0.advice {
+            if let Advice::Step(step) = step {
+                *step = reword(step).into();
+            }
+        }
+        self
+    }
+
+    /// The same without the name of the lock if it is this one, for a text that names it already.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_lock(mut self, name: &str) -> Self {
+        self.0.lock = self.0.lock.filter(|lock| lock != name);
+        self
+    }
+
+    /// The same without its effect, for a text that says what was done.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.0.effect = None;
+        self
+    }
+
+    /// The same without where it happened, for a text that names the place already.
+    #[must_use]
+    pub fn without_place(mut self) -> Self {
+        self.0.lock = None;
+        self.0.store = None;
+        self.0.address = None;
+        self
+    }
+
     /// Returns this error for a URL, without any text of the URL that may be part of a password.
     /// For providers.
     ///
@@ -243,8 +361,10 @@ impl Error {
         let hidden = Self::new(
             self.kind(),
             "cannot use the store's URL (details hidden because they may show a password): an '@' \
-             follows the first '/', '?' or '#'; write these as %2F, %3F and %23 in user and \
-             password, and an '@' after the hosts as %40",
+             follows the first '/', '?' or '#'",
+        )
+        .advise(
+            "write these as %2F, %3F and %23 in user and password, and an '@' after the hosts as %40",
         );
         match self.0.store {
             Some(store) => hidden.with_store(store),
@@ -257,9 +377,19 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the message without its context.
-    pub fn message(&self) -> &str {
-        &self.0.message
+    /// Returns what failed, without where and why.
+    pub fn what(&self) -> &str {
+        &self.0.what
+    }
+
+    /// Returns whether the call has changed the store, if the provider knows it and says so.
+    pub fn effect(&self) -> Option<Effect> {
+        self.0.effect
+    }
+
+    /// Returns what a person can do, step by step.
+    pub fn advice(&self) -> &[Advice] {
+        &self.0.advice
     }
 
     /// Returns the name of the lock, if the error concerns one.
@@ -293,9 +423,52 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_failure(f, self.lock())?;
+        self.write_advice(f, "; ", |_| true)
+    }
+}
+
+/// A part of an error, in words.
+struct Part<F>(F);
+
+impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Part<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0(f)
+    }
+}
+
+impl Error {
+    /// Prints all but the advice, with `{:#}` as the error does.
+    #[doc(hidden)]
+    pub fn failure(&self) -> impl fmt::Display {
+        Part(|f: &mut fmt::Formatter<'_>| self.write_failure(f, self.lock()))
+    }
+
+    /// Prints what failed, and with `{:#}` why.
+    #[doc(hidden)]
+    pub fn reason(&self) -> impl fmt::Display {
+        Part(|f: &mut fmt::Formatter<'_>| self.write_reason(f))
+    }
+
+    /// Prints the advice: its steps in one sentence.
+    #[doc(hidden)]
+    pub fn steps(&self) -> impl fmt::Display {
+        Part(|f: &mut fmt::Formatter<'_>| self.write_advice(f, "", |_| true))
+    }
+
+    /// Prints the error for a text that names this lock already, and whose reader has nothing to retry.
+    #[doc(hidden)]
+    pub fn cause<'a>(&'a self, of: &'a str) -> impl fmt::Display {
+        Part(move |f: &mut fmt::Formatter<'_>| {
+            self.write_failure(f, self.lock().filter(|lock| *lock != of))?;
+            self.write_advice(f, "; ", |step| matches!(step, Advice::Step(_)))
+        })
+    }
+
+    /// Writes where it happened, what failed, with `{:#}` why, and its effect.
+    fn write_failure(&self, f: &mut fmt::Formatter<'_>, lock: Option<&str>) -> fmt::Result {
         let Inner {
-            message,
-            lock,
+            effect,
             store,
             address,
             ..
@@ -313,21 +486,44 @@ impl fmt::Display for Error {
         if lock.is_some() || store.is_some() {
             f.write_str(": ")?;
         }
-        if !f.alternate() {
-            return f.write_str(message);
-        }
-        let (what, what_to_do) = message.split_at(message.find("; ").unwrap_or(message.len()));
-        f.write_str(what)?;
-        self.write_sources(f, message)?;
-        f.write_str(what_to_do)
+        self.write_reason(f)?;
+        f.write_str(match effect {
+            Some(Effect::NothingWritten) => "; nothing was written",
+            Some(Effect::MayHaveTakenEffect) => "; the call may have taken effect",
+            None => "",
+        })
     }
-}
 
-impl Error {
+    fn write_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.what)?;
+        if f.alternate() {
+            self.write_sources(f)?;
+        }
+        Ok(())
+    }
+
+    fn write_advice(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        mut before: &str,
+        is_wanted: impl Fn(&Advice) -> bool,
+    ) -> fmt::Result {
+        for step in self.0.advice.iter().filter(|step| is_wanted(step)) {
+            f.write_str(before)?;
+            f.write_str(match step {
+                Advice::Retry => "retry",
+                Advice::RetryLater => "retry later",
+                Advice::Step(step) => step,
+            })?;
+            before = ", then ";
+        }
+        Ok(())
+    }
+
     /// Writes the sources, on one line. Many clients repeat the text of a source in the error around
     /// it: what was `written` is not written again.
-    fn write_sources(&self, f: &mut fmt::Formatter<'_>, written: &str) -> fmt::Result {
-        let mut written = written.to_owned();
+    fn write_sources(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut written = self.0.what.clone().into_owned();
         let mut write = |text: &str| {
             let text = one_line(text);
             let text = text.trim_end_matches('.');
@@ -342,10 +538,14 @@ impl Error {
         }
         let mut next = self.source();
         while let Some(source) = next {
-            write(&error_text(&format_args!("{source}")))?;
             next = source.source();
-            let ours = source.downcast_ref::<Self>();
-            if let Some(reason) = ours.and_then(|ours| ours.0.reason.as_ref()) {
+            // What to do about it is for the caller of its own call.
+            let Some(ours) = source.downcast_ref::<Self>() else {
+                write(&error_text(&format_args!("{source}")))?;
+                continue;
+            };
+            write(&ours.0.what)?;
+            if let Some(reason) = &ours.0.reason {
                 return write(reason);
             }
         }
@@ -366,7 +566,13 @@ impl fmt::Debug for Error {
         let mut debug = f.debug_struct("Error");
         debug
             .field("kind", &self.0.kind)
-            .field("message", &self.0.message);
+            .field("what", &self.0.what);
+        if let Some(effect) = &self.0.effect {
+            debug.field("effect", effect);
+        }
+        if !self.0.advice.is_empty() {
+            debug.field("advice", &self.0.advice);
+        }
         if let Some(lock) = &self.0.lock {
             debug.field("lock", lock);
         }
@@ -399,7 +605,9 @@ mod tests {
     #[test]
     fn an_error_of_several_lines_is_printed_on_one() {
         let source = std::io::Error::other("Parse error at 1\nUnexpected `84`\r\n\u{1b}[2J");
-        let error = Error::new(ErrorKind::Unavailable, "cannot connect; retry").with_source(source);
+        let error = Error::new(ErrorKind::Unavailable, "cannot connect")
+            .retry()
+            .with_source(source);
         assert_eq!(
             format!("{error:#}"),
             "cannot connect: Parse error at 1 Unexpected `84` [2J; retry"
@@ -410,17 +618,20 @@ mod tests {
     fn a_reason_stands_for_its_sources_also_in_an_error_around_it() {
         let source =
             std::io::Error::other("error returned from database: no such role at line 768.");
-        let error = Error::new(ErrorKind::Configuration, "cannot connect; check the user")
+        let error = Error::new(ErrorKind::Configuration, "cannot connect")
+            .advise("check the user")
             .with_source(source)
             .with_reason("no such\nrole.");
         assert_eq!(
             format!("{error:#}"),
             "cannot connect: no such role; check the user"
         );
-        let around = Error::new(ErrorKind::OutcomeUnknown, "no record; retry").with_source(error);
+        let around = Error::new(ErrorKind::OutcomeUnknown, "no record")
+            .retry()
+            .with_source(error);
         assert_eq!(
             format!("{around:#}"),
-            "no record: cannot connect; check the user: no such role; retry"
+            "no record: cannot connect: no such role; retry"
         );
     }
 }

@@ -336,8 +336,9 @@ impl Executor {
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             Error::new(
                 ErrorKind::WrongContext,
-                "execute_blocking needs a tokio runtime; use blocking::Executor without one",
+                "execute_blocking needs a tokio runtime",
             )
+            .advise("use blocking::Executor without one")
             .with_source(error)
         })?;
         if let Some(outer) = self.reentered(config)? {
@@ -501,8 +502,9 @@ impl Executor {
         }
         Err(Error::new(
             ErrorKind::Unsupported,
-            "keep-alive is not supported: this store cannot extend leases; turn keep-alive off",
+            "keep-alive is not supported: this store cannot extend leases",
         )
+        .advise("turn keep-alive off")
         .with_store(self.0.provider.store()))
     }
 

@@ -62,13 +62,9 @@ impl Finding {
         Self::new(check, Level::Error, message, Some(remedy.into()))
     }
 
-    /// Creates a finding from a text of the form `what is wrong; what to do`, as errors and logged
-    /// warnings have it.
-    pub fn from_text(check: &'static str, level: Level, text: &str) -> Self {
-        match text.rsplit_once("; ") {
-            Some((message, remedy)) => Self::new(check, level, message, Some(remedy.to_owned())),
-            None => Self::new(check, level, text, None),
-        }
+    /// Creates a finding that says itself what to do, or for which nothing can be done.
+    pub fn bare(check: &'static str, level: Level, message: impl Into<String>) -> Self {
+        Self::new(check, level, message, None)
     }
 
     /// Creates the finding for a check that failed: the check is `reachable` if a retry may
@@ -78,7 +74,18 @@ impl Finding {
             ErrorKind::Unavailable | ErrorKind::OutcomeUnknown => "reachable",
             _ => check,
         };
-        Self::from_text(check, Level::Error, &format!("{error:#}"))
+        Self::failed(check, error)
+    }
+
+    /// Like [`from_error`](Self::from_error), under the name of this check whatever the error is.
+    pub fn failed(check: &'static str, error: &Error) -> Self {
+        let remedy = (!error.advice().is_empty()).then(|| error.steps().to_string());
+        Self::new(
+            check,
+            Level::Error,
+            format!("{:#}", error.failure()),
+            remedy,
+        )
     }
 
     /// Puts what the finding is about, such as one of several servers, before its message.

@@ -22,8 +22,8 @@ pub fn duration(data: &[u8]) {
         }
         Err(error) => {
             is_refusal(&error, &[ErrorKind::InvalidInput]);
-            assert!(error.message().contains(&format!("{input:?}")), "{error}");
-            assert!(error.message().contains("like \"10m\""), "{error}");
+            assert!(error.to_string().contains(&format!("{input:?}")), "{error}");
+            assert!(error.to_string().contains("like \"10m\""), "{error}");
             assert!(LockDuration::from(&*input).get().is_err());
         }
     }

@@ -74,7 +74,7 @@ pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
 pub use duration::{LockDuration, parse_duration};
 // For the messages of the other crates.
-pub use error::{Error, ErrorKind};
+pub use error::{Advice, Effect, Error, ErrorKind};
 pub use executor::Executor;
 pub use finding::{Finding, Level};
 pub use held_lock::HeldLock;

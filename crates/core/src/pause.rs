@@ -231,24 +231,25 @@ impl PauseRequest {
     /// # Errors
     /// `InvalidInput` for a pause that would end before it begins, or later than the store can hold.
     pub fn duration(&self, now: SystemTime, longest: Duration) -> Result<Duration, Error> {
-        let wrong = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        let wrong = |what: String| Error::new(ErrorKind::InvalidInput, what);
         let duration = match self.end {
             PauseEnd::Longest => return Ok(longest),
             PauseEnd::After(duration) => duration,
             PauseEnd::At(instant) => instant.duration_since(now).unwrap_or_default(),
         };
         match self.end {
-            PauseEnd::At(instant) if duration.is_zero() => wrong(format!(
-                "the pause would end at {}, which is in the past by the store's clock ({}); choose a \
-                 later time",
+            PauseEnd::At(instant) if duration.is_zero() => Err(wrong(format!(
+                "the pause would end at {}, which is in the past by the store's clock ({})",
                 text::instant(instant),
                 second(now)
-            )),
-            _ if duration.is_zero() => wrong("a pause must be longer than zero".to_owned()),
-            _ if duration > longest => wrong(format!(
-                "this store cannot pause a lock for longer than {}; choose an earlier end, or none",
+            ))
+            .advise("choose a later time")),
+            _ if duration.is_zero() => Err(wrong("a pause must be longer than zero".to_owned())),
+            _ if duration > longest => Err(wrong(format!(
+                "this store cannot pause a lock for longer than {}",
                 text::duration(longest)
-            )),
+            ))
+            .advise("choose an earlier end, or none")),
             _ => Ok(duration),
         }
     }

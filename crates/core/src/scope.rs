@@ -28,9 +28,9 @@ pub fn set_global_executor(executor: Executor) -> Result<(), Error> {
     GLOBAL.set(executor).map_err(|_| {
         Error::new(
             ErrorKind::Configuration,
-            "this process's lock provider is already set: set it once, at startup; use \
-             with_provider where you need another",
+            "this process's lock provider is already set",
         )
+        .advise("set it once, at startup, and use with_provider where you need another")
     })
 }
 

@@ -162,11 +162,11 @@ impl StoreClock {
         Err(Error::new(
             ErrorKind::Unavailable,
             format!(
-                "the store refused the attempt: it arrived more than {} after it was sent; check \
-                 the network, the store's load, and whether its clock was set",
+                "the store refused the attempt: it arrived more than {} after it was sent",
                 crate::text::duration(request.timeout())
             ),
-        ))
+        )
+        .advise("check the network, the store's load, and whether its clock was set"))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Seen>> {

@@ -61,17 +61,14 @@ pub async fn answered_within<T>(
     }
     within(clock, limit, call).await.unwrap_or_else(|| {
         let limit = crate::text::duration(limit);
-        let effect = if unanswered == ErrorKind::OutcomeUnknown {
-            "the call may have taken effect"
-        } else {
-            "nothing was written"
+        let what = format!("no reply from the store within {limit}");
+        let error = Error::new(unanswered, what);
+        let error = match unanswered {
+            ErrorKind::OutcomeUnknown => error.may_have_taken_effect(),
+            _ => error.nothing_written(),
         };
-        Err(Error::new(
-            unanswered,
-            format!(
-                "no reply from the store within {limit}; {effect}; check that the store is up and \
-                 that its address is right, then retry"
-            ),
-        ))
+        Err(error
+            .advise("check that the store is up and that its address is right")
+            .retry())
     })
 }

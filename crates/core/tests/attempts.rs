@@ -100,7 +100,7 @@ async fn an_attempt_that_took_longer_than_its_lease_is_no_lease() {
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(
-        error.message().contains("raise lock_at_most_for"),
+        error.to_string().contains("raise lock_at_most_for"),
         "{error}"
     );
     bench.settle().await;

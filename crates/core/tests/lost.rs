@@ -119,7 +119,7 @@ async fn a_lock_that_the_deadline_margin_leaves_no_time_for_is_refused() {
         let executor = bench.executor.clone().deadline_margin(margin);
         let error = executor.lock(&config("a")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-        assert!(error.message().contains("deadline margin"), "{error}");
+        assert!(error.to_string().contains("deadline margin"), "{error}");
     }
     assert_eq!(bench.faulty.calls_of("attempt"), 0);
     let executor = bench.executor.clone().deadline_margin(secs(9));

@@ -108,7 +108,7 @@ mod tests {
             let there = shedlock_core::parse_duration(text);
             match (here, there) {
                 (Ok(here), Ok(there)) => assert_eq!(here, there, "{text:?}"),
-                (Err(here), Err(there)) => assert_eq!(here, there.message(), "{text:?}"),
+                (Err(here), Err(there)) => assert_eq!(here, there.to_string(), "{text:?}"),
                 (here, there) => panic!("{text:?}: {here:?} here, {there:?} there"),
             }
         }

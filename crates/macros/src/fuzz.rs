@@ -91,7 +91,7 @@ fn duration(data: &[u8]) {
         shedlock_core::parse_duration(&text),
     ) {
         (Ok(here), Ok(there)) => assert_eq!(here, there),
-        (Err(here), Err(there)) => assert_eq!(here, there.message()),
+        (Err(here), Err(there)) => assert_eq!(here, there.to_string()),
         (here, there) => panic!("{here:?} here, {there:?} there"),
     }
 }
@@ -107,7 +107,7 @@ fn cron(data: &[u8]) {
 fn same(here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
     match (here, there) {
         (Ok(()), Ok(_)) => {}
-        (Err(here), Err(there)) => assert_eq!(here, there.message()),
+        (Err(here), Err(there)) => assert_eq!(here, there.to_string()),
         (here, there) => panic!("{here:?} here, {there:?} there"),
     }
 }

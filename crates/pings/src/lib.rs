@@ -10,10 +10,12 @@ pub use healthchecks::Healthchecks;
 pub use report::RunReport;
 pub use sentry::{Monitor, SentryCrons};
 
+use std::borrow::Cow;
+
 use shedlock_core::{Error, ErrorKind};
 
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
+fn invalid(what: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidInput, what)
 }
 
 /// Returns the name of a check for a job: letters, digits, `-` and `_`, in lower case. Other

@@ -24,7 +24,7 @@ pub fn cron(data: &[u8]) {
     let schedule = Schedule::cron_in(expression, zone);
     if let Err(error) = &schedule {
         let shown = [expression, zone].map(|text| format!("{text:?}"));
-        let is_shown = shown.iter().any(|shown| error.message().contains(shown));
+        let is_shown = shown.iter().any(|shown| error.to_string().contains(shown));
         assert!(is_shown, "{error}");
     }
     promises(schedule, at);

@@ -146,13 +146,7 @@ impl Handle {
 
     async fn receive<T>(&self, reply: oneshot::Receiver<T>) -> Result<T, Error> {
         reply.await.map_err(|_| match self.fate.panic.get() {
-            Some(panic) => Error::new(
-                ErrorKind::Internal,
-                format!(
-                    "the scheduler stopped after repeated panics ({panic}): no job runs here any \
-                     more; restart the process"
-                ),
-            ),
+            Some(panic) => Error::new(ErrorKind::Internal, format!("the scheduler stopped after repeated panics ({panic}): no job runs here any more")).advise("restart the process"),
             None => Error::new(
                 ErrorKind::WrongContext,
                 "the scheduler has shut down, or is shutting down",

@@ -2,6 +2,7 @@
 
 use crate::stores::STORES;
 use crate::{Error, ErrorKind, MemoryProvider};
+use std::borrow::Cow;
 
 /// Returns the scheme in lower case, and the text after its colon.
 pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
@@ -86,6 +87,6 @@ pub(crate) fn memory(rest: &str) -> Result<MemoryProvider, Error> {
     Ok(MemoryProvider::new())
 }
 
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidInput, message)
+pub(crate) fn invalid(what: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidInput, what)
 }

@@ -256,7 +256,7 @@ async fn durations_come_from_the_attribute_or_the_defaults() {
     let error = without_durations(&store.executor).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(
-        error.message().contains("lock_at_most_for is not set"),
+        error.to_string().contains("lock_at_most_for is not set"),
         "{error}"
     );
     let defaults = shedlock::LockDefaults::new().lock_at_most_for("1m");
@@ -265,7 +265,7 @@ async fn durations_come_from_the_attribute_or_the_defaults() {
 
     computed(&executor, "2m").await.unwrap();
     let error = computed(&executor, "2").await.unwrap_err();
-    assert!(error.message().contains("cannot read \"2\""), "{error}");
+    assert!(error.to_string().contains("cannot read \"2\""), "{error}");
 
     assert!(at_least(&executor).await.is_executed());
     let skipped = at_least(&executor).await;

@@ -20,7 +20,7 @@ async fn a_url_with_tls_does_not_choose_the_crypto_library_of_the_program() {
     for url in urls {
         let error = connect(url).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-        assert!(error.message().contains("install_default"), "{error}");
+        assert!(error.to_string().contains("install_default"), "{error}");
     }
     assert!(CryptoProvider::get_default().is_none());
     ring::default_provider().install_default().unwrap();

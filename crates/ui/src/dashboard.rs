@@ -173,29 +173,30 @@ impl Builder {
     /// `InvalidInput` if there is no store, if a name is empty or used twice, or if a scheduler is
     /// added for a store that is not shown.
     pub fn build(mut self) -> Result<Dashboard, Error> {
-        let wrong = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        let wrong = |what: String| Error::new(ErrorKind::InvalidInput, what);
         if self.places.is_empty() {
-            return wrong("a dashboard needs a store; add one with Builder::store".to_owned());
+            return Err(
+                wrong("a dashboard needs a store".to_owned()).advise("add one with Builder::store")
+            );
         }
         for (at, place) in self.places.iter().enumerate() {
             if place.name.trim().is_empty() {
-                return wrong("the name of a store is empty; choose a name to show".to_owned());
+                return Err(wrong("the name of a store is empty".to_owned())
+                    .advise("choose a name to show"));
             }
             if self.places[..at].iter().any(|it| it.name == place.name) {
-                return wrong(format!(
-                    "two stores are called {:?}; give each a name of its own",
-                    place.name
-                ));
+                return Err(wrong(format!("two stores are called {:?}", place.name))
+                    .advise("give each a name of its own"));
             }
         }
         for (name, scheduler) in self.schedulers {
             match self.places.iter_mut().find(|place| place.name == name) {
                 Some(place) => place.schedulers.push(scheduler),
                 None => {
-                    return wrong(format!(
-                        "a scheduler was added for the store {name:?}, which is not shown; add the \
-                         store with Builder::store"
-                    ));
+                    return Err(wrong(format!(
+                        "a scheduler was added for the store {name:?}, which is not shown"
+                    ))
+                    .advise("add the store with Builder::store"));
                 }
             }
         }

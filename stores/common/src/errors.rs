@@ -1,5 +1,6 @@
 //! Errors that are common to all stores.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::iter;
 
@@ -15,8 +16,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $kind:ident;)+) => {$(
         $(#[$doc])*
-        pub fn $name(message: impl Into<String>) -> Error {
-            Error::new(ErrorKind::$kind, message)
+        pub fn $name(what: impl Into<Cow<'static, str>>) -> Error {
+            Error::new(ErrorKind::$kind, what)
         }
     )+};
 }
@@ -38,10 +39,10 @@ kinds! {
 
 /// Returns the error for a call over a client that its user has closed. No later call can succeed.
 pub fn closed() -> Error {
-    configuration(
-        "the store's client is closed; nothing was written; close it after the scheduler and all tasks have ended",
-    )
-    .of_closed_client()
+    configuration("the store's client is closed")
+        .nothing_written()
+        .advise("close it after the scheduler and all tasks have ended")
+        .of_closed_client()
 }
 
 /// Returns the error for a call without a reply. `kind` is `OutcomeUnknown` if the call may have written.
@@ -51,25 +52,28 @@ pub fn unanswered(kind: ErrorKind) -> Error {
 
 /// Like [`unanswered`], for a call that failed in another way, described by `what`.
 pub fn in_doubt(what: &str, kind: ErrorKind) -> Error {
-    let what_to_do = if kind == OutcomeUnknown {
-        "the call may have taken effect; retry"
-    } else {
-        "nothing was written; check that the host and the port of the store are right, then retry"
-    };
-    Error::new(kind, format!("{what}; {what_to_do}"))
+    let error = Error::new(kind, what.to_owned());
+    match kind {
+        OutcomeUnknown => error.may_have_taken_effect(),
+        _ => error
+            .nothing_written()
+            .advise("check that the host and the port of the store are right"),
+    }
+    .retry()
 }
 
 /// Returns the error for an attempt that may have won but whose record could not be read. The caller repeats the
 /// attempt or withdraws it.
 pub fn unread(error: Error) -> Error {
-    unknown("the lock may have been taken, but its record could not be read; retry")
+    unknown("the lock may have been taken, but its record could not be read")
+        .retry()
         .with_source(error)
 }
 
 /// Returns the error for an unlock whose reply was lost and whose record now names another owner. This call may have
 /// ended the lease. The runtime decides whether the lease can have expired instead.
 pub fn overtaken() -> Error {
-    unknown("the reply to an unlock was lost, and the lock has changed since: retry")
+    unknown("the reply to an unlock was lost, and the lock has changed since").retry()
 }
 
 /// Returns the error for a connection that failed because the host name could not be resolved, or none if this failure
@@ -85,10 +89,10 @@ pub fn unresolved(failure: &(dyn StdError + 'static)) -> Option<Error> {
 
 /// Returns the error for a host name that cannot be resolved.
 pub fn unresolvable() -> Error {
-    unavailable(
-        "cannot resolve the host name; nothing was written; check the host name in the URL, then \
-         retry",
-    )
+    unavailable("cannot resolve the host name")
+        .nothing_written()
+        .advise("check the host name in the URL")
+        .retry()
 }
 
 /// Returns the text of the last cause, which most clients repeat with a prefix in each error around it. What rustls
@@ -131,7 +135,7 @@ mod tests {
         let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
         let error = unresolved(&failure).unwrap();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.message().contains("the host name"), "{error}");
+        assert!(error.to_string().contains("the host name"), "{error}");
         assert!(unresolved(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
     }
 }

@@ -17,6 +17,7 @@ mod slots;
 mod store;
 mod time;
 mod tls;
+mod told;
 mod url;
 
 #[cfg(any(test, fuzzing))]
@@ -48,4 +49,5 @@ pub use tls::{TlsFiles, TlsNames, TlsOptions, read_file, read_text, unusable_fil
 #[cfg(feature = "crypto-choice")]
 pub use tls::{check_crypto_choice, require_crypto_choice};
 pub use tls::{in_words, untrusted, untrusted_by};
+pub use told::{Told, told};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

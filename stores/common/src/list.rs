@@ -20,12 +20,7 @@ pub fn listed<T>(store: &str, name: &str, found: Result<T>) -> Result<Option<T>>
     let conflict = found.as_ref().err();
     if let Some(error) = conflict.filter(|error| error.kind() == ErrorKind::Conflict) {
         // What to do is the same for all of them, and the finding has it.
-        let text = format!("{error:#}");
-        let what = text.split("; ").next().unwrap_or_default();
-        let what = what
-            .strip_prefix(&format!("lock {name:?}: "))
-            .unwrap_or(what);
-        let described = format!("{name:?} ({what})");
+        let described = format!("{name:?} ({:#})", error.reason());
         // Only a diagnosis collects them.
         let _ = LEFT_OUT.try_with(|left_out| left_out.borrow_mut().push(described));
     }

@@ -21,7 +21,7 @@ const CREATION: Duration = Duration::from_secs(5);
 
 /// Returns the error for a call that lost every one of its [`ROUNDS`].
 pub fn contended() -> Error {
-    unavailable("other clients kept changing the lock before it could be written: retry")
+    unavailable("other clients kept changing the lock before it could be written").retry()
 }
 
 /// Returns the error for a change whose reply was lost and whose record has changed since. The same

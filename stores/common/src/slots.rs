@@ -43,9 +43,7 @@ pub fn slot_ahead(slot: Slot, now: SystemTime, clock: &str) -> Error {
     let now = Slot::at(now).map_or_else(|_| "before 1970".to_owned(), |now| now.to_string());
     Error::new(
         ErrorKind::SlotAhead,
-        format!(
-            "slot {slot} is too far ahead of {clock} ({now}): claim it when it is due; if it is due, \
-             set that clock (NTP)"
-        ),
+        format!("slot {slot} is too far ahead of {clock} ({now})"),
     )
+    .advise("claim it when it is due, or, if it is, set that clock (NTP)")
 }

@@ -75,9 +75,8 @@ impl StoreUrl {
     /// Parses a URL. `example` is a sample URL for error messages.
     pub fn parse(text: &str, example: &str) -> Result<Self> {
         let unreadable = |why: &str| {
-            invalid(format!(
-                "cannot read the store's URL: {why}; write it like {example}"
-            ))
+            invalid(format!("cannot read the store's URL: {why}"))
+                .advise(format!("write it like {example}"))
         };
         refuse_cut_password(text)?;
         let (place, options) = UrlOptions::split(text);
@@ -241,7 +240,7 @@ impl UrlOptions {
     pub fn duration(&mut self, name: &'static str) -> Result<Option<Duration>> {
         let text = self.text(name)?;
         let parsed = text.map(|text| parse_duration(&text)).transpose();
-        parsed.map_err(|error| invalid(format!("option {name:?} in the URL: {}", error.message())))
+        parsed.map_err(|error| error.about(format_args!("option {name:?} in the URL")))
     }
 
     /// Takes a duration that is not zero.
@@ -335,10 +334,10 @@ impl UrlOptions {
             let theirs = theirs.join(", ").replace('[', "[…]");
             known.push_str(&format!(", and the driver's {theirs}"));
         }
-        Err(invalid(format!(
-            "unknown option {:?} in the URL; allowed: {known}",
-            unknown.name
-        )))
+        Err(
+            invalid(format!("unknown option {:?} in the URL", unknown.name))
+                .advise(format!("allowed: {known}")),
+        )
     }
 }
 

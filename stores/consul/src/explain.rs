@@ -1,22 +1,23 @@
 //! Errors for requests without a reply or with an unusable one, with what to do about them.
 
-use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
+use ErrorKind::{Configuration, OutcomeUnknown};
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{configuration, invalid, root_cause, unavailable, unresolved, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    let message = "invalid URL of the agent; write it like http://127.0.0.1:8500";
-    invalid(message).with_source(error).with_store("consul")
+    invalid("invalid URL of the agent")
+        .advise("write it like http://127.0.0.1:8500")
+        .with_source(error)
+        .with_store("consul")
 }
 
 /// Returns the error for a request without a reply. `lost` is its kind if the request may have been sent.
 pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
     let unreachable = || {
-        unavailable(
-            "cannot reach the agent; nothing was written; check that it is running and that its \
-             address is right",
-        )
+        unavailable("cannot reach the agent")
+            .nothing_written()
+            .advise("check that it is running and that its address is right")
     };
     let explained = if error.is_connect() {
         let explained = untrusted(&error).or_else(|| unresolved(&error));
@@ -37,37 +38,32 @@ pub(crate) fn denied(operation: &Value, prefix: &str) -> Error {
         _ => "write",
     };
     let key = &operation["Key"];
-    configuration(format!(
-        "cannot {right} the key {key}: permission denied; add `key_prefix {prefix:?} {{ policy = \
-         \"write\" }}` to a policy of the token"
+    configuration(format!("cannot {right} the key {key}: permission denied")).advise(format!(
+        "add `key_prefix {prefix:?} {{ policy = \"write\" }}` to a policy of the token"
     ))
 }
-
-const NOT_CONSUL: &str = "check that the server at this URL is Consul";
 
 /// Returns the error for a reply with an unexpected status. `lost` is its kind if the reply does not show whether the
 /// request took effect.
 pub(crate) fn refused(status: u16, said: &str, lost: ErrorKind) -> Error {
-    let (kind, what_to_do) = match status {
-        429 => (Unavailable, "it limits the rate of requests; retry later"),
+    let what = match said.trim() {
+        "" => format!("the agent returned {status}"),
+        said => format!("the agent returned {status}: {said:.200}"),
+    };
+    let not_consul =
+        |kind, what| Error::new(kind, what).advise("check that the server at this URL is Consul");
+    match status {
+        429 => unavailable(format!("{what} (it limits the rate of requests)")).retry_later(),
         // The one failure after which Consul's own agents retry, even a write.
-        500.. if said.contains("No cluster leader") => (Unavailable, "retry later"),
-        500.. => (lost, "check its log, then retry"),
+        500.. if said.contains("No cluster leader") => unavailable(what).retry_later(),
+        500.. => Error::new(lost, what).advise("check its log").retry(),
         // A write may have been done, but the reply does not come from Consul.
-        200 if lost == OutcomeUnknown => (lost, NOT_CONSUL),
-        200 | 300..=399 | 404 | 405 => (Configuration, NOT_CONSUL),
-        403 if said.contains("ACL not found") => (
-            Configuration,
-            "check the token: it does not exist in this datacenter, or it has expired",
-        ),
-        _ => (Configuration, "check the permissions of the token"),
-    };
-    let said = said.trim();
-    let message = match said {
-        "" => format!("the agent returned {status}; {what_to_do}"),
-        said => format!("the agent returned {status}: {said:.200}; {what_to_do}"),
-    };
-    Error::new(kind, message)
+        200 if lost == OutcomeUnknown => not_consul(lost, what),
+        200 | 300..=399 | 404 | 405 => not_consul(Configuration, what),
+        403 if said.contains("ACL not found") => configuration(what)
+            .advise("check the token: it does not exist in this datacenter, or it has expired"),
+        _ => configuration(what).advise("check the permissions of the token"),
+    }
 }
 
 #[cfg(test)]

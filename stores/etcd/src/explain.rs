@@ -6,7 +6,7 @@ use std::iter;
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Fault::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{in_words, unanswered, unresolved, untrusted};
+use shedlock_store::{Told, in_words, told, unanswered, unresolved, untrusted};
 use tonic::{Code, ConnectError, Status};
 
 /// The refusal of a store that is full. It refuses puts and leases, and transactions with puts.
@@ -38,9 +38,10 @@ impl Failure {
             Some(failure) => failure,
             None if was_never_sent(&source) => Self::not_sent(),
             None if is_answer(&source) => {
-                let message = "the server refused the request; nothing was written; check that the \
-                               server at this address is etcd, and its log";
-                Self::new(Refused, Configuration, message)
+                let refused = told("the server refused the request")
+                    .nothing_written()
+                    .advise("check that the server at this address is etcd, and its log");
+                Self::new(Refused, Configuration, refused)
             }
             None => Self::unanswered(Broken, lost),
         };
@@ -52,9 +53,11 @@ impl Failure {
     }
 
     pub(crate) fn not_sent() -> Self {
-        let message = "cannot connect; nothing was written; check that the servers are up, and \
-                       that their hosts and ports are right, then retry";
-        Self::new(NotSent, Unavailable, message)
+        let unconnected = told("cannot connect")
+            .nothing_written()
+            .advise("check that the servers are up, and that their hosts and ports are right")
+            .retry();
+        Self::new(NotSent, Unavailable, unconnected)
     }
 
     pub(crate) fn unanswered(fault: Fault, lost: ErrorKind) -> Self {
@@ -62,8 +65,8 @@ impl Failure {
         Self { fault, error }
     }
 
-    fn new(fault: Fault, kind: ErrorKind, message: &str) -> Self {
-        let error = Error::new(kind, message);
+    fn new(fault: Fault, kind: ErrorKind, told: Told) -> Self {
+        let error = told.error(kind);
         Self { fault, error }
     }
 
@@ -128,48 +131,50 @@ pub(crate) fn is_full(error: &Error) -> bool {
 }
 
 /// Returns what to do about a refusal. Nothing was written.
-fn remedy(said: &str) -> Option<&'static str> {
+fn remedy(said: &str) -> Option<Told> {
     Some(match said {
-        "no leader" => {
-            "the cluster has no leader, or this server cannot reach it; nothing was written; \
-             retry, and check that a majority of the cluster's servers is up"
-        }
-        "not leader" => "the leader has changed; nothing was written; retry",
+        "no leader" => told("the cluster has no leader, or this server cannot reach it")
+            .nothing_written()
+            .advise("check that a majority of the cluster's servers is up")
+            .retry(),
+        "not leader" => told("the leader has changed").nothing_written().retry(),
         // Our own client is replaced by a new one, which logs in again.
-        "invalid auth token" => {
-            "the store no longer accepts this login; nothing was written; retry (a client that you \
-             supply needs `with_auto_token_refresh`)"
-        }
-        "revision of auth store is old" => {
-            "the store's users have changed since this login; nothing was written; retry (a client \
-             that you supply must log in again)"
-        }
+        "invalid auth token" => told("the store no longer accepts this login")
+            .nothing_written()
+            .advise("retry (a client that you supply needs `with_auto_token_refresh`)"),
+        "revision of auth store is old" => told("the store's users have changed since this login")
+            .nothing_written()
+            .advise("retry (a client that you supply must log in again)"),
         "rpc not supported for learner" => {
-            "the server is a learner, which refuses this request; connect to the voting members"
+            told("the server is a learner, which refuses this request")
+                .advise("connect to the voting members")
         }
-        "too many requests" => "the cluster is overloaded; nothing was written; retry later",
-        FULL => {
-            "the store has reached its space quota; nothing was written; compact and defragment it \
-             and disarm its alarm, or raise the quota, then retry"
+        "too many requests" => told("the cluster is overloaded")
+            .nothing_written()
+            .retry_later(),
+        FULL => told("the store has reached its space quota")
+            .nothing_written()
+            .advise("compact and defragment it and disarm its alarm, or raise the quota")
+            .retry(),
+        "corrupt cluster" => told("the store reports that its data is corrupt")
+            .nothing_written()
+            .advise("check its log"),
+        "permission denied" => told("the user lacks a permission").advise(
+            "grant its role read and write access to the locks' keys and to the keys that begin \
+             with \"shedlock-rs:\" (both begin with \"shedlock\" by default)",
+        ),
+        "user name is empty" => told("the store requires a user")
+            .advise("set the user and the password in the URL or on the client"),
+        "authentication failed" => {
+            told("the store refused the login").advise("check the user and the password")
         }
-        "corrupt cluster" => {
-            "the store reports that its data is corrupt; nothing was written; check its log"
+        "authentication is not enabled" => told("authentication is not enabled on the store")
+            .advise("remove the user and the password from the URL"),
+        "request is too large" => {
+            told("the request is too large for the store").advise("shorten the lock's name")
         }
-        "permission denied" => {
-            "the user lacks a permission; grant its role read and write access to the locks' keys \
-             and to the keys that begin with \"shedlock-rs:\" (both begin with \"shedlock\" by \
-             default)"
-        }
-        "user name is empty" => {
-            "the store requires a user; set the user and the password in the URL or on the client"
-        }
-        "authentication failed" => "the store refused the login; check the user and the password",
-        "authentication is not enabled" => {
-            "authentication is not enabled on the store; remove the user and the password from the URL"
-        }
-        "request is too large" => "the request is too large for the store; shorten the lock's name",
-        "too large lease TTL" => "the lease is too long for the store; shorten it",
-        "requested lease not found" => "the store's lease has expired; nothing was written",
+        "too large lease TTL" => told("the lease is too long for the store").advise("shorten it"),
+        "requested lease not found" => told("the store's lease has expired").nothing_written(),
         _ => return None,
     })
 }

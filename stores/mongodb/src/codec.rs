@@ -106,9 +106,10 @@ fn foreign(document: &Document, field: &str) -> Error {
         |value| format!("has the type {:?}", value.element_type()),
     );
     conflict(format!(
-        "the lock's document was not written by shedlock or ShedLock: its field {field:?} {holds}; \
-         check what wrote it, then fix or delete it, or use another collection"
+        "the lock's document was not written by shedlock or ShedLock: its field {field:?} \
+             {holds}"
     ))
+    .advise("check what wrote it, then fix or delete it, or use another collection")
 }
 
 /// A date of a document. Dates that cannot be represented become 1970.
@@ -176,7 +177,7 @@ mod tests {
             bad.insert(field, value);
             let error = record(&bad).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{field}");
-            assert!(error.message().contains(field), "{error}");
+            assert!(error.to_string().contains(field), "{error}");
         }
     }
 

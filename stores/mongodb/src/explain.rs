@@ -26,9 +26,10 @@ pub(crate) fn unacknowledged(why: &Document) -> Error {
     let code = why.get_i32("code").unwrap_or_default();
     let said = why.get_str("errmsg").unwrap_or_default();
     unknown(format!(
-        "too few members acknowledged the write: code {code}, {said}; an election may undo it; \
-         retry, and check the replica set"
+        "too few members acknowledged the write: code {code}, {said}; an election may undo it"
     ))
+    .advise("check the replica set")
+    .retry()
 }
 
 /// Whether a document of this very name prevented its creation, and none that only counts as equal.
@@ -50,25 +51,26 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
                 None => configuration("the server refused the command"),
             }
         }
-        Kind::Authentication { .. } => configuration(
-            "login refused; check the user, the password, authSource and authMechanism",
-        ),
+        Kind::Authentication { .. } => configuration("login refused")
+            .advise("check the user, the password, authSource and authMechanism"),
         Kind::ServerSelection { message, .. } if none_resolves(message) => unresolvable(),
-        Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => unavailable(
-            "cannot reach a primary; nothing was written; check that the servers are up and that \
-             the hosts in the URL are right, then retry",
-        ),
-        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable(
-            "cannot connect; nothing was written; check that the server is up, then retry",
-        ),
-        Kind::InvalidTlsConfig { .. } => {
-            configuration("the TLS connection failed; check the certificate files and TLS options")
+        Kind::ServerSelection { .. } | Kind::DnsResolve { .. } => {
+            unavailable("cannot reach a primary")
+                .nothing_written()
+                .advise("check that the servers are up and that the hosts in the URL are right")
+                .retry()
         }
-        Kind::InvalidArgument { .. } => {
-            invalid("the driver refused the command or its options; correct the client's options")
-        }
+        Kind::Io(_) if has_label(SYSTEM_OVERLOADED_ERROR) => unavailable("cannot connect")
+            .nothing_written()
+            .advise("check that the server is up")
+            .retry(),
+        Kind::InvalidTlsConfig { .. } => configuration("the TLS connection failed")
+            .advise("check the certificate files and TLS options"),
+        Kind::InvalidArgument { .. } => invalid("the driver refused the command or its options")
+            .advise("correct the client's options"),
         Kind::IncompatibleServer { .. } | Kind::SessionsNotSupported => {
-            configuration("the driver does not support this server; use MongoDB 4.4 or later")
+            configuration("the driver does not support this server")
+                .advise("use MongoDB 4.4 or later")
         }
         Kind::Shutdown => closed(),
         // This includes `ConnectionPoolCleared`, which the driver also returns for calls whose request it has sent.
@@ -76,34 +78,48 @@ fn sort(kind: &Kind, has_label: impl Fn(&str) -> bool, lost: ErrorKind) -> Error
     }
 }
 
-pub(crate) const PERMISSION: &str = "permission denied; the user needs find, insert and update on \
-    the collection (role readWrite); check the user, the password and authSource";
+/// The codes of a server that denies a permission.
+const FORBIDDEN: [i32; 3] = [13, 18, 8_000];
+
+/// Whether the server denied this user a permission.
+pub(crate) fn is_forbidden(error: &Error) -> bool {
+    let source = error.source().and_then(<dyn StdError>::downcast_ref);
+    source.is_some_and(|source: &mongodb::error::Error| match &*source.kind {
+        Kind::Command(refusal) => FORBIDDEN.contains(&refusal.code),
+        _ => false,
+    })
+}
 
 /// The meaning of a server's error code.
 pub(crate) fn refused(code: i32) -> Option<Error> {
     Some(match code {
         11_000 => conflict(
-            "another document conflicts; the collection's collation treats both names as equal, or \
-             the collection has another unique index; rename one of the locks, or use a collection \
-             without them",
-        ),
-        13 | 18 | 8_000 => configuration(PERMISSION),
-        10_107 | 13_435 | 10_058 | 13_436 => unavailable(
-            "the server is not the primary and refuses writes; nothing was written; retry after \
-             the election, or list the whole replica set in the URL",
-        ),
-        112 | 24 | 290 => unavailable("conflicting commands; nothing was written; retry"),
-        14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => configuration(
-            "the server lacks a command that locks need; use MongoDB 4.4 or later (a server that \
-             only emulates MongoDB may lack update pipelines)",
-        ),
-        121 => configuration(
-            "the collection's validator refuses the lock's document; allow ShedLock's and \
-             shedlock's fields, or use another collection",
-        ),
-        166 | 20 => {
-            configuration("the collection is a view or cannot be updated; use a regular collection")
+            "another document conflicts; the collection's collation treats both names as equal, or the collection has \
+             another unique index",
+        )
+        .advise("rename one of the locks, or use a collection without them"),
+        code if FORBIDDEN.contains(&code) => configuration(
+            "permission denied; the user needs find, insert and update on the collection (role readWrite)",
+        )
+        .advise("check the user, the password and authSource"),
+        10_107 | 13_435 | 10_058 | 13_436 => {
+            unavailable("the server is not the primary and refuses writes")
+                .nothing_written()
+                .advise("retry after the election, or list the whole replica set in the URL")
         }
+        112 | 24 | 290 => unavailable("conflicting commands")
+            .nothing_written()
+            .retry(),
+        14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => {
+            configuration("the server lacks a command that locks need").advise(
+                "use MongoDB 4.4 or later (a server that only emulates MongoDB may lack update \
+             pipelines)",
+            )
+        }
+        121 => configuration("the collection's validator refuses the lock's document")
+            .advise("allow ShedLock's and shedlock's fields, or use another collection"),
+        166 | 20 => configuration("the collection is a view or cannot be updated")
+            .advise("use a regular collection"),
         _ => return None,
     })
 }
@@ -232,7 +248,7 @@ mod tests {
         assert_eq!(read(broken()), Unavailable);
         let undone = unacknowledged(&doc! { "code": 64, "errmsg": "waiting timed out" });
         assert_eq!(undone.kind(), OutcomeUnknown);
-        assert!(undone.message().contains("code 64, waiting"), "{undone}");
+        assert!(undone.to_string().contains("code 64, waiting"), "{undone}");
     }
 
     fn refusal(code: i32) -> Kind {

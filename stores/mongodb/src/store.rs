@@ -1,5 +1,6 @@
 //! A collection of locks, its settings, and one command for each call.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,12 +13,12 @@ use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Failover, Finding, Journal, Lease, Level, ListRequest, LockDefaults, LockName, LockRecord,
-    SETTINGS, Schema, SkippedSlots, Slot, StoreClock, SystemClock,
+    Failover, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, SETTINGS,
+    Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
-    StoreProvider, TimeMode, configuration, paged,
+    StoreProvider, TimeMode, Told, configuration, paged, told,
 };
 
 use crate::MongoProvider;
@@ -131,7 +132,7 @@ impl Builder {
         let Self { place, settings } = self;
         settings.defaults.validate()?;
         if settings.response_timeout.is_zero() {
-            return Err(invalid("response_timeout is zero: set it to a few seconds"));
+            return Err(invalid("response_timeout is zero").advise("set it to a few seconds"));
         }
         let name = place.collection.name();
         let is_system = name.starts_with("system.");
@@ -171,8 +172,8 @@ impl Place {
     }
 }
 
-pub(crate) fn invalid(message: impl Into<String>) -> Error {
-    shedlock_store::invalid(message).with_store(NAME)
+pub(crate) fn invalid(what: impl Into<Cow<'static, str>>) -> Error {
+    shedlock_store::invalid(what).with_store(NAME)
 }
 
 /// Nothing has to be created for locks in this collection.
@@ -394,8 +395,8 @@ impl Store for MongoStore {
             .and_then(Result::ok)
             .unwrap_or("of unknown version");
         let members = hello.get_array("hosts").map_or(0, Vec::len);
-        let checked = |check, is_wrong: bool, wrong, well: &str| match is_wrong {
-            true => Finding::from_text(check, Level::Warning, wrong),
+        let checked = |check, is_wrong: bool, wrong: Told, well: &str| match is_wrong {
+            true => wrong.warning(check, &[]),
             false => Finding::ok(check, well),
         };
         let described = self.described().await;
@@ -437,11 +438,17 @@ impl Store for MongoStore {
     }
 }
 
-// What is wrong; what to do.
-const WEAK: &str = "the collection's write concern is weaker than a journaled majority: a new \
-    primary may lack a held lock, and another process can take it; set w=majority and journal=true";
-const COLLATED: &str = "the collection has a collation: names that it treats as equal cannot both \
-    be locks, and finding a lock may be slower; use a collection without one";
+// What is wrong, and what to do.
+const WEAK: Told = told(
+    "the collection's write concern is weaker than a journaled majority: a new primary may \
+             lack a held lock, and another process can take it",
+)
+.advise("set w=majority and journal=true");
+const COLLATED: Told = told(
+    "the collection has a collation: names that it treats as equal cannot both be locks, \
+             and finding a lock may be slower",
+)
+.advise("use a collection without one");
 
 fn has_collation(described: &CollectionSpecification) -> bool {
     let collation = described.options.collation.as_ref();
@@ -461,11 +468,12 @@ impl MongoStore {
 
     /// Sends a write that no document matches.
     async fn privileges(&self) -> Finding {
+        const CHECK: &str = "privileges";
         let query = doc! { "_id": "check", UNTIL: { "$lt": 0, "$gt": 0 } };
         let same = vec![doc! { "$set": { UNTIL: format!("${UNTIL}") } }];
         match self.update(query, same).await {
-            Ok(_) => Finding::ok("privileges", "this user may read and update locks"),
-            Err(error) => Finding::from_text("privileges", Level::Error, &format!("{error:#}")),
+            Ok(_) => Finding::ok(CHECK, "this user may read and update locks"),
+            Err(error) => Finding::failed(CHECK, &error),
         }
     }
 

@@ -121,16 +121,17 @@ impl Address {
     /// The driver's error names the unknown option.
     fn refused(&self, error: error::Error) -> Error {
         let refused = match &*error.kind {
-            error::ErrorKind::DnsResolve { .. } => unavailable(
-                "the DNS lookup for mongodb+srv:// failed; check the host name in the URL, then \
-                 retry",
-            ),
-            error::ErrorKind::InvalidTlsConfig { .. } => configuration(
-                "cannot use the certificate files that the URL names; check these files",
-            ),
-            _ => invalid(format!(
-                "the driver rejects the store's URL; besides the driver's own options, these are \
-                 allowed: {}",
+            error::ErrorKind::DnsResolve { .. } => {
+                unavailable("the DNS lookup for mongodb+srv:// failed")
+                    .advise("check the host name in the URL")
+                    .retry()
+            }
+            error::ErrorKind::InvalidTlsConfig { .. } => {
+                configuration("cannot use the certificate files that the URL names")
+                    .advise("check these files")
+            }
+            _ => invalid("the driver rejects the store's URL").advise(format!(
+                "besides the driver's own options, these are allowed: {}",
                 self.known.join(", ")
             )),
         };

@@ -195,7 +195,7 @@ async fn data_that_is_not_a_lock_is_an_error_and_is_left_alone() {
         .await;
         let refused = room.refused().await;
         assert_eq!(refused.kind(), ErrorKind::Conflict, "{field}: {refused:?}");
-        assert!(refused.message().contains(field), "{refused}");
+        assert!(refused.to_string().contains(field), "{refused}");
         let inspected = room.provider.inspect(&job()).await.unwrap_err();
         assert_eq!(inspected.kind(), ErrorKind::Conflict, "{inspected:?}");
         assert_eq!(
@@ -359,7 +359,7 @@ async fn a_write_that_too_few_members_have_is_unknown() {
     for _ in 0..2 {
         let error = provider.attempt(&request).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error:?}");
-        assert!(error.message().contains("code 100"), "{error}");
+        assert!(error.to_string().contains("code 100"), "{error}");
     }
     let held = room.document().await.unwrap();
     assert_eq!(held.get_str("lockedBy").unwrap(), request.owner().as_str());

@@ -169,10 +169,10 @@ impl Bucket {
         let are_both = answer["count"] == 2;
         let written = self.written(answer)?;
         if matches!(written, Written::Done(_)) && !are_both {
-            return Err(unknown(
-                "the server stored the two messages of one batch separately: retry with the same \
-                 owner",
-            ));
+            return Err(
+                unknown("the server stored the two messages of one batch separately")
+                    .advise("retry with the same owner"),
+            );
         }
         Ok(Some(written))
     }
@@ -197,7 +197,7 @@ impl Bucket {
         let Some(answer) = self.accepted(answer, OutcomeUnknown, &WRONG_LAST_SEQUENCE)? else {
             return Ok(Written::Raced);
         };
-        let unconfirmed = || unknown("the server confirmed a message without its sequence; retry");
+        let unconfirmed = || unknown("the server confirmed a message without its sequence").retry();
         let sequence = answer["seq"].as_u64().ok_or_else(unconfirmed)?;
         Ok(Written::Done(sequence))
     }
@@ -217,9 +217,10 @@ impl Bucket {
 
     pub(crate) fn missing(&self) -> Error {
         configuration(format!(
-            "the bucket {:?} does not exist; create it with `shedlock migrate --store …`",
+            "the bucket {:?} does not exist",
             self.settings.bucket
         ))
+        .advise("create it with `shedlock migrate --store …`")
     }
 
     pub(crate) async fn can_be_atomic(&self) -> Result<bool> {

@@ -55,10 +55,10 @@ impl Message {
 
     fn foreign(&self) -> Error {
         conflict(format!(
-            "the key contains {} bytes, but a lock has 8; check what wrote it, then delete it or \
-             use another name",
+            "the key contains {} bytes, but a lock has 8",
             self.data.len()
         ))
+        .advise("check what wrote it, then delete it or use another name")
     }
 }
 

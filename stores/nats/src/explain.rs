@@ -1,6 +1,6 @@
 //! Conversion of refusals and lost replies into errors that say what to do.
 
-use ErrorKind::{Configuration, OutcomeUnknown, Unavailable};
+use ErrorKind::OutcomeUnknown;
 use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
@@ -32,43 +32,41 @@ const FULL_BUCKET: [&str; 2] = ["maximum bytes exceeded", "maximum messages exce
 /// The account's limits, and the server's storage.
 const FULL: [u64; 2] = [10_002, 10_047];
 
-const SETTINGS: &str =
-    "; check JetStream's limits and settings for this account and bucket, and the server's log";
-
 /// Returns the error for a refusal. `lost` is its kind if the request may have been executed. While a cluster elects a
 /// leader, it returns various 5xx failures: the next try succeeds, and the previous leader may have stored a write.
 pub(crate) fn refused(error: &ApiError, lost: ErrorKind) -> Error {
     let (code, err_code) = (error.code, &error.err_code);
     let said = &error.description;
     let is_full = FULL.contains(err_code) || FULL_BUCKET.contains(&&**said);
-    let (kind, what_to_do) = match code {
-        _ if is_full => (
-            Unavailable,
-            "; the bucket, its account or the server is full, and the message was not stored; raise \
-             the limit or make space, then retry",
-        ),
-        500.. if LASTING.contains(err_code) => (Configuration, SETTINGS),
-        500.. if !BEFORE_WRITING.contains(err_code) => (lost, "; retry"),
-        500.. | 429 => (Unavailable, "; retry"),
-        _ => (Configuration, SETTINGS),
+    let what = format!("JetStream returned error {code}: {said:?}");
+    let settings = |what| {
+        configuration(what).advise(
+            "check JetStream's limits and settings for this account and bucket, and the server's log",
+        )
     };
-    let message = format!("JetStream returned error {code}: {said:?}{what_to_do}");
-    Error::new(kind, message)
+    match code {
+        _ if is_full => unavailable(format!(
+            "{what} (the bucket, its account or the server is full)"
+        ))
+        .nothing_written()
+        .advise("raise the limit or make space")
+        .retry(),
+        500.. if LASTING.contains(err_code) => settings(what),
+        500.. if !BEFORE_WRITING.contains(err_code) => Error::new(lost, what).retry(),
+        500.. | 429 => unavailable(what).retry(),
+        _ => settings(what),
+    }
 }
 
 pub(crate) fn unconnected(error: ConnectError) -> Error {
     let explained = match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-            configuration(
-                "the server refused the login; check the user name, password, token, credentials or \
-                 nkey",
-            )
+            configuration("the server refused the login")
+                .advise("check the user name, password, token, credentials or nkey")
         }
         ConnectErrorKind::Tls => untrusted(&error).unwrap_or_else(|| {
-            configuration(
-                "the TLS connection failed; check the server's certificate and its issuer (tls_ca \
-                 in the URL)",
-            )
+            configuration("the TLS connection failed")
+                .advise("check the server's certificate and its issuer (tls_ca in the URL)")
         }),
         _ => untrusted(&error)
             .or_else(|| unresolved(&error))
@@ -79,9 +77,9 @@ pub(crate) fn unconnected(error: ConnectError) -> Error {
 }
 
 pub(crate) fn unreachable_server() -> Error {
-    let message = "cannot reach the server; nothing was written; check that it is running and that \
-                   its address is right";
-    unavailable(message)
+    unavailable("cannot reach the server")
+        .nothing_written()
+        .advise("check that it is running and that its address is right")
 }
 
 /// Returns the error for a request without a reply. A request that writes comes after one that found its bucket, so a
@@ -89,12 +87,12 @@ pub(crate) fn unreachable_server() -> Error {
 pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
     let explained = match error.kind() {
         RequestErrorKind::NoResponders if lost == OutcomeUnknown => {
-            unavailable("the bucket has no leader; nothing was written; retry")
+            unavailable("the bucket has no leader")
+                .nothing_written()
+                .retry()
         }
-        RequestErrorKind::NoResponders => unavailable(
-            "JetStream does not respond; check that it is enabled (`nats-server -js`) and that \
-             this user may use it",
-        ),
+        RequestErrorKind::NoResponders => unavailable("JetStream does not respond")
+            .advise("check that it is enabled (`nats-server -js`) and that this user may use it"),
         _ => shedlock_store::unanswered(lost),
     };
     let reason = match error.kind() {
@@ -106,8 +104,7 @@ pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
 
 /// Returns the error for a reply that JetStream should never send.
 pub(crate) fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    let message = "cannot parse the server's reply";
-    internal(message).with_source(error)
+    internal("cannot parse the server's reply").with_source(error)
 }
 
 pub(crate) fn failure(answer: &Value) -> Option<ApiError> {
@@ -117,6 +114,8 @@ pub(crate) fn failure(answer: &Value) -> Option<ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use ErrorKind::{Configuration, Unavailable};
+
     use super::*;
 
     fn kinds(answer: &str) -> [ErrorKind; 2] {

@@ -65,8 +65,8 @@ impl Shape {
     /// names the setting and what to do.
     pub(crate) fn check(&self, bucket: &str) -> Result<()> {
         let refused = |what: &str, remedy: &str| {
-            let message = format!("the bucket {bucket:?} {what}; {remedy}");
-            Err(configuration(message))
+            let what = format!("the bucket {bucket:?} {what}");
+            Err(configuration(what).advise(remedy.to_owned()))
         };
         let editable = self.editable_faults();
         if let Some((_, what, flag)) = editable.iter().find(|(is_so, ..)| *is_so) {
@@ -400,7 +400,7 @@ mod tests {
         ] {
             let error = shape(&harmful).check("b").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration);
-            let said = error.message();
+            let said = error.to_string();
             let has_remedy = said.contains("KV_b") || said.contains("another bucket");
             assert!(said.contains(name) && has_remedy, "{said}");
         }

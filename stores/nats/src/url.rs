@@ -123,9 +123,11 @@ impl Address {
         if let Some(path) = self.credentials {
             let credentials = options.credentials(&read_text("credentials", &path)?);
             options = credentials.map_err(|error| {
-                let message = "the file of option \"credentials\" in the URL contains no token and \
-                               key; check the file";
-                configuration(message).with_source(error)
+                let what =
+                    "the file of option \"credentials\" in the URL contains no token and key";
+                configuration(what)
+                    .advise("check the file")
+                    .with_source(error)
             })?;
         }
         if !self.is_encrypted {

@@ -38,7 +38,7 @@ async fn a_restart_frees_all_locks_and_a_warning_says_so() {
     });
     let error = found.await;
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-    assert!(error.message().contains("migrate"), "{error}");
+    assert!(error.to_string().contains("migrate"), "{error}");
     provider.migrate().await.unwrap();
     let next = take(&provider, "job").await;
     assert!(next.fencing_token() > lease.fencing_token());

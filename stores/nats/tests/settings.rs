@@ -63,7 +63,7 @@ async fn a_bucket_with_an_age_grants_no_lock_even_if_nothing_was_checked() {
         );
         let error = first.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-        let said = error.message();
+        let said = error.to_string();
         assert!(
             said.contains("max_age") && said.contains("nats stream edit"),
             "{said}"
@@ -99,7 +99,7 @@ async fn connect_refuses_settings_that_lose_locks() {
             let refused = NatsProvider::connect(&format!("{server}?bucket={bucket}")).await;
             let error = refused.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-            assert!(error.message().contains(name), "{error}");
+            assert!(error.to_string().contains(name), "{error}");
         }
     }
 }
@@ -115,7 +115,7 @@ async fn a_bucket_that_its_server_empties_is_refused() {
         let connected = NatsProvider::connect(&format!("{server}?bucket={bucket}")).await;
         assert_eq!(connected.is_err(), is_emptied, "{connected:?}");
         if let Err(error) = connected {
-            assert!(error.message().contains("first_seq"), "{error}");
+            assert!(error.to_string().contains("first_seq"), "{error}");
         }
     }
 }
@@ -137,7 +137,7 @@ async fn a_sealed_bucket_is_refused() {
         api(&raw, "UPDATE", &bucket, config).await;
         let refused = NatsProvider::connect(&format!("{server}?bucket={bucket}")).await;
         let error = refused.unwrap_err();
-        assert!(error.message().contains("sealed"), "{error}");
+        assert!(error.to_string().contains("sealed"), "{error}");
     }
 }
 
@@ -205,7 +205,7 @@ async fn settings_are_checked_again_over_a_new_connection() {
     until("the attempt is refused", async || {
         match provider.attempt(&request("job")).await {
             Err(error) if error.kind() == ErrorKind::Configuration => {
-                assert!(error.message().contains("max_age"), "{error}");
+                assert!(error.to_string().contains("max_age"), "{error}");
                 true
             }
             Err(error) => {

@@ -245,13 +245,14 @@ fn slot(word: Option<&str>) -> Result<Option<Slot>> {
 fn foreign() -> Error {
     conflict(
         "the lock's companion record (its key begins with \"shedlock-rs:\") holds a value that \
-         shedlock never writes; check what wrote it",
+             shedlock never writes",
     )
+    .advise("check what wrote it")
 }
 
 /// The error for a server's reply that does not fit the request.
 pub(crate) fn malformed() -> Error {
-    internal("cannot parse the server's reply; check that the server is Redis or Valkey")
+    internal("cannot parse the server's reply").advise("check that the server is Redis or Valkey")
 }
 
 #[cfg(test)]

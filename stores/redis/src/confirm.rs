@@ -76,18 +76,15 @@ impl Confirmation {
 impl Shortfall {
     /// The error for an attempt that was given back.
     pub(crate) fn taken_back(self) -> Error {
-        self.error(
-            ErrorKind::Unavailable,
-            "the lock was released; check the replication, then retry later",
-        )
+        self.error(ErrorKind::Unavailable, "the lock was released")
+            .advise("check the replication")
+            .retry_later()
     }
 
     /// The error for a call that took effect on the primary, but that too few replicas have confirmed.
     pub(crate) fn in_doubt(self) -> Error {
-        self.error(
-            ErrorKind::OutcomeUnknown,
-            "a failover may undo the call; retry",
-        )
+        self.error(ErrorKind::OutcomeUnknown, "a failover may undo the call")
+            .retry()
     }
 
     fn error(self, kind: ErrorKind, what_follows: &str) -> Error {
@@ -116,7 +113,7 @@ mod tests {
         assert!(wanted.shortfall(Value::Int(3)).is_none());
         let error = wanted.shortfall(Value::Int(1)).unwrap().taken_back();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.message().contains("1 of 2"), "{error}");
+        assert!(error.to_string().contains("1 of 2"), "{error}");
         let refused = wanted.shortfall(Value::Okay).unwrap().in_doubt();
         assert_eq!(refused.kind(), ErrorKind::OutcomeUnknown);
     }

@@ -1,20 +1,22 @@
 //! Failures as errors that say what to do.
 
+use std::error::Error as StdError;
+
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
 use shedlock_core::{Error, ErrorKind};
 use shedlock_store::{
-    configuration, in_doubt, in_words, unanswered, unavailable, unresolved, untrusted,
+    Told, in_doubt, in_words, told, unanswered, unavailable, unresolved, untrusted,
 };
 
 use crate::connections::{Failure, SOCKET, Scheme, Sent};
 
 /// Error replies caused by configuration, each with what to do. The text is the start of the reply, or occurs inside it
 /// if a script failed.
-const MISCONFIGURED: &[(&str, &str)] = &[
+const MISCONFIGURED: &[(&str, Told)] = &[
     (
         "NOAUTH",
-        "the server requires a password; set it in the URL",
+        told("the server requires a password").advise("set it in the URL"),
     ),
     ("WRONGPASS", LOGIN),
     ("Password authentication failed", LOGIN),
@@ -26,86 +28,115 @@ const MISCONFIGURED: &[(&str, &str)] = &[
     ("MOVED", CLUSTER),
     (
         "DB index is out of range",
-        "the server has no database of this number; correct the number in the URL, or raise \
-         `databases` in the server's configuration",
+        told("the server has no database of this number").advise(
+            "correct the number in the URL, or raise `databases` in the server's configuration",
+        ),
     ),
     (
         "SELECT is not allowed",
-        "a cluster has only database 0; remove the number from the URL",
+        told("a cluster has only database 0").advise("remove the number from the URL"),
     ),
     (
         "cluster support disabled",
-        "the server is not part of a cluster; use a URL that begins with redis:// (with TLS \
-         rediss://), or the client's Client",
+        told("the server is not part of a cluster").advise(
+            "use a URL that begins with redis:// (with TLS rediss://), or the client's Client",
+        ),
     ),
     ("unknown command", TOO_OLD),
 ];
 
 /// Temporary error replies. A script is rejected at its first write, so nothing was written.
-const PASSING: &[(&str, &str)] = &[
+const PASSING: &[(&str, Told)] = &[
     ("READONLY", READ_ONLY),
     (
         "MISCONF",
-        "the server cannot save writes to disk and takes none; nothing was written; check its \
-         log, then retry",
+        told("the server cannot save writes to disk and takes none")
+            .nothing_written()
+            .advise("check its log")
+            .retry(),
     ),
     (
         "OOM",
-        "the server has reached its maxmemory; nothing was written; raise it, or keep locks \
-         apart from caches, then retry",
+        told("the server has reached its maxmemory")
+            .nothing_written()
+            .advise("raise it, or keep locks apart from caches")
+            .retry(),
     ),
     (
         "LOADING",
-        "the server is starting; nothing was written; retry later",
+        told("the server is starting")
+            .nothing_written()
+            .retry_later(),
     ),
     (
         "MASTERDOWN",
-        "the server has lost its primary; nothing was written; retry later",
+        told("the server has lost its primary")
+            .nothing_written()
+            .retry_later(),
     ),
     (
         "CLUSTERDOWN",
-        "the cluster is down; nothing was written; retry later",
+        told("the cluster is down").nothing_written().retry_later(),
     ),
     ("TRYAGAIN", MOVING),
     (
         "NOREPLICAS",
-        "the server has fewer replicas than it requires for writes; nothing was written; check \
-         its replicas, then retry",
+        told("the server has fewer replicas than it requires for writes")
+            .nothing_written()
+            .advise("check its replicas")
+            .retry(),
     ),
     (
         "BUSY",
-        "another script keeps the server busy; nothing was written; retry later",
+        told("another script keeps the server busy")
+            .nothing_written()
+            .retry_later(),
     ),
     (
         "max number of clients",
-        "the server has no connections to spare; nothing was written; retry later",
+        told("the server has no connections to spare")
+            .nothing_written()
+            .retry_later(),
     ),
 ];
 
-const READ_ONLY: &str = "the server is a replica and takes no writes; nothing was written; check for a new \
-    primary, then retry";
+const READ_ONLY: Told = told("the server is a replica and takes no writes")
+    .nothing_written()
+    .advise("check for a new primary")
+    .retry();
 
-const MOVING: &str =
-    "the cluster is moving keys, or failing over; nothing was written; retry later";
+const MOVING: Told = told("the cluster is moving keys, or failing over")
+    .nothing_written()
+    .retry_later();
 
-const NOT_REDIS: &str = "the server's reply is not Redis protocol; nothing was written; check the \
-    host and the port in the URL";
+const NOT_REDIS: Told = told("the server's reply is not Redis protocol")
+    .nothing_written()
+    .advise("check the host and the port in the URL");
 
-const LOGIN: &str = "login refused; check the user, the password and the database";
+const LOGIN: Told = told("login refused").advise("check the user, the password and the database");
 
-pub(crate) const PERMISSION: &str = "the user lacks a permission; grant it the commands evalsha, eval, time, \
-    get, set, del, append, pttl, pexpireat, scan, ping and info on the locks' keys and on \
-    \"shedlock-rs:*\" (with wait_replicas also wait, with sentinels role, in a cluster cluster|slots)";
+const PERMISSION: Told = told("the user lacks a permission").advise(GRANT);
 
-const CLUSTER: &str = "the server belongs to a cluster, and another node has this lock's key; use \
-    a URL that begins with redis-cluster://, or the client's ClusterClient";
+/// What a user needs.
+pub(crate) const GRANT: &str = "grant it the commands evalsha, eval, time, get, set, del, append, pttl, pexpireat, \
+             scan, ping and info on the locks' keys and on \"shedlock-rs:*\" (with wait_replicas \
+             also wait, with sentinels role, in a cluster cluster|slots)";
 
-const TOO_OLD: &str = "the server lacks a command that locks need; use Redis 6.2 or later, or Valkey, and do not rename or disable \
-     commands (rename-command)";
+const CLUSTER: Told = told("the server belongs to a cluster, and another node has this lock's key")
+    .advise("use a URL that begins with redis-cluster://, or the client's ClusterClient");
+
+const TOO_OLD: Told = told("the server lacks a command that locks need").advise(
+    "use Redis 6.2 or later, or Valkey, and do not rename or disable commands \
+             (rename-command)",
+);
 
 /// The end of a connection that its user has made, and that the client does not open again.
-const NEVER_AGAIN: &str = "the connection of this provider is broken, and a MultiplexedConnection does not open again; \
-    nothing was written; create the provider from a Client or a ConnectionManager";
+const NEVER_AGAIN: Told = told(
+    "the connection of this provider is broken, and a MultiplexedConnection does not open \
+             again",
+)
+.nothing_written()
+.advise("create the provider from a Client or a ConnectionManager");
 
 /// The error for a failed command that may write (`writes`) or only reads.
 pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
@@ -116,25 +147,42 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
         Kind::Server(ServerErrorKind::Moved | ServerErrorKind::Ask)
     );
     let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
-    let explained = match refusal(&failure) {
-        _ if failure.is_final => configuration(NEVER_AGAIN).of_closed_client(),
+    let refused = refusal(&failure);
+    let is_of_another_protocol =
+        refused.is_none() && failure.sent == Sent::Never && is_of_another_protocol(error);
+    let explained = match refused {
+        _ if failure.is_final => NEVER_AGAIN.error(Configuration).of_closed_client(),
         Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => {
             in_doubt("the cluster kept refusing", lost)
         }
-        Some(_) if failure.is_of_cluster && moves => unavailable(MOVING),
-        Some((kind, message)) if message == READ_ONLY => {
-            Error::new(kind, message).rejecting_writes()
-        }
-        Some((kind, message)) => Error::new(kind, message),
+        Some(_) if failure.is_of_cluster && moves => MOVING.error(Unavailable),
+        Some((kind, READ_ONLY)) => READ_ONLY.error(kind).rejecting_writes(),
+        Some((kind, told)) => told.error(kind),
         None if failure.sent != Sent::Never && error.code().is_none() => unanswered(lost),
         None => unlisted(error, failure.scheme),
     };
     // The client's text is about the bytes that it could not parse.
-    let reason = match explained.message() {
-        NOT_REDIS => String::new(),
-        _ => reason(&failure.error),
+    let reason = match is_of_another_protocol {
+        true => String::new(),
+        false => reason(error),
     };
     explained.with_source(failure.error).with_reason(reason)
+}
+
+/// Whether the server denied this user a permission.
+pub(crate) fn is_forbidden(error: &Error) -> bool {
+    let source = error
+        .source()
+        .and_then(<dyn StdError>::downcast_ref::<RedisError>);
+    source.is_some_and(|source| known(MISCONFIGURED, source) == Some(PERMISSION))
+}
+
+/// What the list says about this reply.
+fn known(list: &[(&str, Told)], error: &RedisError) -> Option<Told> {
+    let said = error.to_string();
+    let exact = list.iter().find(|(word, _)| error.code() == Some(word));
+    let found = exact.or_else(|| list.iter().find(|(word, _)| said.contains(word)));
+    found.map(|(_, told)| *told)
 }
 
 /// What the server said, otherwise the client's text without the name of its error's kind.
@@ -149,31 +197,36 @@ fn reason(error: &RedisError) -> String {
 
 /// The error for a reply that is in no list, or for a connection that could not be opened.
 fn unlisted(error: &RedisError, scheme: Option<Scheme>) -> Error {
-    let (kind, message) = match error.kind() {
+    let (kind, told) = match error.kind() {
         _ if error.code().is_some() => (
             Configuration,
-            "the server refused the command; check its version (Redis 6.2 or later, or Valkey) and \
-             its log",
+            told("the server refused the command")
+                .advise("check its version (Redis 6.2 or later, or Valkey) and its log"),
         ),
         Kind::AuthenticationFailed => (Configuration, LOGIN),
-        Kind::Parse => (Unavailable, NOT_REDIS),
-        // A cluster's client keeps only the text.
-        _ if error.to_string().contains("Parse error") => (Unavailable, NOT_REDIS),
+        _ if is_of_another_protocol(error) => (Unavailable, NOT_REDIS),
         Kind::InvalidClientConfig => (
             InvalidInput,
-            "the client cannot use this address; correct the address or its options",
+            told("the client cannot use this address").advise("correct the address or its options"),
         ),
         kind => match untrusted(error).or_else(|| unresolved(error)) {
             Some(error) => return error,
             None if kind == Kind::MasterNameNotFoundBySentinel => (
                 Unavailable,
-                "the sentinels report no usable primary; nothing was written; retry after the \
-                 failover, or check the primary's name in the URL",
+                told("the sentinels report no usable primary")
+                    .nothing_written()
+                    .advise("retry after the failover, or check the primary's name in the URL"),
             ),
             None => return unconnected(error, scheme),
         },
     };
-    Error::new(kind, message)
+    told.error(kind)
+}
+
+fn is_of_another_protocol(error: &RedisError) -> bool {
+    // A cluster's client keeps only the text.
+    error.code().is_none()
+        && (error.kind() == Kind::Parse || error.to_string().contains("Parse error"))
 }
 
 /// The error for a connection that could not be opened. A server without TLS does not reply to the start of a handshake,
@@ -198,9 +251,10 @@ fn unconnected(error: &RedisError, scheme: Option<Scheme>) -> Error {
         ),
         _ => ", and that the host and the port in the URL are those of Redis".to_owned(),
     };
-    unavailable(format!(
-        "cannot connect; nothing was written; check that the server is up{check}, then retry"
-    ))
+    unavailable("cannot connect")
+        .nothing_written()
+        .advise(format!("check that the server is up{check}"))
+        .retry()
 }
 
 /// How connections end that the server closes.
@@ -214,25 +268,23 @@ const BROKEN: &[&str] = &[
 ];
 
 /// The server's own error reply, even if the client has converted it into an error of its own.
-fn refusal(failure: &Failure) -> Option<(ErrorKind, String)> {
+fn refusal(failure: &Failure) -> Option<(ErrorKind, Told)> {
     let error = &failure.error;
     let is_said = error.code().is_some()
         || error.kind() == Kind::AuthenticationFailed
         // A cluster's client reports the last server to which it could not connect.
         || (failure.sent == Sent::Never && error.detail().is_some());
-    let said = is_said.then(|| error.to_string())?;
-    let known = |words: &[(&str, &'static str)]| {
-        let exact = words.iter().find(|(word, _)| error.code() == Some(word));
-        let found = exact.or_else(|| words.iter().find(|(word, _)| said.contains(word)));
-        found.map(|(_, message)| *message)
-    };
-    if said.contains("WRONGTYPE") {
-        let message = "the lock's key or its \"shedlock-rs:\" key holds something other than a \
-            lock; check what wrote it, then delete it or use another key prefix";
-        return Some((Conflict, message.to_owned()));
+    if !is_said {
+        return None;
     }
-    if let Some(message) = known(MISCONFIGURED) {
-        return Some((Configuration, message.to_owned()));
+    if error.to_string().contains("WRONGTYPE") {
+        let foreign =
+            told("the lock's key or its \"shedlock-rs:\" key holds something other than a lock")
+                .advise("check what wrote it, then delete it or use another key prefix");
+        return Some((Conflict, foreign));
     }
-    known(PASSING).map(|message| (Unavailable, message.to_owned()))
+    if let Some(told) = known(MISCONFIGURED, error) {
+        return Some((Configuration, told));
+    }
+    known(PASSING, error).map(|told| (Unavailable, told))
 }

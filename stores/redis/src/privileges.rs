@@ -8,7 +8,7 @@ use shedlock_core::{Finding, LockName};
 use shedlock_store::Result;
 
 use crate::codec::malformed;
-use crate::explain::PERMISSION;
+use crate::explain::GRANT;
 use crate::scripts;
 use crate::store::RedisStore;
 
@@ -43,9 +43,8 @@ impl RedisStore {
             return Ok(Finding::ok(CHECK, "this user may read and write locks"));
         }
         let commands = listed(&forbidden, "and");
-        let (_, remedy) = PERMISSION.split_once("; ").unwrap_or_default();
         let message = format!("this user may not run {commands} on the keys of locks");
-        Ok(Finding::error(CHECK, message, remedy))
+        Ok(Finding::error(CHECK, message, GRANT))
     }
 
     /// Those of these commands that this user may not run on this key.

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, FromRedisValue, Value, cmd};
-use shedlock_core::{ErrorKind, Finding, Level, LockName, SETTINGS, SystemClock, answered_within};
-use shedlock_store::{Result, configuration, unavailable};
+use shedlock_core::{ErrorKind, Finding, LockName, SETTINGS, SystemClock, answered_within};
+use shedlock_store::{Result, Told, told, unavailable};
 
 use crate::codec::{instant, malformed};
 use crate::confirm::Confirmation;
@@ -45,9 +45,7 @@ impl Connections {
         slots.arg("SLOTS");
         let any = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
         if pongs.len() < primaries(self.ask(&Some(any), &slots).await?) {
-            return Err(unavailable(
-                "cannot reach a server of the cluster: retry later",
-            ));
+            return Err(unavailable("cannot reach a server of the cluster").retry_later());
         }
         pongs.keys().map(|address| node(address)).collect()
     }
@@ -134,19 +132,31 @@ impl RedisStore {
     }
 }
 
-// What is wrong; what to do.
-const UNCONFIRMED: &str = "locks are granted without waiting for the server's replicas: after a \
-    failover a replica may lack the last locks, tokens and slots, and another process can take a \
-    held lock; set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL database if \
-    two runs would do harm";
-const EVICTS: &str = "the server evicts keys when its memory is full (maxmemory-policy), and an \
-    evicted lock is free; set it to noeviction, or keep locks apart from caches";
-const NOT_APPENDED: &str = "the append-only file is off (appendonly=no): a crash or a restart \
-    loses locks, tokens and slots; set appendonly=yes and appendfsync=always";
-const SYNCED_LATER: &str = "the server replies before it has synced its append-only file: a crash \
-    can lose the last locks, tokens and slots; set appendfsync=always";
-const SYNC_UNKNOWN: &str = "this user may not read whether the server syncs its append-only file before it replies \
-    (CONFIG GET); check that it has appendfsync=always";
+// What is wrong, and what to do.
+const UNCONFIRMED: Told = told("locks are granted without waiting for the server's replicas: after a failover a \
+             replica may lack the last locks, tokens and slots, and another process can take a held \
+              lock").advise("set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL database if two \
+             runs would do harm");
+const EVICTS: Told = told(
+    "the server evicts keys when its memory is full (maxmemory-policy), and an evicted lock \
+              is free",
+)
+.advise("set it to noeviction, or keep locks apart from caches");
+const NOT_APPENDED: Told = told(
+    "the append-only file is off (appendonly=no): a crash or a restart loses locks, tokens \
+             and slots",
+)
+.advise("set appendonly=yes and appendfsync=always");
+const SYNCED_LATER: Told = told(
+    "the server replies before it has synced its append-only file: a crash can lose the \
+             last locks, tokens and slots",
+)
+.advise("set appendfsync=always");
+const SYNC_UNKNOWN: Told = told(
+    "this user may not read whether the server syncs its append-only file before it replies \
+              (CONFIG GET)",
+)
+.advise("check that it has appendfsync=always");
 
 /// The address of one server of a cluster.
 fn address(node: &RoutingInfo) -> Option<String> {
@@ -194,19 +204,20 @@ impl<'a> Info<'a> {
 
     fn check(&self, is_cluster: bool) -> Result<()> {
         let refused = if self.get("role").is_some_and(|role| role != "master") {
-            "the server is a replica and takes no writes; connect to the primary"
+            told("the server is a replica and takes no writes").advise("connect to the primary")
         } else if self.get("cluster_enabled") == Some("1") && !is_cluster {
-            "the server belongs to a cluster; use a URL that begins with redis-cluster:// (with TLS \
-             rediss-cluster://), or the client's ClusterClient"
+            told("the server belongs to a cluster").advise(
+                "use a URL that begins with redis-cluster:// (with TLS rediss-cluster://), or the client's ClusterClient",
+            )
         } else if self.get("redis_version").is_some_and(is_too_old) {
-            "the server is older than Redis 6.2, which locks need; upgrade it"
+            told("the server is older than Redis 6.2, which locks need").advise("upgrade it")
         } else {
             if let Some(policy) = self.evicts() {
                 tracing::warn!(target: SETTINGS, policy, "{EVICTS}");
             }
             return Ok(());
         };
-        Err(configuration(refused))
+        Err(refused.error(ErrorKind::Configuration))
     }
 
     /// The policy by which the server deletes keys when its memory is full, unless it never does.
@@ -221,8 +232,8 @@ impl<'a> Info<'a> {
         appendfsync: Option<&str>,
         confirmation: Option<Confirmation>,
     ) -> [Finding; 4] {
-        let checked = |check, fault: Option<&str>, well: &str| match fault {
-            Some(fault) => Finding::from_text(check, Level::Warning, fault),
+        let checked = |check, fault: Option<Told>, well: &str| match fault {
+            Some(fault) => fault.warning(check, &[]),
             None => Finding::ok(check, well),
         };
         let durability = match (self.get("aof_enabled"), appendfsync) {
@@ -262,7 +273,7 @@ impl<'a> Info<'a> {
         let Some(Confirmation { replicas, .. }) = confirmation else {
             return match self.number("connected_slaves").unwrap_or(0_u32) {
                 0 => Finding::ok(CHECK, "no replicas are connected"),
-                _ => Finding::from_text(CHECK, Level::Warning, UNCONFIRMED),
+                _ => UNCONFIRMED.warning(CHECK, &[]),
             };
         };
         // One that is still loading the data confirms nothing.

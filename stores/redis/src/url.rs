@@ -100,10 +100,10 @@ fn of_socket(text: &str) -> Result<Option<String>> {
             "redis://{login}localhost{}",
             &rest[login.len()..]
         ))),
-        false => Err(invalid(
-            "cannot read the store's URL: it has no absolute path of a socket; write it like \
-             unix:///run/redis/redis.sock?db=0",
-        )),
+        false => Err(
+            invalid("cannot read the store's URL: it has no absolute path of a socket")
+                .advise("write it like unix:///run/redis/redis.sock?db=0"),
+        ),
     }
 }
 
@@ -244,8 +244,9 @@ impl Address {
             Kind::Cluster => self.cluster(tls).map(Source::Cluster),
         };
         let source = source.map_err(|error| {
-            let message = "cannot use the certificate files that the URL names; check these files";
-            configuration(message).with_source(error)
+            configuration("cannot use the certificate files that the URL names")
+                .advise("check these files")
+                .with_source(error)
         })?;
         let addresses = match self.kind {
             // The primary that they name comes after them.

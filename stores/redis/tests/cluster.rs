@@ -141,7 +141,7 @@ async fn one_server_is_not_enough(cluster: &Clustered) {
     let error = RedisProvider::connect(&cluster.servers[0].url()).await;
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-    assert!(error.message().contains("redis-cluster://"), "{error}");
+    assert!(error.to_string().contains("redis-cluster://"), "{error}");
     let away = RedisProvider::connect("redis-cluster://127.0.0.1:1").await;
     assert_eq!(away.unwrap_err().kind(), ErrorKind::Unavailable);
 }

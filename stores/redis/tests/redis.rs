@@ -507,7 +507,7 @@ async fn a_replica_and_a_full_server_say_what_to_do() {
         let room = Room::at(&server.url()).await;
         let error = room.provider.attempt(&room.request()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-        assert!(error.message().contains("nothing was written"), "{error}");
+        assert!(error.to_string().contains("nothing was written"), "{error}");
         let checked = room.provider.check().await;
         assert_eq!(
             checked.is_err(),

@@ -135,7 +135,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     let asked = request("job").with_slot(slot);
     let error = provider.attempt(&asked).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-    assert!(error.message().contains("0 of 1 replicas"), "{error}");
+    assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
     let record = provider.inspect(asked.name()).await.unwrap().unwrap();
     assert_eq!(record.state, LockState::Free, "{record:?}");
     assert_eq!(record.last_slot, None, "{record:?}");

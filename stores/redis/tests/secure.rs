@@ -120,7 +120,7 @@ async fn a_server_with_tls_is_an_error_of_a_url_without_it() {
              and the port in the URL are those of Redis (if the server uses TLS, write \
              {encrypted}://), then retry"
         );
-        assert_eq!(error.message(), says);
+        assert_eq!(error.to_string(), says);
     }
 }
 
@@ -151,13 +151,13 @@ async fn a_user_with_the_documented_rights_alone_suffices() {
     allow(&admin, "-set").await;
     let error = provider.attempt(&request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:?}");
-    assert!(error.message().contains("permission"), "{error:?}");
+    assert!(error.to_string().contains("permission"), "{error:?}");
     allow(&admin, "").await;
     let url = format!("{url}?wait_replicas=1&wait_timeout=100ms");
     let error = RedisProvider::connect(&url).await.unwrap();
     let error = error.attempt(&request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-    assert!(error.message().contains("WAIT"), "{error}");
+    assert!(error.to_string().contains("WAIT"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -208,15 +208,17 @@ impl<B: Driver> Call<'_, B> {
             if finding.level == Level::Warning {
                 let remedy = finding.remedy.unwrap_or_default();
                 return configuration(format!(
-                    "the lock is free, but taking it changes nothing: {}; {remedy}",
+                    "the lock is free, but taking it changes nothing: {}",
                     finding.message
-                ));
+                ))
+                .advise(remedy);
             }
         }
         configuration(
-            "the lock is free, but taking it changes nothing, and no one else takes it: row-level security may hide its \
-             record, or a trigger or rule may undo the write; check those of the table",
+            "the lock is free, but taking it changes nothing, and no one else takes it: row-level \
+             security may hide its record, or a trigger or rule may undo the write",
         )
+        .advise("check those of the table")
     }
 
     /// Observes the server's time, at which a granted lease starts unless the clients' clocks judge leases.

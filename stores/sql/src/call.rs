@@ -157,11 +157,12 @@ impl<B: Driver> SqlStore<B> {
         let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
-                "{what} of {} is too long for table {}: it stores at most {} from now; shorten it",
+                "{what} of {} is too long for table {}: it stores at most {} from now",
                 format_duration(duration),
                 self.options.table,
                 format_duration(Duration::from_secs(longest.as_secs()))
-            )));
+            ))
+            .advise("shorten it"));
         }
         let micros = duration.as_nanos().div_ceil(1_000);
         let unit = u128::from(B::DIALECT.unit.unsigned_abs().max(1));
@@ -202,12 +203,9 @@ impl<B: Driver> Call<'_, B> {
         if !place.is_empty() && plan.place == *place {
             return Ok(plan);
         }
-        Err(configuration(format!(
-            "the connection that was opened to extend and end leases does not see the same table {} as your pool ({} instead of \
-             {}), so it is not used; name the schema in the table's name, rather than in what your pool runs after it \
-             has connected",
-            self.options.table, plan.place, place
-        )))
+        Err(configuration(format!("the connection that was opened to extend and end leases does not see the same table {} \
+              as your pool ({} instead of {}), so it is not used", self.options.table, plan.place, place)).advise("name the schema in the table's name, rather than in what your pool runs after it has \
+             connected"))
     }
 
     /// A plan that passes this check. If the known plan fails it, the table may have been altered, so the shape is read
@@ -234,10 +232,11 @@ impl<B: Driver> Call<'_, B> {
         let missing = plan.shape.extras.columns().filter(|(there, _)| !there);
         let missing: Vec<_> = missing.map(|(_, column)| column).collect();
         Err(configuration(format!(
-            "table {} has some of shedlock's columns but lacks {}; add them with `shedlock migrate --store …`",
+            "table {} has some of shedlock's columns but lacks {}",
             self.options.table,
             missing.join(", ")
-        )))
+        ))
+        .advise("add them with `shedlock migrate --store …`"))
     }
 
     /// Refuses a missing table that must not be created: its schema does not exist, or another table may be meant.
@@ -257,11 +256,10 @@ impl<B: Driver> Call<'_, B> {
         let found = found.map_err(|failure| self.explained(failure, false))?;
         match found.row().and_then(|row| row.name.as_deref()) {
             Some("x") => Ok(()),
-            _ => Err(configuration(format!(
-                "schema {:?} does not exist; create it, or correct ?schema= or ?table= in the \
-                 store's URL",
-                schema.as_str()
-            ))),
+            _ => Err(
+                configuration(format!("schema {:?} does not exist", schema.as_str()))
+                    .advise("create it, or correct ?schema= or ?table= in the store's URL"),
+            ),
         }
     }
 
@@ -270,11 +268,12 @@ impl<B: Driver> Call<'_, B> {
         let (plans, options, dialect) = (&self.plans, &self.options, B::DIALECT);
         let Some(first) = columns.first() else {
             plans.forget();
-            return Err(configuration(format!(
-                "table {} is missing; create it with `shedlock migrate --store …` or with: {}",
-                options.table,
-                in_one_line(dialect.table_creation(options).text())
-            )));
+            return Err(
+                configuration(format!("table {} is missing", options.table)).advise(format!(
+                    "create it with `shedlock migrate --store …` or with: {}",
+                    in_one_line(dialect.table_creation(options).text())
+                )),
+            );
         };
         plans.clock.observe(instant(first.server_time));
         let shape = dialect.shape(options, columns)?;
@@ -323,12 +322,16 @@ impl<B: Driver> Call<'_, B> {
         };
         match failure.class {
             Class::Exists => Ok(false),
-            Class::Privilege => Err(failure.causing(configuration(format!(
-                "the database user may not create or alter table {}; migrate as a user who may, or \
-                 have such a user run: {}",
-                self.options.table,
-                in_one_message(statement, next)
-            )))),
+            Class::Privilege => Err(failure.causing(
+                configuration(format!(
+                    "the database user may not create or alter table {}",
+                    self.options.table
+                ))
+                .advise(format!(
+                    "migrate as a user who may, or have such a user run: {}",
+                    in_one_message(statement, next)
+                )),
+            )),
             _ => Err(self.explained(failure, true)),
         }
     }
@@ -482,9 +485,9 @@ pub(crate) fn check_length(name: &LockName, shape: &Shape) -> Result<()> {
         return Ok(());
     }
     Err(invalid(format!(
-        "the name has {characters} characters but the table's column holds {longest}; shorten it, \
-         or widen the column"
-    )))
+        "the name has {characters} characters but the table's column holds {longest}"
+    ))
+    .advise("shorten it, or widen the column"))
 }
 
 /// Rejects an owner that its column would truncate, as some servers do: its lease would never be found again.
@@ -501,8 +504,9 @@ pub(crate) fn check_owner_text(owner: &str, shape: &Shape, options: &Options) ->
     let (column, table) = (options.columns[3].as_str(), &options.table);
     Err(configuration(format!(
         "the owner {owner:?} needs {needed} characters but column {column:?} of table {table} \
-         holds {longest}; widen the column to VARCHAR(255)"
-    )))
+             holds {longest}"
+    ))
+    .advise("widen the column to VARCHAR(255)"))
 }
 
 /// An instant in microseconds since 1970 (UTC), as servers count, rounded down.

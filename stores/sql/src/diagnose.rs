@@ -25,11 +25,7 @@ impl<B: Driver> Call<'_, B> {
             self.columns_of(shape),
             privileges,
         ];
-        let warnings = B::DIALECT.warnings(&self.options, shape);
-        let warnings = warnings
-            .iter()
-            .map(|(check, text)| Finding::from_text(check, Level::Warning, text));
-        findings.extend(warnings);
+        findings.extend(B::DIALECT.warnings(&self.options, shape));
         if let Some(misread) = self.misread_finding(&plan).await {
             findings.retain(|finding| finding.check != misread.check);
             findings.push(misread);
@@ -46,7 +42,7 @@ impl<B: Driver> Call<'_, B> {
         }
         findings.extend(self.names_in_others(shape).await);
         if let Some(warning) = self.unverified() {
-            findings.push(Finding::from_text("tls", Level::Warning, &warning));
+            findings.push(Finding::bare("tls", Level::Warning, warning));
         }
         Ok(findings)
     }
@@ -72,8 +68,7 @@ impl<B: Driver> Call<'_, B> {
     async fn privileges(&self, shape: &Shape) -> Finding {
         for statement in B::DIALECT.rehearsals(&self.options, shape) {
             if let Err(failure) = self.sent(&statement).await {
-                let error = format!("{:#}", self.explained(failure, false));
-                return Finding::from_text(PRIVILEGES, Level::Error, &error);
+                return Finding::failed(PRIVILEGES, &self.explained(failure, false));
             }
         }
         Finding::ok(PRIVILEGES, "this user may read, insert and update locks")
@@ -86,8 +81,8 @@ impl<B: Driver> Call<'_, B> {
             Ok(reply) => match reply.row().and_then(|row| row.name.as_deref()) {
                 None | Some("") => Finding::ok(check.name, check.well),
                 Some(culprit) => {
-                    let wrong = check.wrong.replace("{}", culprit);
-                    Finding::from_text(check.name, Level::Warning, &wrong)
+                    let culprit = [("culprit", culprit)];
+                    check.wrong.warning(check.name, &culprit)
                 }
             },
         }

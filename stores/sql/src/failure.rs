@@ -2,7 +2,7 @@
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{root_cause, unresolved, untrusted_by};
+use shedlock_store::{Told, root_cause, told, unresolved, untrusted_by};
 
 use crate::dialect::Dialect;
 use crate::driver;
@@ -12,7 +12,7 @@ use crate::statement::Unreadable;
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Returns the error kind and message for a class, for a statement that may write or only reads.
-pub(crate) type Explain = fn(&Class, bool) -> Option<(ErrorKind, &'static str)>;
+pub(crate) type Explain = fn(&Class, bool) -> Option<(ErrorKind, Told)>;
 
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -138,7 +138,7 @@ impl Failure {
 
     /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads.
     pub(crate) fn explained(self, dialect: &Dialect, options: &Options, writes: bool) -> Error {
-        let plain = || (self.class.kind(writes), self.class.message(writes));
+        let plain = || (self.class.kind(writes), self.class.told(writes));
         let is_unreachable = matches!(self.class, Class::NotSent | Class::Unreachable);
         if let Some(error) = unresolved(&*self.source).filter(|_| is_unreachable) {
             return self.causing(error);
@@ -147,12 +147,13 @@ impl Failure {
         if let Some(error) = untrusted_by(&*self.source, dialect.tls).filter(|_| is_untrusted) {
             return self.causing(error);
         }
-        let (kind, message) = (dialect.explain)(&self.class, writes).unwrap_or_else(plain);
-        let mut message = message.replace("{table}", &options.table.to_string());
-        if let Class::Constraint(Some(name)) = &self.class {
-            message = message.replace("a constraint", &format!("constraint {name:?}"));
-        }
-        let mut error = Error::new(kind, message);
+        let (kind, told) = (dialect.explain)(&self.class, writes).unwrap_or_else(plain);
+        let constraint = match &self.class {
+            Class::Constraint(Some(name)) => format!("constraint {name:?}"),
+            _ => "a constraint".to_owned(),
+        };
+        let table = options.table.to_string();
+        let mut error = told.with(kind, &[("table", &table), ("constraint", &constraint)]);
         match self.class {
             Class::ReadOnly => error = error.rejecting_writes(),
             Class::Closed => error = error.of_closed_client(),
@@ -254,168 +255,141 @@ impl Class {
     }
 
     /// What happened, and what to do.
-    fn message(&self, writes: bool) -> &'static str {
+    fn told(&self, writes: bool) -> Told {
         match self {
             Self::NotSent => {
-                "cannot connect; nothing was written; check that the server is up and has \
-                 connections to spare, and that the URL points to it, then retry"
+                told("cannot connect").nothing_written().advise("check that the server is up and has connections to spare, and that the URL points to \
+             it").retry()
             }
             Self::Closed => {
-                "no connection: the pool is closed; nothing was written; close it after the scheduler and all tasks \
-                 have ended"
+                told("no connection: the pool is closed").nothing_written().advise("close it after the scheduler and all tasks have ended")
             }
             Self::Exhausted => {
-                "the pool's connections are all taken; nothing was written; give the pool more \
-                 connections, or hold them for less time, then retry"
+                told("the pool's connections are all taken").nothing_written().advise("give the pool more connections, or hold them for less time").retry()
             }
             Self::Unreachable => {
-                "cannot connect; nothing was written; check that the server is up, and that the \
-                 host and the port in the URL are right, then retry"
+                told("cannot connect").nothing_written().advise("check that the server is up, and that the host and the port in the URL are right").retry()
             }
             Self::Unready => {
-                "cannot connect; nothing was written; check that the server accepts connections (and \
-                 so does the connection pooler in front of it, if there is one), then retry"
+                told("cannot connect").nothing_written().advise("check that the server accepts connections (and so does the connection pooler in front \
+             of it, if there is one)").retry()
             }
             Self::OtherProtocol => {
-                "the server speaks another protocol, or closed the connection; nothing was \
-                 written; check the host and the port in the URL, then retry"
+                told("the server speaks another protocol, or closed the connection").nothing_written().advise("check the host and the port in the URL").retry()
             }
-            Self::Refused(refusal) => refusal.message(),
+            Self::Refused(refusal) => refusal.told(),
             Self::Untrusted => {
-                "the TLS connection failed; check the server's certificate and the TLS options of \
-                 the URL"
+                told("the TLS connection failed").advise("check the server's certificate and the TLS options of the URL")
             }
             Self::Startup => {
-                "the server, or a connection pooler in front of it, rejected a startup parameter of \
-                 the connection; nothing was written; remove that parameter from the connection's \
-                 options, or have the pooler ignore it (PgBouncer: ignore_startup_parameters)"
+                told("the server, or a connection pooler in front of it, rejected a startup parameter of the \
+              connection").nothing_written().advise("remove that parameter from the connection's options, or have the pooler ignore it \
+             (PgBouncer: ignore_startup_parameters)")
             }
             Self::ReplyLost if writes => {
-                "no reply (the connection broke, or the server stopped responding); the statement \
-                 may have taken effect; retry"
+                told("no reply (the connection broke, or the server stopped responding)").may_have_taken_effect().retry()
             }
             Self::ReplyLost => {
-                "no reply (the connection broke, or the server stopped responding); nothing was \
-                 written; retry"
+                told("no reply (the connection broke, or the server stopped responding)").nothing_written().retry()
             }
             Self::Failed if writes => {
-                "the server failed while it executed the statement, which may have taken effect; \
-                 retry, and check the server's log"
+                told("the server failed while it executed the statement").may_have_taken_effect().advise("check the server's log").retry()
             }
             Self::Failed => {
-                "the server failed while it executed the statement; nothing was written; retry, and \
-                 check the server's log"
+                told("the server failed while it executed the statement").nothing_written().advise("check the server's log").retry()
             }
             Self::Shape => {
-                "table {table} has changed since its columns were read; finish the change, then \
-                 retry"
+                told("table {table} has changed since its columns were read").advise("finish the change").retry()
             }
             Self::Contention => {
-                "repeated conflicts with other transactions on table {table}; nothing was written; \
-                 retry later, and look for long transactions on this table"
+                told("repeated conflicts with other transactions on table {table}").nothing_written().advise("look for long transactions on this table").retry_later()
             }
             Self::Waited => {
-                "another transaction locked the record in table {table} for longer than the \
-                 server's lock timeout; nothing was written; retry later, and look for long \
-                 transactions on this table"
+                told("another transaction locked the record in table {table} for longer than the server's \
+             lock timeout").nothing_written().advise("look for long transactions on this table").retry_later()
             }
             Self::Busy => {
-                "the server is unavailable (starting, stopping, busy or full); nothing was \
-                 written; retry later"
+                told("the server is unavailable (starting, stopping, busy or full)").nothing_written().retry_later()
             }
             Self::Full => {
-                "the disk of the database is full; nothing was written; free space on it, then \
-                 retry"
+                told("the disk of the database is full").nothing_written().advise("free space on it").retry()
             }
             Self::ReadOnly => {
-                "the server rejects writes (it is a standby or read-only); nothing was written; \
-                 connect to the primary, or retry when it has been promoted"
+                told("the server rejects writes (it is a standby or read-only)").nothing_written().advise("connect to the primary, or retry when it has been promoted")
             }
             Self::Privilege => {
-                "the database user lacks a privilege; grant it SELECT, INSERT and UPDATE on table \
-                 {table}, for `shedlock prune` also DELETE, and USAGE on its schema (`shedlock migrate \
-                 --print --grant-to ROLE --store …` prints the statements)"
+                told("the database user lacks a privilege").advise("grant it SELECT, INSERT and UPDATE on table {table}, for `shedlock prune` also DELETE, \
+              and USAGE on its schema (`shedlock migrate --print --grant-to ROLE --store …` prints \
+             the statements)")
             }
             Self::Policy => {
-                "a policy of row-level security does not let this user write the record in table {table}; change the \
-                 policy, disable row-level security on the table, or grant this user BYPASSRLS"
+                told("a policy of row-level security does not let this user write the record in table \
+             {table}").advise("change the policy, disable row-level security on the table, or grant this user \
+             BYPASSRLS")
             }
             Self::TooLong => {
-                "a value is too long for its column in table {table}; shorten the lock's name"
+                told("a value is too long for its column in table {table}").advise("shorten the lock's name")
             }
             Self::OutOfRange => {
-                "the lease would end later than a column of table {table} can hold; shorten \
-                 lock_at_most_for"
+                told("the lease would end later than a column of table {table} can hold").advise("shorten lock_at_most_for")
             }
             Self::Alphabet => {
-                "a value has characters that its column in table {table} cannot store; change the \
-                 lock's name, or the column's character set to utf8mb4"
+                told("a value has characters that its column in table {table} cannot store").advise("change the lock's name, or the column's character set to utf8mb4")
             }
             Self::Session => {
-                "the session cannot be used for locks in table {table}; nothing was written; its \
-                 time_zone is neither UTC nor shared_session_zone (and a proxy, or a server older \
-                 than MySQL 8.0.17, cannot change it for one statement, or the server lacks a zone \
-                 of that name), autocommit is off, or its character set is not utf8mb4; correct \
-                 these settings of the session"
+                told("the session cannot be used for locks in table {table}").nothing_written().advise("its time_zone is neither UTC nor shared_session_zone (and a proxy, or a server older \
+             than MySQL 8.0.17, cannot change it for one statement, or the server lacks a zone of \
+             that name), autocommit is off, or its character set is not utf8mb4").advise("correct these settings of the session")
             }
             Self::NoZone => {
-                "the server lacks the time zone of shared_session_zone; nothing was written; load the \
-                 server's time zone tables, or set shared_session_zone to an offset like +02:00"
+                told("the server lacks the time zone of shared_session_zone").nothing_written().advise("load the server's time zone tables, or set shared_session_zone to an offset like \
+             +02:00")
             }
             Self::Inside => {
-                "the pool's connections come back inside a transaction, or with a temporary table \
-                 {table}; nothing was written; end each transaction before its connection goes back \
-                 to the pool (a cancelled begin, a BEGIN as plain SQL, autocommit or a hook of the \
-                 pool can leave one open)"
+                told("the pool's connections come back inside a transaction, or with a temporary table \
+             {table}").nothing_written().advise("end each transaction before its connection goes back to the pool (a cancelled begin, a \
+              BEGIN as plain SQL, autocommit or a hook of the pool can leave one open)")
             }
             Self::Prepared => {
-                "the session does not keep its prepared statements; nothing was written; if a \
-                 proxy such as PgBouncer shares sessions between clients, set prepared=false in the \
-                 store's URL"
+                told("the session does not keep its prepared statements").nothing_written().advise("if a proxy such as PgBouncer shares sessions between clients, set prepared=false in \
+             the store's URL")
             }
             Self::Duplicate | Self::Exists | Self::Held => {
-                "a unique key of table {table} other than the lock's rejected the record; drop \
-                 that key"
+                told("a unique key of table {table} other than the lock's rejected the record").advise("drop that key")
             }
             Self::Constraint(_) => {
-                "a constraint of table {table} refused the record; remove it, or, if it refers to a list of names, add the \
-                 lock's name there"
+                told("{constraint} of table {table} refused the record").advise("remove it, or, if it refers to a list of names, add the lock's name there")
             }
             Self::Foreign => {
-                "the record in table {table} holds a value that neither shedlock nor ShedLock \
-                 writes; check what wrote it, then correct it or delete the record"
+                told("the record in table {table} holds a value that neither shedlock nor ShedLock writes").advise("check what wrote it, then correct it or delete the record")
             }
             Self::Other => {
-                "the server refused a statement on table {table}; compare the table with `shedlock \
-                 migrate --print --store …`, and check the server's log"
+                told("the server refused a statement on table {table}").advise("compare the table with `shedlock migrate --print --store …`, and check the server's \
+             log")
             }
         }
     }
 }
 
 impl Refusal {
-    fn message(self) -> &'static str {
+    fn told(self) -> Told {
         match self {
-            Self::Database => "the server rejected the connection; check the database in the URL",
+            Self::Database => told("the server rejected the connection").advise("check the database in the URL"),
             Self::Access => {
-                "the server rejected the connection; check the database in the URL, or grant this \
-                 user access to it"
+                told("the server rejected the connection").advise("check the database in the URL, or grant this user access to it")
             }
             Self::Login => {
-                "the server rejected the connection; check the user and the password in the URL"
+                told("the server rejected the connection").advise("check the user and the password in the URL")
             }
             Self::Blocked => {
-                "the server has blocked this user or this host, probably after too many failed logins; check the user and the \
-                 password in the URL, then let an administrator unblock it"
+                told("the server has blocked this user or this host, probably after too many failed logins").advise("check the user and the password in the URL, then let an administrator unblock it")
             }
             Self::Certificate => {
-                "the server rejected the connection; set the client's certificate and its key in the URL (sslcert and \
-                 sslkey)"
+                told("the server rejected the connection").advise("set the client's certificate and its key in the URL (sslcert and sslkey)")
             }
-            Self::Tls => "the server rejected the connection; check the TLS options of the URL",
+            Self::Tls => told("the server rejected the connection").advise("check the TLS options of the URL"),
             Self::Other => {
-                "the server rejected the connection; check the user, the password, the database \
-                 and the TLS options in the URL"
+                told("the server rejected the connection").advise("check the user, the password, the database and the TLS options in the URL")
             }
         }
     }

@@ -195,7 +195,7 @@ mod tests {
         ] {
             let error = identifier(bad, Fold::Lower).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{bad:?}");
-            assert!(error.message().starts_with("the table cannot be called"));
+            assert!(error.to_string().starts_with("the table cannot be called"));
         }
     }
 

@@ -33,10 +33,7 @@ impl<B: Driver> Call<'_, B> {
         }
         match found {
             None => Ok(()),
-            Some(record) => Err(configuration(format!(
-                "{}; {REMEDY}",
-                self.misread(plan, &record)
-            ))),
+            Some(record) => Err(configuration(self.misread(plan, &record)).advise(REMEDY)),
         }
     }
 

@@ -141,7 +141,7 @@ impl Settings {
             )));
         }
         if self.timeout().is_zero() {
-            return Err(invalid("the timeout is zero: set it to a few seconds"));
+            return Err(invalid("the timeout is zero").advise("set it to a few seconds"));
         }
         let zone = self.shared_session_zone.as_deref().map(zone::parse);
         self.shared_session_zone = zone.transpose()?;

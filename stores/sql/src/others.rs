@@ -54,12 +54,15 @@ impl<B: Driver> Call<'_, B> {
         if others.len() > found.len() {
             found.push("more".to_owned());
         }
+        let found = found.join(", ");
+        let table = &self.options.table;
         Err(configuration(format!(
-            "table {} is missing, but there are other lock tables: {}; only if these services are meant to exclude each \
-             other, share one: add its option to the store's URL; otherwise create a table of your own with \
-             `shedlock migrate --new-table --store …` (in Rust, name it: `table({TABLE:?})`)",
-            self.options.table,
-            found.join(", ")
+            "table {table} is missing, but there are other lock tables: {found}"
+        ))
+        .advise(format!(
+            "only if these services are meant to exclude each other, share one: add its option to the store's URL; \
+             otherwise create a table of your own with `shedlock migrate --new-table --store …` (in Rust, name it: \
+             `table({TABLE:?})`)"
         )))
     }
 

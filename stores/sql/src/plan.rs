@@ -76,8 +76,8 @@ impl Plans {
         let said = known.map_or_else(Vec::new, |plan| dialect.warnings(options, &plan.shape));
         for warning in dialect.warnings(options, &shape) {
             if !said.contains(&warning) {
-                let (_, warning) = warning;
-                tracing::warn!(target: SETTINGS, table = %options.table, "{warning}");
+                let remedy = warning.remedy.unwrap_or_default();
+                tracing::warn!(target: SETTINGS, table = %options.table, "{}; {remedy}", warning.message);
             }
         }
         let plan = Arc::new(Plan {

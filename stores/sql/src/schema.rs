@@ -129,7 +129,7 @@ impl Dialect {
             Ok(journal) => schema.journal(steps(&journal)),
             Err(error) => {
                 of_journal.clear();
-                schema.note(error.message())
+                schema.note(error.to_string())
             }
         };
         schema.grants(grants, of_journal)

@@ -121,10 +121,8 @@ impl<B: Driver> Call<'_, B> {
     }
 
     fn no_column(&self) -> Error {
-        let message = format!(
-            "slots need columns that table {} lacks; add them with `shedlock migrate --store …`",
-            self.options.table
-        );
-        Error::new(ErrorKind::Unsupported, message)
+        let what = format!("slots need columns that table {} lacks", self.options.table);
+        Error::new(ErrorKind::Unsupported, what)
+            .advise("add them with `shedlock migrate --store …`")
     }
 }

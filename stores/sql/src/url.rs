@@ -120,10 +120,8 @@ impl Address {
         let (place, mut options) = UrlOptions::split(text);
         refuse_several_hosts(place)?;
         let url = Url::parse(place).map_err(|error| {
-            invalid(format!(
-                "cannot read the store's URL: {error}; write it like \
-                 scheme://user@host:port/database?option=value"
-            ))
+            invalid(format!("cannot read the store's URL: {error}"))
+                .advise("write it like scheme://user@host:port/database?option=value")
         })?;
         let mut settings = Settings {
             schema: options.text("schema")?,
@@ -237,7 +235,8 @@ pub(crate) fn refused_by_driver(error: impl Into<BoxError>, tls: &str) -> Error 
     let reason = cause.to_string();
     match reason.strip_suffix("`ssl_mode`") {
         Some(start) => invalid(format!("{start}{tls}")),
-        None => invalid("the driver rejects an option of the store's URL; correct that option")
+        None => invalid("the driver rejects an option of the store's URL")
+            .advise("correct that option")
             .with_source(reason),
     }
 }
@@ -293,7 +292,7 @@ mod tests {
             let mut address = Address::parse(&format!("postgres://h/db?{option}")).unwrap();
             let known = "statement-cache-capacity port hostaddr";
             let error = address.for_driver(known).unwrap_err();
-            assert_eq!(error.message(), says);
+            assert_eq!(error.to_string(), says);
         }
     }
 

@@ -63,10 +63,8 @@ impl State {
             return Err(Error::attempt_ended());
         }
         if row.token == Some(i64::MAX) {
-            return Err(conflict(
-                "the record's fencing token is at its maximum, which no clock has reached, and \
-                 cannot grow; check what wrote it, then set it to a token that was granted",
-            ));
+            return Err(conflict("the record's fencing token is at its maximum, which no clock has reached, and cannot \
+             grow").advise("check what wrote it, then set it to a token that was granted"));
         }
         Ok(Self::Free)
     }
@@ -74,10 +72,8 @@ impl State {
 
 /// Returns the error for a record without an end.
 pub(crate) fn no_end() -> Error {
-    conflict(
-        "the record has no end (lock_until is null), so it can never be taken; delete it or set \
-         lock_until",
-    )
+    conflict("the record has no end (lock_until is null), so it can never be taken")
+        .advise("delete it or set lock_until")
 }
 
 /// Rejects values that shedlock never writes: they would block every slot, or be treated as no slot.
@@ -89,9 +85,9 @@ fn check_slots(row: &Row) -> Result<()> {
         _ => return Ok(()),
     };
     Err(conflict(format!(
-        "the record's column {column} holds {value}, which shedlock never writes; check what wrote \
-         it, then set the last slot with `shedlock slot reset --to`"
-    )))
+        "the record's column {column} holds {value}, which shedlock never writes"
+    ))
+    .advise("check what wrote it, then set the last slot with `shedlock slot reset --to`"))
 }
 
 /// The last microsecond of the year 9999.

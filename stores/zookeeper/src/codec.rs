@@ -120,21 +120,17 @@ impl Node {
             } else {
                 format!("contains {data:?}")
             };
-            conflict(format!(
-                "the node {} {what}, but a lock contains an instant; ShedLock treats it as held \
-                 forever; check what wrote it, then delete it or use another name",
-                self.path
-            ))
+            conflict(format!("the node {} {what}, but a lock contains an instant; ShedLock treats it as held forever", self.path)).advise("check what wrote it, then delete it or use another name")
         })
     }
 
     fn kept(&self) -> Result<Record> {
         Record::from_bytes(&self.data).map_err(|_| {
             conflict(format!(
-                "the node {} was not written by any version of this crate; check what wrote it, \
-                 then delete it",
+                "the node {} was not written by any version of this crate",
                 self.path
             ))
+            .advise("check what wrote it, then delete it")
         })
     }
 }
@@ -259,7 +255,7 @@ mod tests {
         ] {
             let error = node(text, 1).until().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{text:?}");
-            assert!(error.message().contains("/shedlock/job"), "{error}");
+            assert!(error.to_string().contains("/shedlock/job"), "{error}");
         }
         let error = record(None, Some(&node("mine", 1))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);

@@ -12,31 +12,27 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
     let setup = |message| configuration(message);
     let later = |message| unavailable(message);
     let explained = match &error {
-        E::NoAuth => setup(
-            "this user may not read or write the lock nodes; grant READ, WRITE and CREATE in their \
-             ACL, or check the user and password in the URL",
+        E::NoAuth => setup("this user may not read or write the lock nodes").advise(
+            "grant READ, WRITE and CREATE in their ACL, or check the user and password in the URL",
         ),
-        E::AuthFailed => setup(
-            "the server refused the login; check the user, the password and the server's authentication \
-             settings",
-        ),
-        E::InvalidAcl => {
-            setup("the server rejects the ACL of new nodes; check it (acl=creator needs a user)")
-        }
-        E::QuotaExceeded => setup("the lock nodes exceed their quota; raise it"),
+        E::AuthFailed => setup("the server refused the login")
+            .advise("check the user, the password and the server's authentication settings"),
+        E::InvalidAcl => setup("the server rejects the ACL of new nodes")
+            .advise("check it (acl=creator needs a user)"),
+        E::QuotaExceeded => setup("the lock nodes exceed their quota").advise("raise it"),
         E::NoChildrenForEphemerals => {
-            setup("a parent of the lock nodes is ephemeral; use another path")
+            setup("a parent of the lock nodes is ephemeral").advise("use another path")
         }
-        E::NoNode => setup(
-            "the chroot does not exist; check its spelling, or create it with `shedlock migrate --store …`",
-        ),
-        E::Unimplemented => setup("the server is too old; use ZooKeeper 3.6 or later"),
-        E::NotReadOnly => later(
-            "the server is read-only because it has lost contact with its ensemble; retry later",
-        ),
-        E::Throttled => later("the server is overloaded; retry later"),
+        E::NoNode => setup("the chroot does not exist")
+            .advise("check its spelling, or create it with `shedlock migrate --store …`"),
+        E::Unimplemented => setup("the server is too old").advise("use ZooKeeper 3.6 or later"),
+        E::NotReadOnly => {
+            later("the server is read-only because it has lost contact with its ensemble")
+                .retry_later()
+        }
+        E::Throttled => later("the server is overloaded").retry_later(),
         E::SessionExpired | E::SessionMoved | E::ClientClosed => {
-            later("the session has ended, and the request was refused; retry")
+            later("the session has ended, and the request was refused").retry()
         }
         E::BadArguments(_) | E::MarshallingError => {
             return internal("the client or the server rejected the request as invalid")
@@ -63,11 +59,12 @@ pub(crate) fn unreachable_server() -> Error {
 }
 
 fn unreachable_ensemble(why: &str) -> Error {
-    unavailable(format!(
-        "cannot reach any server of the ensemble{why}; nothing was written; check that it is up, \
-         that it has a quorum, and that the address is right (with zookeepers://, the certificates \
-         too)"
-    ))
+    unavailable(format!("cannot reach any server of the ensemble{why}"))
+        .nothing_written()
+        .advise(
+            "check that it is up, that it has a quorum, and that the address is right (with \
+             zookeepers://, the certificates too)",
+        )
 }
 
 /// Whether the request was refused unprocessed, so that it can be sent again over a new session.

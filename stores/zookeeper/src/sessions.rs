@@ -150,10 +150,11 @@ async fn settled(client: &Client) -> Result<()> {
     match state {
         state if is_connected(state) => Ok(()),
         SessionState::AuthFailed => Err(explain(ClientError::AuthFailed, ErrorKind::Unavailable)),
-        _ => Err(unavailable(
-            "this client's session has ended, and a client cannot open another: create a new \
-             client and provider, or a provider from a URL, which opens new sessions by itself",
-        )),
+        _ => Err(
+            unavailable("this client's session has ended, and a client cannot open another").advise(
+                "create a new client and provider, or a provider from a URL, which opens new sessions by itself",
+            ),
+        ),
     }
 }
 
@@ -171,13 +172,13 @@ mod tests {
     #[tokio::test]
     async fn a_host_name_that_does_not_resolve_is_reported() {
         let error = no_hosts("tcp://no-such-host.invalid:2181").await;
-        assert!(error.message().contains("the host name"), "{error}");
+        assert!(error.to_string().contains("the host name"), "{error}");
         for servers in [
             "tcp://127.0.0.1:1",
             "tcp://no-such-host.invalid:2181,tcp://127.0.0.1:1",
         ] {
             let error = no_hosts(servers).await;
-            assert!(error.message().contains("refused or closed"), "{error}");
+            assert!(error.to_string().contains("refused or closed"), "{error}");
         }
     }
 }

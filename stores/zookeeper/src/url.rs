@@ -87,10 +87,8 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
     use shedlock_store::unusable_file;
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
-        return Err(invalid(
-            "zookeepers:// needs the option \"tls_ca\": set it to a PEM file of trusted CA \
-             certificates",
-        ));
+        return Err(invalid("zookeepers:// needs the option \"tls_ca\"")
+            .advise("set it to a PEM file of trusted CA certificates"));
     };
     let mut options = zookeeper_client::TlsOptions::new()
         .with_pem_ca(&String::from_utf8_lossy(ca))

@@ -1,6 +1,6 @@
 //! A year of a platform in forty minutes: two PostgreSQL servers, three hosts with cron, two exporters, Prometheus and
 //! Alertmanager, all real. One [event](phase::Phase) after the other happens to them; meanwhile two jobs are due each
-//! minute. The [judge](judge) checks every slot and every alert.
+//! minute. The [judge](mod@judge) checks every slot and every alert.
 //!
 //! `cargo xtask drill year` builds this program and the command, and starts it.
 #![allow(

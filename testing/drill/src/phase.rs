@@ -159,7 +159,11 @@ fn alter_table(world: &mut World) -> anyhow::Result<()> {
     let session = |statements: &str| -> anyhow::Result<Running> {
         let mut psql = Command::new(PostgresServer::programs()?.join("psql"));
         psql.args(["-Xq", "-c", statements, world.databases.primary().url()]);
-        Running::start(psql.stdin(Stdio::null()).stdout(Stdio::null()))
+        Running::start(
+            psql.stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null()),
+        )
     };
     let _reader = session("BEGIN; SELECT count(*) FROM shedlock; SELECT pg_sleep(3600)")?;
     pause(Duration::from_secs(1));

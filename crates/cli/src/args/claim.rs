@@ -51,8 +51,7 @@ impl Claim<'_> {
     /// Checks everything that can be checked before the store is opened. `option` is the option that sets the name, and
     /// `at_most` the advice for a missing --lock-at-most-for.
     pub(crate) fn check(&self, option: &str, at_most: &str) -> Result<(), Failure> {
-        LockName::new(self.name)
-            .map_err(|error| Failure::usage(format!("{option}: {}", error.message())))?;
+        LockName::new(self.name).map_err(|error| Failure::from(error.about(option)))?;
         self.check_durations(&LockDefaults::new())?;
         if self.at_most.is_none() && !sets_at_most(self.store)? {
             return Err(Failure::usage(format!(

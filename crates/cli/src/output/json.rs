@@ -257,7 +257,7 @@ pub(super) fn failure(failure: &Failure) -> String {
         version: VERSION,
         error: Problem {
             kind: failure.kind(),
-            message: &redact(failure.message()),
+            message: &redact(&failure.message()),
             exit_code: failure.number(),
         },
     })

@@ -13,7 +13,6 @@ use shedlock::{
 use super::events::Events;
 use super::signals::Signals;
 use crate::args::{Claim, RunArgs};
-use crate::cause;
 use crate::exit::{self, Failure};
 use crate::journal;
 use crate::output::{self, shell_word};
@@ -75,7 +74,7 @@ pub(super) async fn acquire(
             terminal.error(&format!(
                 "{}: the lock was not released: {}; {}",
                 claim.name,
-                cause::of(&format!("{error:#}"), claim.name),
+                format_args!("{:#}", error.cause(claim.name)),
                 lock.fate(None, false, &claim.store.option())
             ));
         }
@@ -210,7 +209,7 @@ async fn open(
             ""
         };
         if now >= wait_until {
-            let why = cause::of(failure.message(), claim.name);
+            let why = failure.cause(claim.name);
             // The last attempt may have taken longer than the wait.
             let waited = wait + now.saturating_since(wait_until);
             let beyond_tenths = Duration::from_nanos((waited.subsec_nanos() % 100_000_000).into());
@@ -228,13 +227,13 @@ async fn open(
                 format!("gave up after {}{option}: {why}", output::duration(waited)),
             ));
         }
-        if printed != failure.message() {
-            failure.message().clone_into(&mut printed);
-            let why = cause::of(&printed, claim.name);
+        let why = failure.cause(claim.name);
+        if printed != why {
             terminal.notice(&format!(
                 "{}: waiting, and retrying until {wait:?} have passed{option}: {why}",
                 claim.name
             ));
+            printed = why;
         }
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
     }

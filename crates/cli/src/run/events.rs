@@ -7,7 +7,6 @@ use shedlock::{Error, Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
 
 use super::slot;
-use crate::cause;
 use crate::terminal::Terminal;
 
 /// Receives events of the lock: before it is acquired, whether it is waited for; afterwards,
@@ -110,7 +109,7 @@ impl Events {
     fn extension_failed(&self, name: &str, error: &Error) {
         let is_final = !error.is_retryable();
         let failure = NotExtended {
-            why: cause::of(&format!("{error:#}"), name),
+            why: format!("{:#}", error.cause(name)),
             is_final,
             is_printed: is_final || !self.terminal.is_quiet(),
         };
@@ -201,7 +200,7 @@ impl Listener for Events {
                     .store_error
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                *last = Some(format!("{error:#}"));
+                *last = Some(format!("{:#}", error.cause(name.as_str())));
                 self.store_failed.notify_one();
             }
             Event::Extended { .. } => {

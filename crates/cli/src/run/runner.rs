@@ -16,7 +16,6 @@ use super::pings::Pings;
 use super::signals::{Signals, name_of};
 use super::{LOSS, code_of, explain, program, slot};
 use crate::args::RunArgs;
-use crate::cause;
 use crate::clock;
 use crate::exit::{self, Failure};
 use crate::journal;
@@ -305,22 +304,21 @@ impl<'a> Runner<'a> {
                 })
             }
             () = retrying(events, &mut last_error, |why| {
-                let why = cause::of(why, name.as_str());
-                let because = match is_known(&why) {
+                let because = match is_known(why) {
                     true => ", for the same reason".to_owned(),
                     false => format!(": {why}"),
                 };
                 self.terminal.notice(&format!(
                     "{name}: {command}; cannot release the lock yet, retrying {patience}{because}"
                 ));
-                told = Some(why).filter(|_| !self.terminal.is_quiet());
+                told = Some(why.to_owned()).filter(|_| !self.terminal.is_quiet());
             }) => {
                 unreachable!("it retries until something else happens")
             }
         };
         let is_lost = matches!(released, Ok(Release::Lost));
         let (why, end) = match released {
-            Ok(Release::Failed(error)) => (format!("{error:#}"), None),
+            Ok(Release::Failed(error)) => (format!("{:#}", error.cause(name.as_str())), None),
             Ok(Release::MaybeOverlapped) => {
                 return match ended.as_ref().ok().filter(|ended| is_uncut(ended)) {
                     Some(ended) => {
@@ -368,7 +366,6 @@ impl<'a> Runner<'a> {
                 format!("gave up after {}", output::duration(PATIENCE))
             }
         });
-        let why = cause::of(&why, name.as_str());
         let is_repeated = told.as_ref() == Some(&why);
         let not_released = match end {
             Some(end) if is_repeated || is_known(&why) => format!("was not released: {end}"),

@@ -127,7 +127,7 @@ pub(crate) fn report_refusals(terminal: Terminal) {
 }
 
 /// The first advice if the default file does not exist.
-const UNSET: &str = "; no store is set, so this is the default: set the store that your jobs use \
+const UNSET: &str = "no store is set, so this is the default: set the store that your jobs use \
                      (--store or SHEDLOCK_STORE), or";
 
 impl Store {
@@ -241,7 +241,7 @@ impl Store {
                         if is_meant {
                             failure
                         } else {
-                            failure.reworded("; check the path, or", UNSET)
+                            failure.reworded("check the path, or", UNSET)
                         }
                     })?
                 };
@@ -399,7 +399,7 @@ fn refused(error: Error, from: &str) -> Failure {
     let is_wrong = error.kind() == ErrorKind::InvalidInput;
     let failure = Failure::from(error);
     if is_wrong {
-        Failure::usage(format!("{from}: {}", failure.message()))
+        failure.of_option(from)
     } else {
         failure
     }

@@ -9,7 +9,6 @@ use shedlock::{Clock, SystemClock};
 use tracing::Level;
 
 use super::{LogFormat, Style, style};
-use crate::cause;
 use crate::output::visible;
 use shedlock_core::redact;
 
@@ -100,11 +99,7 @@ impl<'a> Line<'a> {
         let mut text = text.trim_end().to_owned();
         // Why something failed belongs to the sentence.
         if let Some(Value::String(error)) = self.fields.get(ERROR) {
-            let error = match self.message.ends_with("retrying") {
-                true => cause::of(error.trim_end(), self.lock()),
-                false => error.trim_end().to_owned(),
-            };
-            text.push_str(&format!(": {error}"));
+            text.push_str(&format!(": {}", error.trim_end()));
         }
         let others = self.fields.iter().filter(|(name, _)| *name != ERROR);
         let mut fields: Vec<_> = others.map(field).collect();
@@ -124,13 +119,6 @@ impl<'a> Line<'a> {
             Some(library) if !library.starts_with("shedlock") => Some(library),
             _ => None,
         }
-    }
-
-    fn lock(&self) -> &str {
-        self.fields
-            .get("lock")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
     }
 
     fn json(self, time: &str) -> String {

@@ -138,7 +138,7 @@ impl Terminal {
 
     /// The end without success. If a program reads the results, it gets an object in their place.
     pub(crate) fn failure(self, failure: &Failure, has_json_results: bool) -> ExitCode {
-        self.error(failure.message());
+        self.error(&failure.message());
         if has_json_results {
             // If stdout is closed, the line on stderr and the exit code remain.
             let _ = self.result(&output::failure(failure));

@@ -159,3 +159,28 @@ fn json_output() {
     let command = ["run", "-n", "a", "--nonsense", "--", "x", "-o", "json"];
     assert_eq!(done(&mut sandbox.shedlock(&command)).stdout, "");
 }
+
+/// Advice is put into the words of the command, and names and paths are left alone, whatever they look like.
+#[test]
+fn what_a_user_has_chosen_is_printed_as_it_is() {
+    let sandbox = Sandbox::new();
+    let name = "raise lock_at_most_for; retry";
+    let slept = "echo x > up; until [ -e go ]; do sleep 0.05; done";
+    let running = sandbox.run_with(name, "1m", &[], slept).spawn().unwrap();
+    sandbox.await_lines("up", 1);
+    let too_long = ["extend", name, "--for", "999999d"];
+    let refused = done(&mut sandbox.shedlock(&too_long));
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(running).code, 0);
+    let start = format!("shedlock: lock {name:?} in sqlite");
+    assert!(refused.stderr.starts_with(&start), "{}", refused.stderr);
+
+    let file = sandbox.path("a; b");
+    let store = format!(
+        "consuls://127.0.0.1:1/?tls_ca={}",
+        file.display().to_string().replace("; ", "%3B%20")
+    );
+    let unread = done(&mut sandbox.bare(&["list", "--store", &store]));
+    let said = format!("cannot read file {file:?} of option \"tls_ca\" in the URL: No such file");
+    assert!(unread.stderr.contains(&said), "{}", unread.stderr);
+}

@@ -243,7 +243,7 @@ const KINDS: [ErrorKind; 5] = [
 
 impl Reply {
     pub(crate) fn failed(error: &Error) -> Self {
-        Self::Failed(format!("{:?}", error.kind()), error.message().to_owned())
+        Self::Failed(format!("{:?}", error.kind()), error.to_string().to_owned())
     }
 
     /// Returns the reply, or the error that it contains.

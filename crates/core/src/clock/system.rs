@@ -61,17 +61,16 @@ impl Clock for SystemClock {
 pub fn check_runtime() -> Result<(), Error> {
     let wrong = |why_and_what| Error::new(ErrorKind::WrongContext, why_and_what);
     tokio::runtime::Handle::try_current().map_err(|error| {
-        wrong(
-            "cannot wait for the store: the call is outside a tokio runtime; make it on a runtime that was built with \
-             enable_all, or use shedlock::blocking",
-        )
-        .with_source(error)
+        wrong("cannot wait for the store: the call is outside a tokio runtime")
+            .advise(
+                "make it on a runtime that was built with enable_all, or use shedlock::blocking",
+            )
+            .with_source(error)
     })?;
     // Tokio has no other way to find out.
     catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| {
-        wrong(
-            "cannot wait for the store: this tokio runtime has no timers; build it with enable_all",
-        )
+        wrong("cannot wait for the store: this tokio runtime has no timers")
+            .advise("build it with enable_all")
     })
 }
 

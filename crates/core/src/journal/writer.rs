@@ -553,7 +553,7 @@ impl Shared {
                 None => Error::new(ErrorKind::Unavailable, "the journal did not reply in time"),
             };
             if pause == FIRST_PAUSE {
-                tracing::warn!(error = %format_args!("{error:#}"),
+                tracing::warn!(error = %format_args!("{:#}", error.cause("")),
                     "cannot write to the journal, retrying");
             }
             // An entry that the journal refuses must not keep all later ones waiting.
@@ -681,7 +681,10 @@ impl Shared {
             state.in_flight.clear();
             return Ok(false);
         }
-        Err(Error::new(ErrorKind::Configuration, &*self.settings.absent))
+        Err(Error::new(
+            ErrorKind::Configuration,
+            self.settings.absent.clone(),
+        ))
     }
 }
 

@@ -319,8 +319,9 @@ fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime, Error> {
     instant.checked_add(duration).ok_or_else(|| {
         Error::new(
             ErrorKind::InvalidInput,
-            "the duration is too long: it ends after the last representable date; shorten it",
+            "the duration is too long: it ends after the last representable date",
         )
+        .advise("shorten it")
     })
 }
 
@@ -332,10 +333,9 @@ fn slot_ahead(slot: Slot, now: SystemTime) -> Error {
     let now = crate::text::instant(now);
     Error::new(
         ErrorKind::SlotAhead,
-        format!(
-            "slot {slot} is too far ahead of the store's clock ({now}): claim it when it is due"
-        ),
+        format!("slot {slot} is too far ahead of the store's clock ({now})"),
     )
+    .advise("claim it when it is due")
 }
 
 fn micros(instant: SystemTime) -> u64 {

@@ -74,11 +74,11 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
     Error::new(
         ErrorKind::Unavailable,
         format!(
-            "the store's reply took longer than the lease of {}: raise lock_at_most_for, or check \
-             the latency of the store",
+            "the store's reply took longer than the lease of {}",
             crate::text::duration(lease.lock_at_most_for())
         ),
     )
+    .advise("raise lock_at_most_for, or check the latency of the store")
     .with_lock(lease.name().as_str())
     .with_store(context.provider.store())
 }
@@ -159,7 +159,8 @@ impl Pending<'_> {
                 }
                 return Err(error);
             }
-            tracing::debug!(error = %format_args!("{error:#}"), "retrying");
+            let why = error.cause(request.name().as_str());
+            tracing::debug!(error = %format_args!("{why:#}"), "retrying");
             clock.sleep_until(now + pause).await;
         }
         unreachable!("the loop returns")

@@ -95,23 +95,29 @@ impl Context {
         let (clients, servers) = self.skews();
         let skew = clients.saturating_add(servers);
         let at_most = crate::text::duration(lock_at_most_for);
-        let message = if skew.is_zero() {
-            format!(
+        let (what, advice) = if skew.is_zero() {
+            let what = format!(
                 "lock_at_most_for ({at_most}) must be longer than the deadline margin ({}), or the \
-                 lease ends before its task can start: raise it, or lower the margin",
+                 lease ends before its task can start",
                 crate::text::duration(self.margin(lock_at_most_for)),
-            )
+            );
+            (what, "raise it, or lower the margin")
         } else {
-            format!(
+            let what = format!(
                 "lock_at_most_for ({at_most}) must be longer than the tolerated clock skew ({}; {} \
-                 between clients, {} between servers): raise it, tolerate less skew, or use a \
-                 provider that relies on one server's clock",
+                 between clients, {} between servers)",
                 crate::text::duration(skew),
                 crate::text::duration(clients),
                 crate::text::duration(servers),
+            );
+            (
+                what,
+                "raise it, tolerate less skew, or use a provider that relies on one server's clock",
             )
         };
-        Err(Error::new(ErrorKind::InvalidInput, message).with_store(self.provider.store()))
+        Err(Error::new(ErrorKind::InvalidInput, what)
+            .advise(advice)
+            .with_store(self.provider.store()))
     }
 
     /// Returns the clock skew tolerated between clients that judge leases, and between servers.

@@ -1,5 +1,6 @@
 //! A lock while we hold it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -517,12 +518,12 @@ impl Held {
             .with_store(self.context.provider.store())
     }
 
-    pub(super) fn error(&self, kind: ErrorKind, message: &str) -> Error {
-        self.context_of(Error::new(kind, message))
+    pub(super) fn error(&self, kind: ErrorKind, what: impl Into<Cow<'static, str>>) -> Error {
+        self.context_of(Error::new(kind, what))
     }
 
     pub(crate) fn lost_error(&self, reason: LostReason) -> Error {
-        self.error(ErrorKind::Lost, &format!("the lease is lost: {reason}"))
+        self.error(ErrorKind::Lost, format!("the lease is lost: {reason}"))
     }
 }
 

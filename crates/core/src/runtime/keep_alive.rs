@@ -74,7 +74,7 @@ async fn keep(held: &Held) {
                 return;
             }
             Err(error) => {
-                let text = format!("{error:#}");
+                let text = format!("{:#}", error.cause(held.name().as_str()));
                 if text != last_error {
                     tracing::warn!(
                         lock = held.name().as_str(),

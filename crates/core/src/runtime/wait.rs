@@ -126,10 +126,9 @@ async fn explained(context: &Context, request: &AttemptRequest, error: Error) ->
     };
     let explained = Error::new(
         ErrorKind::SlotAhead,
-        format!(
-            "slot {slot} is not due yet by the store's clock: {clock}; set this host's clock (NTP)"
-        ),
+        format!("slot {slot} is not due yet by the store's clock: {clock}"),
     )
+    .advise("set this host's clock (NTP)")
     .with_lock(request.name().as_str())
     .with_store(error.store().unwrap_or(context.provider.store()));
     match error.address() {

@@ -158,7 +158,7 @@ impl Withdrawal {
                 }
                 Ok(false) => return true,
                 Err(error) if give_up.left(clock.now()) > pause => {
-                    let why = format!("{error:#}");
+                    let why = format!("{:#}", error.cause(lock));
                     if last.as_ref() != Some(&why) {
                         tracing::warn!(lock, owner, error = %why, "cannot withdraw an attempt, retrying");
                     }

@@ -60,7 +60,10 @@ async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool, only_reads: 
             ),
             GRANT,
         ),
-        Err(error) => Finding::from_text(CHECK, Level::Warning, &format!("{error:#}")),
+        Err(error) => Finding {
+            level: Level::Warning,
+            ..Finding::failed(CHECK, &error)
+        },
         Ok(None) => {
             let mut message = "no journal: runs and operators' actions are not recorded".to_owned();
             if !lacking.is_empty() {

@@ -166,7 +166,7 @@ mod tests {
     fn same(what: &str, here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
         match (here, there) {
             (Ok(()), Ok(_)) => {}
-            (Err(here), Err(there)) => assert_eq!(here, there.message(), "{what:?}"),
+            (Err(here), Err(there)) => assert_eq!(here, there.to_string(), "{what:?}"),
             (here, there) => panic!("{what:?}: {here:?} here, {there:?} there"),
         }
     }

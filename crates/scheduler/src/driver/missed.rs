@@ -138,7 +138,7 @@ impl Questions {
             tracing::error!(job, error = %format_args!("{error:#}"), "cannot determine whether a slot was missed");
             return Some((question.id, None));
         }
-        tracing::warn!(job, error = %format_args!("{error:#}"),
+        tracing::warn!(job, error = %format_args!("{:#}", error.cause(job)),
             "cannot yet determine whether a slot was missed, retrying");
         self.waiting.push_back(question);
         self.failures += 1;

@@ -84,10 +84,8 @@ impl VersionedStore for Cabinet {
         if name.as_str().len() <= 1_024 {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::InvalidInput,
-            "the lock's name has more than 1024 bytes, the longest key of this store: shorten it",
-        ))
+        let what = "the lock's name has more than 1024 bytes, the longest key of this store";
+        Err(Error::new(ErrorKind::InvalidInput, what).advise("shorten it"))
     }
 
     fn capabilities(&self, engine: shedlock::Capabilities) -> shedlock::Capabilities {

@@ -218,9 +218,9 @@ fn slot(text: &str) -> Option<Slot> {
 fn foreign(text: &str) -> Error {
     let start: String = text.chars().take(40).collect();
     conflict(format!(
-        "the record contains {start:?}, which is not a lock; check what wrote it, then delete it \
-         or use another name"
+        "the record contains {start:?}, which is not a lock"
     ))
+    .advise("check what wrote it, then delete it or use another name")
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ const REJECTED: &str = "invalid peer certificate: ";
 const ALERT: &str = "received fatal alert: ";
 
 /// What it writes about a reply that is no TLS record.
+const FAILED: &str = "the TLS connection failed";
 const NOT_TLS: &str = "received corrupt message of type InvalidContentType";
 
 /// The names of the options in a store's URL that name certificate files.
@@ -60,17 +61,19 @@ fn of_text(text: &str, names: TlsNames) -> Option<Error> {
     let lower = text.to_lowercase();
     let contains = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
     if contains(&["invalidcontenttype"]) {
-        return Some(Error::new(
-            Configuration,
-            "the TLS connection failed; check the host and the port in the URL, or use the URL's \
-             scheme without TLS",
+        return Some(Error::new(Configuration, FAILED).advise(
+            "check the host and the port in the URL, or use the URL's scheme without TLS",
         ));
     }
     if contains(&["tls handshake eof"]) {
-        return Some(unavailable(
-            "the server closed the connection during the TLS handshake; nothing was written; check \
-             that the host and the port in the URL are those of a server that uses TLS, then retry",
-        ));
+        return Some(
+            unavailable("the server closed the connection during the TLS handshake")
+                .nothing_written()
+                .advise(
+                    "check that the host and the port in the URL are those of a server that uses TLS",
+                )
+                .retry(),
+        );
     }
     let advice = if contains(&["fatal alert: certificaterequired"]) {
         format!("set {certificate} and {key} in the URL")
@@ -97,8 +100,7 @@ fn of_text(text: &str, names: TlsNames) -> Option<Error> {
              and whether the server requires a client certificate ({certificate}, {key})"
         )
     };
-    let message = format!("the TLS connection failed; {advice}");
-    Some(Error::new(Configuration, message))
+    Some(Error::new(Configuration, FAILED).advise(advice))
 }
 
 /// Returns the text of a cause, with rustls's part of it in words.
@@ -302,7 +304,7 @@ mod tests {
         let error = untrusted_by(&cause, names).unwrap();
         assert!(
             error
-                .message()
+                .to_string()
                 .ends_with("set ssl-cert and ssl-key in the URL"),
             "{error}"
         );

@@ -80,9 +80,9 @@ impl TlsOptions {
 pub fn read_file(option: &str, path: &str) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| {
         configuration(format!(
-            "cannot read file {path:?} of option {option:?} in the URL; check the path and who may \
-             read it"
+            "cannot read file {path:?} of option {option:?} in the URL"
         ))
+        .advise("check the path and who may read it")
         .with_source(error)
     })
 }
@@ -96,9 +96,9 @@ pub fn read_text(option: &str, path: &str) -> Result<String> {
 /// Returns the error for a file that does not contain what the option requires.
 pub fn unusable_file(option: &str) -> Error {
     configuration(format!(
-        "the file of option {option:?} in the URL contains no usable PEM certificate or key; \
-         check the file"
+        "the file of option {option:?} in the URL contains no usable PEM certificate or key"
     ))
+    .advise("check the file")
 }
 
 #[cfg(test)]

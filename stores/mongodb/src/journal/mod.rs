@@ -20,7 +20,7 @@ use shedlock_store::{Result, configuration, unavailable};
 
 use self::rows::{fit, foreign};
 use crate::command::primary;
-use crate::explain::{PERMISSION, refused, unacknowledged};
+use crate::explain::{is_forbidden, refused, unacknowledged};
 use crate::store::MongoStore;
 
 /// The journal beside a collection of locks.
@@ -88,7 +88,7 @@ impl MongoJournal {
     }
 
     fn explained(&self, error: Error) -> Error {
-        if error.message() != PERMISSION {
+        if !is_forbidden(&error) {
             return error;
         }
         configuration(format!(
@@ -128,7 +128,9 @@ impl MongoJournal {
 
     fn refused(&self, (code, said): (i32, String)) -> Error {
         let error = match code {
-            DUPLICATE => unavailable(format!("conflicting updates of the journal; retry: {said}")),
+            DUPLICATE => {
+                unavailable("conflicting updates of the journal").advise(format!("retry: {said}"))
+            }
             _ => refused(code).unwrap_or_else(|| {
                 configuration(format!("the server refused a write: code {code}, {said}"))
             }),
@@ -194,9 +196,10 @@ impl MongoJournal {
             return Ok(());
         }
         Err(configuration(format!(
-            "there is no journal beside collection {}: create it with `shedlock migrate`",
+            "there is no journal beside collection {}",
             self.store.place.collection.name()
-        )))
+        ))
+        .advise("create it with `shedlock migrate`"))
     }
 
     async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {

@@ -396,8 +396,6 @@ pub(crate) fn audit(document: &Document) -> Result<AuditRecord> {
 }
 
 pub(super) fn foreign() -> Error {
-    conflict(
-        "a document of the journal holds a value that shedlock never writes; check what wrote it, \
-         then fix or delete it",
-    )
+    conflict("a document of the journal holds a value that shedlock never writes")
+        .advise("check what wrote it, then fix or delete it")
 }

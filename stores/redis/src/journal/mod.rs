@@ -5,6 +5,7 @@
 
 pub(crate) mod rows;
 
+use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +22,7 @@ use shedlock_store::{Result, configuration, conflict};
 
 use self::rows::{fit, foreign, member};
 use crate::codec::malformed;
-use crate::explain::{PERMISSION, explain};
+use crate::explain::{explain, is_forbidden};
 use crate::privileges::OF_JOURNALS;
 use crate::scripts::{self, Script};
 use crate::store::RedisStore;
@@ -102,16 +103,17 @@ impl RedisJournal {
     fn explained(&self, error: Error) -> Error {
         let start = &self.start;
         match error.kind() {
-            ErrorKind::Configuration if error.message() == PERMISSION => configuration(format!(
-                "the user may not use the journal; grant it the commands evalsha, eval, time, {} on \
-                 \"{start}:*\"",
-                OF_JOURNALS.join(", ")
+            _ if is_forbidden(&error) => configuration("the user may not use the journal")
+                .advise(format!(
+                    "grant it the commands evalsha, eval, time, {} on \"{start}:*\"",
+                    OF_JOURNALS.join(", ")
+                ))
+                .with_source(error),
+            // The store's reply; what a value holds is ours to say.
+            ErrorKind::Conflict if error.source().is_some() => conflict(format!(
+                "a key of the journal (\"{start}:…\") holds something else"
             ))
-            .with_source(error),
-            ErrorKind::Conflict if error.message() != foreign().message() => conflict(format!(
-                "a key of the journal (\"{start}:…\") holds something else; check what wrote it, \
-                 then delete it or use another key prefix"
-            ))
+            .advise("check what wrote it, then delete it or use another key prefix")
             .with_source(error),
             _ => error,
         }
@@ -121,9 +123,10 @@ impl RedisJournal {
         let answer = script.run_on(&self.store.connections, &self.keys, arguments);
         match answer.await.map_err(|error| self.explained(error))? {
             Value::BulkString(word) if word == b"none" => Err(configuration(format!(
-                "there is no journal at \"{}\": create it with `shedlock migrate`",
+                "there is no journal at \"{}\"",
                 self.start
-            ))),
+            ))
+            .advise("create it with `shedlock migrate`")),
             answer => Ok(answer),
         }
     }

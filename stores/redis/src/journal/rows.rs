@@ -354,9 +354,10 @@ pub(crate) fn audit(id: &str, value: &[u8]) -> Result<AuditRecord> {
 
 pub(super) fn foreign() -> Error {
     conflict(
-        "a key of the journal (it begins with \"shedlock-rs:journal:\") holds a value that shedlock \
-         never writes; check what wrote it",
+        "a key of the journal (it begins with \"shedlock-rs:journal:\") holds a value that \
+             shedlock never writes",
     )
+    .advise("check what wrote it")
 }
 
 #[cfg(test)]

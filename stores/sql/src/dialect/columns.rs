@@ -55,11 +55,8 @@ impl<'a> Columns<'a> {
         }
         let name = self.get(&names[0])?;
         if !name.unique {
-            return Err(configuration(format!(
-                "column {:?} of table {table} is neither primary key nor unique, so two \
-                 processes could both insert the lock; add a primary key on it (if {table} is a view, use its table)",
-                name.name
-            )));
+            return Err(configuration(format!("column {:?} of table {table} is neither primary key nor unique, so two processes could \
+              both insert the lock", name.name)).advise(format!("add a primary key on it (if {table} is a view, use its table)")));
         }
         let is_theirs = |column: &Column| {
             let mut theirs = names.iter().filter_map(|name| self.find(name));
@@ -71,10 +68,10 @@ impl<'a> Columns<'a> {
         match required.find(|column| !is_known(column)) {
             None => Ok(()),
             Some(column) => Err(configuration(format!(
-                "table {table} has a required column {:?} that shedlock does not set; give it a \
-                 default or allow null",
+                "table {table} has a required column {:?} that shedlock does not set",
                 column.name
-            ))),
+            ))
+            .advise("give it a default or allow null")),
         }
     }
 
@@ -84,21 +81,24 @@ impl<'a> Columns<'a> {
         }
         let option = self.option_of(name);
         let mut similar = self.similar(name).map(|column| &*column.name);
-        Err(configuration(match (similar.next(), similar.next()) {
-            (Some(one), Some(other)) => format!(
-                "table {} has the columns {one:?} and {other:?}, which differ only in case; set the \
-                 one that holds the lock's data in the store's URL: {option}=%22{one}%22 or \
-                 {option}=%22{other}%22",
-                self.options.table
-            ),
-            _ => format!(
-                "table {} is not a lock table: it has no column {:?}; choose another table \
-                 (?table=NAME) and create it with `shedlock migrate --store …`, or, if the columns \
-                 have other names, set them (like ?{option}=NAME)",
-                self.options.table,
-                name.as_str(),
-            ),
-        }))
+        let table = &self.options.table;
+        Err(match (similar.next(), similar.next()) {
+            (Some(one), Some(other)) => configuration(format!(
+                "table {table} has the columns {one:?} and {other:?}, which differ only in case"
+            ))
+            .advise(format!(
+                "set the one that holds the lock's data in the store's URL: {option}=%22{one}%22 or \
+                 {option}=%22{other}%22"
+            )),
+            _ => configuration(format!(
+                "table {table} is not a lock table: it has no column {:?}",
+                name.as_str()
+            ))
+            .advise(format!(
+                "choose another table (?table=NAME) and create it with `shedlock migrate --store …`, or, if the columns \
+                 have other names, set them (like ?{option}=NAME)"
+            )),
+        })
     }
 
     /// The option that sets this name.
@@ -133,9 +133,10 @@ impl<'a> Columns<'a> {
 
     fn unfit(&self, column: &Column, wanted: &str) -> Error {
         configuration(format!(
-            "column {:?} of table {} has the type {}; change it to {wanted}",
+            "column {:?} of table {} has the type {}",
             column.name, self.options.table, column.type_name
         ))
+        .advise(format!("change it to {wanted}"))
     }
 
     fn text(&self, name: &Identifier, is_name: bool) -> Result<TextColumn> {

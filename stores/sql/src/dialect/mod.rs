@@ -11,7 +11,8 @@ pub(crate) mod sqlite;
 
 use std::time::Duration;
 
-use shedlock_store::{Result, TlsNames};
+use shedlock_core::Finding;
+use shedlock_store::{Result, TlsNames, Told};
 
 pub(crate) use self::pieces::Pieces;
 use crate::failure::Explain;
@@ -57,8 +58,8 @@ pub(crate) struct Dialect {
     pub(crate) explain: Explain,
     /// Server properties under which a crash can lose committed data, as they appear in [`Shape::server`], each with
     /// its warning.
-    forgets: &'static [(&'static str, &'static str)],
-    other_warnings: fn(&Options, &Shape) -> Vec<(&'static str, String)>,
+    forgets: &'static [(&'static str, Told)],
+    other_warnings: fn(&Options, &Shape) -> Vec<Finding>,
     /// Whether the times that ShedLock for Java writes may be misread, because a setting is missing.
     pub(crate) misreads_java: fn(&Options, &Shape) -> bool,
     /// What follows FROM to select the schema of the name `{schema}`.
@@ -162,10 +163,10 @@ pub(crate) struct Check {
     pub(crate) name: &'static str,
     /// An SQL expression that is true if something is wrong. Words like `{table}` are replaced.
     pub(crate) condition: String,
-    /// An SQL expression for what `{}` in `wrong` stands for. If it is empty, nothing is wrong.
+    /// An SQL expression for what `{culprit}` in `wrong` stands for. If it is empty, nothing is wrong.
     pub(crate) culprit: Option<&'static str>,
-    /// What is wrong then; what to do.
-    pub(crate) wrong: &'static str,
+    /// What is wrong then, and what to do.
+    pub(crate) wrong: Told,
     /// What is the case otherwise.
     pub(crate) well: &'static str,
 }
@@ -321,12 +322,11 @@ impl Dialect {
         !facts.any(|(fact, _)| shape.server.contains(fact))
     }
 
-    /// Warnings about a table or server that works, but not as its users may expect, each with the name of its check.
-    /// Each is logged once.
-    pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<(&'static str, String)> {
+    /// Warnings about a table or server that works, but not as its users may expect. Each is logged once.
+    pub(crate) fn warnings(&self, options: &Options, shape: &Shape) -> Vec<Finding> {
         let facts = self.forgets.iter();
         let found = facts.filter(|(fact, _)| shape.server.contains(fact));
-        let warnings = found.map(|(_, warning)| (DURABILITY, (*warning).to_owned()));
+        let warnings = found.map(|(_, warning)| warning.warning(DURABILITY, &[]));
         let others = (self.other_warnings)(options, shape);
         warnings.chain(others).collect()
     }

@@ -68,19 +68,22 @@ impl<B: Driver> SqlJournal<B> {
     fn explained(&self, failure: Failure, writes: bool) -> Error {
         let table = &self.store.options.table;
         let error = match failure.class {
-            Class::Shape => failure.causing(configuration(format!(
-                "there is no journal beside table {table}, or not all of it: create it with \
-                 `shedlock migrate`"
-            ))),
+            Class::Shape => failure.causing(
+                configuration(format!(
+                    "there is no journal beside table {table}, or not all of it"
+                ))
+                .advise("create it with `shedlock migrate`"),
+            ),
             Class::Privilege => {
                 let needed = needed().map(|(suffix, privileges)| {
                     format!("{} on {}", privileges.join(", "), table.with_suffix(suffix))
                 });
                 let needed = needed.collect::<Vec<_>>().join("; ");
-                failure.causing(configuration(format!(
-                    "the database user may not use the journal: grant it {needed} (`shedlock migrate \
-                     --print --grant-to ROLE --store …` prints the statements)"
-                )))
+                let advice = format!(
+                    "grant it {needed} (`shedlock migrate --print --grant-to ROLE --store …` prints the statements)"
+                );
+                let error = configuration("the database user may not use the journal");
+                failure.causing(error.advise(advice))
             }
             _ => self.store.explained(failure, writes),
         };

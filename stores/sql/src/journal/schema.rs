@@ -312,9 +312,10 @@ pub(super) fn check_names(dialect: &Dialect, options: &Options) -> Result<()> {
         return Ok(());
     }
     Err(invalid(format!(
-        "the journal's tables are named after the lock table, and {name:?} is too long for that: \
-         this database leaves {longest} bytes; give the journal a store of its own"
-    )))
+        "the journal's tables are named after the lock table, and {name:?} is too long for \
+             that: this database leaves {longest} bytes"
+    ))
+    .advise("give the journal a store of its own"))
 }
 
 /// A table of the journal, without its quotes.

@@ -67,13 +67,14 @@ fn make(place: &Place) -> Result<Made> {
     if let Some(name) = filesystem::network(directory).filter(|_| !place.allow_network_fs) {
         let why = format!(
             "it is on {name}, a network file system, where SQLite's locking is unreliable: two \
-             holders of one lock are possible; put it on a local disk, or set \
-             allow_network_fs=true if only one machine ever uses it"
+             holders of one lock are possible"
         );
-        return Err(refused(path, &why));
+        return Err(refused(path, &why).advise(
+            "put it on a local disk, or set allow_network_fs=true if only one machine ever uses it",
+        ));
     }
     if path.is_dir() {
-        return Err(refused(path, "it is a directory; name a file in it"));
+        return Err(refused(path, "it is a directory").advise("name a file in it"));
     }
     let unopenable = |error| unopenable(path, error);
     let is_created = place.create && create(path).map_err(unopenable)?;
@@ -134,8 +135,8 @@ pub(super) fn explained(error: Error, path: &Path) -> Error {
         (*cause).source()
     });
     if causes.any(is_other) {
-        let why = "it is not a SQLite database; name another file in the store's URL";
-        return refused(path, why);
+        return refused(path, "it is not a SQLite database")
+            .advise("name another file in the store's URL");
     }
     error
 }
@@ -170,11 +171,14 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
 
 fn not_a_database(error: sqlx::Error) -> Error {
     if matches!(&error, sqlx::Error::Database(error) if primary_code(&**error) == FULL) {
-        let message = "cannot create the database: the disk of the file is full; free space on it";
-        return Error::new(ErrorKind::Unavailable, message).with_source(error);
+        let what = "cannot create the database: the disk of the file is full";
+        return Error::new(ErrorKind::Unavailable, what)
+            .advise("free space on it")
+            .with_source(error);
     }
-    let message = "cannot use the file as a SQLite database; check the file, or set another one";
-    configuration(message).with_source(error)
+    configuration("cannot use the file as a SQLite database")
+        .advise("check the file, or set another one")
+        .with_source(error)
 }
 
 const SAME_FILE: &str =
@@ -189,10 +193,9 @@ fn unopenable(path: &Path, error: io::Error) -> Error {
              right, but {SAME_FILE}"
         )
     };
-    configuration(format!(
-        "file {path:?} cannot be opened for writing; {advice}"
-    ))
-    .with_source(error)
+    configuration(format!("file {path:?} cannot be opened for writing"))
+        .advise(advice)
+        .with_source(error)
 }
 
 fn uncreatable(directory: &Path, error: io::Error) -> Error {
@@ -204,16 +207,17 @@ fn uncreatable(directory: &Path, error: io::Error) -> Error {
         let parent = existing.unwrap_or(Path::new("."));
         format!("create it for this user, or let this user write to {parent:?}, but {SAME_FILE}")
     };
-    configuration(format!(
-        "cannot create the directory {directory:?}; {advice}"
-    ))
-    .with_source(error)
+    configuration(format!("cannot create the directory {directory:?}"))
+        .advise(advice)
+        .with_source(error)
 }
 
 fn unwritable(directory: &Path, error: io::Error) -> Error {
     configuration(format!(
-        "cannot create files in the directory {directory:?}; let this user write to it, or run as \
-         a user who may, but {SAME_FILE}"
+        "cannot create files in the directory {directory:?}"
+    ))
+    .advise(format!(
+        "let this user write to it, or run as a user who may, but {SAME_FILE}"
     ))
     .with_source(error)
 }
@@ -227,9 +231,8 @@ fn is_about_path(error: &io::Error) -> bool {
 }
 
 fn missing(path: &Path) -> Error {
-    configuration(format!(
-        "no such file: {path:?}; check the path, or connect without create=false to create the file"
-    ))
+    configuration(format!("no such file: {path:?}"))
+        .advise("check the path, or connect without create=false to create the file")
 }
 
 fn refused(path: &Path, why: &str) -> Error {

@@ -180,7 +180,9 @@ impl Place {
         let path = path.split_once(':').map_or(path, |(_, rest)| rest);
         let path = path.strip_prefix("//").unwrap_or(path);
         let path = percent_decode_str(path).decode_utf8().map_err(|error| {
-            invalid("the path in the store's URL is not UTF-8; use another path").with_source(error)
+            invalid("the path in the store's URL is not UTF-8")
+                .advise("use another path")
+                .with_source(error)
         })?;
         if path.is_empty() {
             return Err(invalid(
@@ -188,11 +190,8 @@ impl Place {
             ));
         }
         if path.contains(":memory:") {
-            return Err(invalid(
-                "an in-memory database cannot hold locks: it is visible to one connection only; \
-                 write sqlite:FILE, like sqlite:/var/lib/app/locks.db (tests written in Rust can \
-                 use `MemoryProvider`)",
-            ));
+            return Err(invalid("an in-memory database cannot hold locks: it is visible to one connection only").advise("write sqlite:FILE, like sqlite:/var/lib/app/locks.db (tests written in Rust can use \
+             `MemoryProvider`)"));
         }
         let busy_timeout = options.duration("busy_timeout")?.unwrap_or(BUSY_TIMEOUT);
         if busy_timeout > LONGEST_BUSY_TIMEOUT {

@@ -38,7 +38,7 @@ async fn a_missing_table_is_not_created_beside_another_one_by_any_driver() {
         for error in errors {
             assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
             let shown = "\"billing.shedlock\" (?schema=billing, this user may write it)";
-            assert!(error.message().contains(shown), "{error}");
+            assert!(error.to_string().contains(shown), "{error}");
         }
     }
     for option in ["schema=billing", "table=shedlock"] {

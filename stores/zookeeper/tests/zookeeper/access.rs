@@ -31,7 +31,7 @@ async fn nodes_are_open_to_everyone_unless_restricted_to_their_creator() {
         let provider = ZooKeeperProvider::connect(other).await.unwrap();
         let error = provider.attempt(&request("job")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-        assert!(error.message().contains("ACL"), "{error}");
+        assert!(error.to_string().contains("ACL"), "{error}");
     }
     // Another session with the same user.
     let same = with_user(&room, "ann:s3cret%40");
@@ -78,7 +78,7 @@ async fn a_missing_chroot_is_reported_and_created_by_migrate() {
         provider.check().await.unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-        assert!(error.message().contains("chroot"), "{error}");
+        assert!(error.to_string().contains("chroot"), "{error}");
     }
     let changes = provider.migrate().await.unwrap().changes;
     let expected = [

@@ -188,7 +188,7 @@ async fn foreign_and_empty_nodes_are_conflicts_that_heal() {
         room.put(&room.lock("job"), data).await;
         let error = room.refusal("job").await;
         assert_eq!(error.kind(), ErrorKind::Conflict, "{data:?}");
-        assert!(error.message().contains(&room.lock("job")), "{error}");
+        assert!(error.to_string().contains(&room.lock("job")), "{error}");
         assert!(!room.java_takes("job", MINUTE).await);
         let listed = room.provider.list(&ListRequest::new()).await.unwrap();
         let names: Vec<_> = listed.iter().map(|it| it.name.to_string()).collect();
@@ -202,7 +202,7 @@ async fn foreign_and_empty_nodes_are_conflicts_that_heal() {
     room.admin.set_data(&beside, b"mine", None).await.unwrap();
     let error = room.refusal("job").await;
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert!(error.message().contains(&beside), "{error}");
+    assert!(error.to_string().contains(&beside), "{error}");
 }
 
 async fn use_and_prune(room: &Room, lock: &str) {

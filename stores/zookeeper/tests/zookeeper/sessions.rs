@@ -76,7 +76,7 @@ async fn an_expired_session_is_replaced_or_reported_where_the_client_is_the_user
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
     let error = theirs.attempt(&request("other")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.message().contains("create a new client"), "{error}");
+    assert!(error.to_string().contains("create a new client"), "{error}");
     assert_eq!(room.skip("theirs").await.reason, SkipReason::Held);
     // The lock can still be unlocked with the lease and a new client.
     assert_eq!(room.unlock(&second).await, Unlock::Unlocked);

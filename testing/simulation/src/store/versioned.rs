@@ -136,7 +136,7 @@ impl VersionedStore for Versioned {
         // Nothing can have been written.
         let (reading, revision) = read.await.map_err(|error| {
             let unavailable = shedlock_core::ErrorKind::Unavailable;
-            Error::new(unavailable, error.message().to_owned())
+            Error::new(unavailable, error.what().to_owned())
         })?;
         self.has_seen(name, revision);
         Ok(reading)

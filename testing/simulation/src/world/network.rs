@@ -316,7 +316,7 @@ impl Link {
     }
 }
 
-fn unknown(why: &str) -> Error {
+fn unknown(why: &'static str) -> Error {
     Error::new(ErrorKind::OutcomeUnknown, why)
 }
 

@@ -116,7 +116,7 @@ impl Errand {
                     true => self.pause,
                     false => self.long_pause,
                 };
-                let text = format!("{error:#}");
+                let text = format!("{:#}", error.cause(lock));
                 if error.is_final() || self.until.left(now) <= pause {
                     tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner, error = text,
                         "cannot end a lease over a second connection; the lock will be free when \

@@ -293,7 +293,7 @@ impl Table {
                 };
                 kept.retry_at = Some(now.deadline(pause));
                 kept.pause = (kept.pause * 2).min(kept.usable / 12);
-                let text = format!("{error:#}");
+                let text = format!("{:#}", error.cause(held.name().as_str()));
                 if kept.last_error.as_ref() != Some(&text) {
                     held.log_failed_duty(&text);
                 }

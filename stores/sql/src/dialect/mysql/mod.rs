@@ -50,7 +50,8 @@ mod statements;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use shedlock_store::TlsNames;
+use shedlock_core::Finding;
+use shedlock_store::{TlsNames, told};
 
 use self::statements::SERVER_MICROS;
 use super::{Alone, Check, Dialect, Follows, JournalWords, Limits};
@@ -174,15 +175,14 @@ pub(crate) static MYSQL: Dialect = Dialect {
     forgets: &[
         (
             UNFLUSHED_LOG,
-            "the server confirms a commit before its log is on disk: a crash (in a cluster, of all \
-             nodes at once) can lose held locks and marks of done slots; set \
-             innodb_flush_log_at_trx_commit=1",
+            told("the server confirms a commit before its log is on disk: a crash (in a cluster, of all \
+             nodes at once) can lose held locks and marks of done slots").advise("set innodb_flush_log_at_trx_commit=1"),
         ),
         (
             UNFLUSHED_BINLOG,
-            "the server has a binary log and does not sync it at each commit: a crash of its \
+            told("the server has a binary log and does not sync it at each commit: a crash of its \
              machine undoes commits that the log lacks, and so can lose held locks and marks of \
-             done slots; set sync_binlog=1",
+             done slots").advise("set sync_binlog=1"),
         ),
     ],
     other_warnings,
@@ -309,8 +309,8 @@ fn checks(options: &Options) -> Vec<Check> {
                  AND t.TABLE_NAME = '{table}' AND LOWER(t.ENGINE) <> 'innodb')"
             ),
             culprit: None,
-            wrong: "the table's storage engine is not InnoDB: a crash can lose or damage locks, \
-                    and writers may block each other; run ALTER TABLE … ENGINE=InnoDB",
+            wrong: told("the table's storage engine is not InnoDB: a crash can lose or damage locks, and \
+             writers may block each other").advise("run ALTER TABLE … ENGINE=InnoDB"),
             well: "the table's storage engine is InnoDB",
         },
         Check {
@@ -320,8 +320,8 @@ fn checks(options: &Options) -> Vec<Check> {
                  WHERE g.EVENT_OBJECT_SCHEMA = {schema} AND g.EVENT_OBJECT_TABLE = '{table}')"
             ),
             culprit: None,
-            wrong: "the table has triggers: one that changes a write breaks locks, and each of \
-                    them slows every lock down; drop them, or make sure that they change nothing",
+            wrong: told("the table has triggers: one that changes a write breaks locks, and each of them slows \
+             every lock down").advise("drop them, or make sure that they change nothing"),
             well: "the table has no triggers",
         },
         // Users without the privilege PROCESS see only their own sessions.
@@ -335,9 +335,8 @@ fn checks(options: &Options) -> Vec<Check> {
                         'rpl_semi_sync_source_enabled') AND v.VARIABLE_VALUE = 'ON')"
                 .to_owned(),
             culprit: None,
-            wrong: "commits do not wait for the replicas: after a failover, the new primary can \
-                    lack the last locks, tokens and slots, and another process can take a held \
-                    lock; use semisynchronous replication if two runs would do harm",
+            wrong: told("commits do not wait for the replicas: after a failover, the new primary can lack the \
+             last locks, tokens and slots, and another process can take a held lock").advise("use semisynchronous replication if two runs would do harm"),
             well: "no replica is visible to this user, or commits wait for one (semisynchronous)",
         },
     ]
@@ -348,36 +347,35 @@ fn misreads_java(options: &Options, shape: &Shape) -> bool {
     has_instants(shape) && !is_utc && options.shared_session_zone.is_none()
 }
 
-fn other_warnings(options: &Options, shape: &Shape) -> Vec<(&'static str, String)> {
+fn other_warnings(options: &Options, shape: &Shape) -> Vec<Finding> {
     let says = |fact: &str| shape.server.contains(fact);
     let mut warnings = Vec::new();
     if says(LOGS_STATEMENTS) {
-        warnings.push((
+        warnings.push(Finding::warning(
             "replicas",
             "the server replicates statements (binlog_format=STATEMENT): leases are judged by the \
-             time at which a statement began, so that replicas get the same result; set \
-             binlog_format=ROW"
-                .to_owned(),
+             time at which a statement began, so that replicas get the same result",
+            "set binlog_format=ROW",
         ));
     }
     if misreads_java(options, shape) {
-        let warning = format!(
+        let wrong = format!(
             "TIMESTAMP columns on a server ({}): if ShedLock for Java uses this table, its times are \
-             shifted by the offset of its sessions, and attempts are then refused; set \
-             shared_session_zone to the time zone of Java's sessions, or to +00:00 if no Java \
-             service uses this table, which ends this warning",
+             shifted by the offset of its sessions, and attempts are then refused",
             shape.server
         );
-        warnings.push(("zone", warning));
+        let remedy = "set shared_session_zone to the time zone of Java's sessions, or to +00:00 if no Java \
+             service uses this table, which ends this warning";
+        warnings.push(Finding::warning("zone", wrong, remedy));
     }
     let is_one_of_several = says(GALERA) || says(GROUP);
     if is_one_of_several && options.server_skew.is_zero() && !options.time.is_client() {
-        warnings.push((
+        warnings.push(Finding::warning(
             "cluster",
             "several servers judge leases of this table (Galera or group replication), each by its \
              own clock: two clocks that differ by more than the runtime's margin can grant one \
-             lock twice; keep the clocks in sync, and set server_skew to their largest skew"
-                .to_owned(),
+             lock twice",
+            "keep the clocks in sync, and set server_skew to their largest skew",
         ));
     }
     warnings

@@ -287,13 +287,13 @@ fn servers_that_start_sessions_elsewhere_bring_a_warning_until_the_zone_is_named
     let mut shape = MYSQL.assumed.clone();
     shape.server = format!("10.11, sessions start with time_zone +05:30, {NOT_UTC}");
     let warnings = MYSQL.warnings(&options(|_| {}), &shape);
-    let [("zone", warning)] = &warnings[..] else {
+    let [warning] = &warnings[..] else {
         panic!("one thing matters: {warnings:?}");
     };
-    assert!(
-        warning.contains("+05:30") && warning.contains("shared_session_zone"),
-        "{warning}"
-    );
+    assert_eq!(warning.check, "zone");
+    assert!(warning.message.contains("+05:30"), "{warning:?}");
+    let remedy = warning.remedy.as_ref().unwrap();
+    assert!(remedy.contains("shared_session_zone"), "{remedy}");
     for zone in ["+05:30", "+00:00"] {
         let named = options(|settings| settings.shared_session_zone = Some(zone.to_owned()));
         assert!(MYSQL.warnings(&named, &shape).is_empty());
@@ -321,7 +321,8 @@ fn writers_side_by_side_bring_a_warning_until_their_skew_is_set() {
     for fact in [GALERA, GROUP] {
         shape.server = format!("10.11, {fact}");
         let warnings = MYSQL.warnings(&options(|_| {}), &shape);
-        assert!(warnings[0].1.contains("server_skew"), "{warnings:?}");
+        let remedy = warnings[0].remedy.as_ref().unwrap();
+        assert!(remedy.contains("server_skew"), "{remedy}");
         let set = options(|settings| settings.server_skew = Duration::from_secs(1));
         assert!(MYSQL.warnings(&set, &shape).is_empty());
         let by_clients = options(|settings| settings.time = TimeMode::client());

@@ -14,7 +14,7 @@
 //!   the write lock. So a wait for that lock makes no lease longer, and an attempt that waited too long is refused.
 
 use shedlock_core::ErrorKind;
-use shedlock_store::{HUNDRED_YEARS, TlsNames};
+use shedlock_store::{HUNDRED_YEARS, TlsNames, Told, told};
 
 use super::pieces::words;
 use super::{ADD_COLUMN, Alone, Dialect, JournalWords, Pieces, Step};
@@ -101,15 +101,13 @@ pub(crate) static SQLITE: Dialect = Dialect {
     forgets: &[
         (
             FORGETS,
-            "the file has synchronous=OFF, or its journal is off or in memory: a crash can damage \
-             it, and can lose held locks and marks of done slots; set synchronous=FULL and \
-             journal_mode=WAL for the pool's connections",
+            told("the file has synchronous=OFF, or its journal is off or in memory: a crash can damage \
+             it, and can lose held locks and marks of done slots").advise("set synchronous=FULL and journal_mode=WAL for the pool's connections"),
         ),
         (
             LAGS,
-            "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can lose the \
-             last commits, and with them marks of done slots; set synchronous=FULL for the pool's \
-             connections",
+            told("the file is in WAL mode with synchronous=NORMAL: a crash of the machine can lose the \
+             last commits, and with them marks of done slots").advise("set synchronous=FULL for the pool's connections"),
         ),
     ],
     other_warnings: |_, _| Vec::new(),
@@ -175,34 +173,31 @@ fn probe(options: &Options) -> String {
     )
 }
 
-fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
-    let message = match class {
+fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, Told)> {
+    let explained = match class {
         Class::NotSent | Class::Unreachable | Class::Unready => {
-            "cannot get a connection to the file in time: another process keeps the file locked, \
-             or other calls of this process are waiting for it; nothing was written; retry later, \
-             and look for long transactions on this file"
+            told("cannot get a connection to the file in time: another process keeps the file locked, or \
+              other calls of this process are waiting for it").nothing_written().advise("look for long transactions on this file").retry_later()
         }
         Class::Refused(_) => {
-            "cannot open the file as a SQLite database; check the file, or set another one"
+            told("cannot open the file as a SQLite database").advise("check the file, or set another one")
         }
         Class::Busy => {
-            "another process kept the database locked for longer than busy_timeout, which the \
-             store's URL can set; nothing was written; retry later, and look for long transactions \
-             on this file"
+            told("another process kept the database locked for longer than busy_timeout, which the \
+             store's URL can set").nothing_written().advise("look for long transactions on this file").retry_later()
         }
         Class::Full => {
-            "the disk of the file is full; nothing was written; free space on it, then retry"
+            told("the disk of the file is full").nothing_written().advise("free space on it").retry()
         }
         Class::ReadOnly | Class::Privilege => {
-            "this user cannot write the file or its directory; give this user write access to both"
+            told("this user cannot write the file or its directory").advise("give this user write access to both")
         }
         Class::ReplyLost if writes => {
-            "the statement did not finish: another process kept the file locked, or the disk failed; \
-             it may have taken effect; retry, and look for long transactions on this file"
+            told("the statement did not finish: another process kept the file locked, or the disk \
+             failed").may_have_taken_effect().advise("look for long transactions on this file").retry()
         }
         Class::ReplyLost => {
-            "the file could not be read in time, or the disk failed; nothing was written; retry, and \
-             look for long transactions on this file"
+            told("the file could not be read in time, or the disk failed").nothing_written().advise("look for long transactions on this file").retry()
         }
         _ => return None,
     };
@@ -212,7 +207,7 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, &'static str)> {
         Class::Busy | Class::Full | Class::ReplyLost => ErrorKind::Unavailable,
         _ => ErrorKind::Configuration,
     };
-    Some((kind, message))
+    Some((kind, explained))
 }
 
 /// The affinity that SQLite derives from a declared type.

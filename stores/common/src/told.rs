@@ -1,0 +1,147 @@
+//! What a store's failures mean, and what to do about them, as constants.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use shedlock_core::{Advice, Error, ErrorKind, Finding};
+
+/// All parts of an error that are known beforehand: what failed, its effect, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    what: &'static str,
+    nothing_written: bool,
+    may_have_taken_effect: bool,
+    step: Option<&'static str>,
+    retry: Option<Retry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retry {
+    Now,
+    Later,
+}
+
+/// Says what failed, as [`Error::new`] takes it.
+pub const fn told(what: &'static str) -> Told {
+    Told {
+        what,
+        nothing_written: false,
+        may_have_taken_effect: false,
+        step: None,
+        retry: None,
+    }
+}
+
+impl Told {
+    /// Adds that the call has changed nothing.
+    #[must_use]
+    pub const fn nothing_written(mut self) -> Self {
+        self.nothing_written = true;
+        self
+    }
+
+    /// Adds that the call may have taken effect.
+    #[must_use]
+    pub const fn may_have_taken_effect(mut self) -> Self {
+        self.may_have_taken_effect = true;
+        self
+    }
+
+    /// Sets what to do first.
+    #[must_use]
+    pub const fn advise(mut self, step: &'static str) -> Self {
+        self.step = Some(step);
+        self
+    }
+
+    /// Adds that the same call may succeed then.
+    #[must_use]
+    pub const fn retry(mut self) -> Self {
+        self.retry = Some(Retry::Now);
+        self
+    }
+
+    /// Adds that the same call may succeed later.
+    #[must_use]
+    pub const fn retry_later(mut self) -> Self {
+        self.retry = Some(Retry::Later);
+        self
+    }
+
+    /// Returns the warning of this check, with these values in place of their `{names}`.
+    pub fn warning(self, check: &'static str, values: &[(&str, &str)]) -> Finding {
+        let step = self.step.map(|step| filled(step, values));
+        Finding::warning(check, filled(self.what, values), step.unwrap_or_default())
+    }
+
+    /// Returns the error of this kind.
+    pub fn error(self, kind: ErrorKind) -> Error {
+        self.with(kind, &[])
+    }
+
+    /// Returns the error of this kind, with these values in place of their `{names}`.
+    pub fn with(self, kind: ErrorKind, values: &[(&str, &str)]) -> Error {
+        let mut error = Error::new(kind, filled(self.what, values));
+        if self.nothing_written {
+            error = error.nothing_written();
+        }
+        if self.may_have_taken_effect {
+            error = error.may_have_taken_effect();
+        }
+        if let Some(step) = self.step {
+            error = error.advise(Advice::Step(filled(step, values)));
+        }
+        match self.retry {
+            Some(Retry::Now) => error.advise(Advice::Retry),
+            Some(Retry::Later) => error.advise(Advice::RetryLater),
+            None => error,
+        }
+    }
+}
+
+impl fmt::Display for Told {
+    /// What is wrong, and what to do, for a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)?;
+        match self.step {
+            Some(step) => write!(f, "; {step}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A value is not searched for names: it may be anything.
+fn filled(text: &'static str, values: &[(&str, &str)]) -> Cow<'static, str> {
+    let mut parts = text.split('{');
+    let first = parts.next().unwrap_or_default();
+    let mut filled = first.to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').unwrap_or((part, ""));
+        let value = values.iter().find(|(known, _)| *known == name);
+        filled.push_str(value.map_or(name, |(_, value)| *value));
+        filled.push_str(rest);
+    }
+    if filled == text {
+        text.into()
+    } else {
+        filled.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_printed_and_values_are_not_searched() {
+        let told = told("table {table} is {what}")
+            .nothing_written()
+            .advise("look at {table}")
+            .retry();
+        let values = [("table", "{what}"), ("what", "gone")];
+        assert_eq!(
+            told.with(ErrorKind::Unavailable, &values).to_string(),
+            "table {what} is gone; nothing was written; look at {what}, then retry"
+        );
+    }
+}
