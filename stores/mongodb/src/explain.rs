@@ -94,8 +94,8 @@ pub(crate) fn is_forbidden(error: &Error) -> bool {
 pub(crate) fn refused(code: i32) -> Option<Error> {
     Some(match code {
         11_000 => conflict(
-            "another document conflicts; the collection's collation treats both names as equal, or the collection has \
-             another unique index",
+            "another document conflicts; the collection's collation treats both names as equal, or \
+             the collection has another unique index",
         )
         .advise("rename one of the locks, or use a collection without them"),
         code if FORBIDDEN.contains(&code) => configuration(
@@ -113,7 +113,7 @@ pub(crate) fn refused(code: i32) -> Option<Error> {
         14 | 241 | 16_554 | 16_556 | 17_276 | 40_324 | 40_333 | 9 | 168 | 31_325 => {
             configuration("the server lacks a command that locks need").advise(
                 "use MongoDB 4.4 or later (a server that only emulates MongoDB may lack update \
-             pipelines)",
+                 pipelines)",
             )
         }
         121 => configuration("the collection's validator refuses the lock's document")

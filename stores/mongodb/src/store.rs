@@ -440,13 +440,13 @@ impl Store for MongoStore {
 
 // What is wrong, and what to do.
 const WEAK: Told = told(
-    "the collection's write concern is weaker than a journaled majority: a new primary may \
-             lack a held lock, and another process can take it",
+    "the collection's write concern is weaker than a journaled majority: a new primary may lack a \
+     held lock, and another process can take it",
 )
 .advise("set w=majority and journal=true");
 const COLLATED: Told = told(
-    "the collection has a collation: names that it treats as equal cannot both be locks, \
-             and finding a lock may be slower",
+    "the collection has a collation: names that it treats as equal cannot both be locks, and \
+     finding a lock may be slower",
 )
 .advise("use a collection without one");
 

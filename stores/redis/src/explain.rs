@@ -126,14 +126,12 @@ const CLUSTER: Told = told("the server belongs to a cluster, and another node ha
     .advise("use a URL that begins with redis-cluster://, or the client's ClusterClient");
 
 const TOO_OLD: Told = told("the server lacks a command that locks need").advise(
-    "use Redis 6.2 or later, or Valkey, and do not rename or disable commands \
-             (rename-command)",
+    "use Redis 6.2 or later, or Valkey, and do not rename or disable commands (rename-command)",
 );
 
 /// The end of a connection that its user has made, and that the client does not open again.
 const NEVER_AGAIN: Told = told(
-    "the connection of this provider is broken, and a MultiplexedConnection does not open \
-             again",
+    "the connection of this provider is broken, and a MultiplexedConnection does not open again",
 )
 .nothing_written()
 .advise("create the provider from a Client or a ConnectionManager");

@@ -133,23 +133,27 @@ impl RedisStore {
 }
 
 // What is wrong, and what to do.
-const UNCONFIRMED: Told = told("locks are granted without waiting for the server's replicas: after a failover a \
-             replica may lack the last locks, tokens and slots, and another process can take a held \
-              lock").advise("set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL database if two \
-             runs would do harm");
+const UNCONFIRMED: Told = told(
+    "locks are granted without waiting for the server's replicas: after a failover a replica may \
+     lack the last locks, tokens and slots, and another process can take a held lock",
+)
+.advise(
+    "set wait_replicas=1 in the URL (Builder::wait_replicas), or use a SQL database if two runs \
+     would do harm",
+);
 const EVICTS: Told = told(
     "the server evicts keys when its memory is full (maxmemory-policy), and an evicted lock \
               is free",
 )
 .advise("set it to noeviction, or keep locks apart from caches");
 const NOT_APPENDED: Told = told(
-    "the append-only file is off (appendonly=no): a crash or a restart loses locks, tokens \
-             and slots",
+    "the append-only file is off (appendonly=no): a crash or a restart loses locks, tokens and \
+     slots",
 )
 .advise("set appendonly=yes and appendfsync=always");
 const SYNCED_LATER: Told = told(
-    "the server replies before it has synced its append-only file: a crash can lose the \
-             last locks, tokens and slots",
+    "the server replies before it has synced its append-only file: a crash can lose the last \
+     locks, tokens and slots",
 )
 .advise("set appendfsync=always");
 const SYNC_UNKNOWN: Told = told(

@@ -204,8 +204,24 @@ impl<B: Driver> Call<'_, B> {
             return Ok(plan);
         }
         Err(configuration(format!("the connection that was opened to extend and end leases does not see the same table {} \
-              as your pool ({} instead of {}), so it is not used", self.options.table, plan.place, place)).advise("name the schema in the table's name, rather than in what your pool runs after it has \
-             connected"))
+              as your pool ({} instead of {}), so it is not used", self.options.table, plan.place, place)).advise("name \
+                                                                                                                   the \
+                                                                                                                   schema \
+                                                                                                                   in \
+                                                                                                                   the \
+                                                                                                                   table's \
+                                                                                                                   name, \
+                                                                                                                   rather \
+                                                                                                                   than \
+                                                                                                                   in \
+                                                                                                                   what \
+                                                                                                                   your \
+                                                                                                                   pool \
+                                                                                                                   runs \
+                                                                                                                   after \
+                                                                                                                   it \
+                                                                                                                   has \
+                                                                                                                   connected"))
     }
 
     /// A plan that passes this check. If the known plan fails it, the table may have been altered, so the shape is read
@@ -504,7 +520,7 @@ pub(crate) fn check_owner_text(owner: &str, shape: &Shape, options: &Options) ->
     let (column, table) = (options.columns[3].as_str(), &options.table);
     Err(configuration(format!(
         "the owner {owner:?} needs {needed} characters but column {column:?} of table {table} \
-             holds {longest}"
+         holds {longest}"
     ))
     .advise("widen the column to VARCHAR(255)"))
 }

@@ -257,116 +257,163 @@ impl Class {
     /// What happened, and what to do.
     fn told(&self, writes: bool) -> Told {
         match self {
-            Self::NotSent => {
-                told("cannot connect").nothing_written().advise("check that the server is up and has connections to spare, and that the URL points to \
-             it").retry()
-            }
-            Self::Closed => {
-                told("no connection: the pool is closed").nothing_written().advise("close it after the scheduler and all tasks have ended")
-            }
-            Self::Exhausted => {
-                told("the pool's connections are all taken").nothing_written().advise("give the pool more connections, or hold them for less time").retry()
-            }
-            Self::Unreachable => {
-                told("cannot connect").nothing_written().advise("check that the server is up, and that the host and the port in the URL are right").retry()
-            }
-            Self::Unready => {
-                told("cannot connect").nothing_written().advise("check that the server accepts connections (and so does the connection pooler in front \
-             of it, if there is one)").retry()
-            }
+            Self::NotSent => told("cannot connect")
+                .nothing_written()
+                .advise(
+                    "check that the server is up and has connections to spare, and that the URL \
+                     points to it",
+                )
+                .retry(),
+            Self::Closed => told("no connection: the pool is closed")
+                .nothing_written()
+                .advise("close it after the scheduler and all tasks have ended"),
+            Self::Exhausted => told("the pool's connections are all taken")
+                .nothing_written()
+                .advise("give the pool more connections, or hold them for less time")
+                .retry(),
+            Self::Unreachable => told("cannot connect")
+                .nothing_written()
+                .advise(
+                    "check that the server is up, and that the host and the port in the URL are \
+                     right",
+                )
+                .retry(),
+            Self::Unready => told("cannot connect")
+                .nothing_written()
+                .advise(
+                    "check that the server accepts connections (and so does the connection pooler \
+                     in front of it, if there is one)",
+                )
+                .retry(),
             Self::OtherProtocol => {
-                told("the server speaks another protocol, or closed the connection").nothing_written().advise("check the host and the port in the URL").retry()
+                told("the server speaks another protocol, or closed the connection")
+                    .nothing_written()
+                    .advise("check the host and the port in the URL")
+                    .retry()
             }
             Self::Refused(refusal) => refusal.told(),
-            Self::Untrusted => {
-                told("the TLS connection failed").advise("check the server's certificate and the TLS options of the URL")
-            }
-            Self::Startup => {
-                told("the server, or a connection pooler in front of it, rejected a startup parameter of the \
-              connection").nothing_written().advise("remove that parameter from the connection's options, or have the pooler ignore it \
-             (PgBouncer: ignore_startup_parameters)")
-            }
+            Self::Untrusted => told("the TLS connection failed")
+                .advise("check the server's certificate and the TLS options of the URL"),
+            Self::Startup => told(
+                "the server, or a connection pooler in front of it, rejected a startup parameter \
+                 of the connection",
+            )
+            .nothing_written()
+            .advise(
+                "remove that parameter from the connection's options, or have the pooler ignore it \
+                 (PgBouncer: ignore_startup_parameters)",
+            ),
             Self::ReplyLost if writes => {
-                told("no reply (the connection broke, or the server stopped responding)").may_have_taken_effect().retry()
+                told("no reply (the connection broke, or the server stopped responding)")
+                    .may_have_taken_effect()
+                    .retry()
             }
             Self::ReplyLost => {
-                told("no reply (the connection broke, or the server stopped responding)").nothing_written().retry()
+                told("no reply (the connection broke, or the server stopped responding)")
+                    .nothing_written()
+                    .retry()
             }
-            Self::Failed if writes => {
-                told("the server failed while it executed the statement").may_have_taken_effect().advise("check the server's log").retry()
-            }
-            Self::Failed => {
-                told("the server failed while it executed the statement").nothing_written().advise("check the server's log").retry()
-            }
-            Self::Shape => {
-                told("table {table} has changed since its columns were read").advise("finish the change").retry()
-            }
-            Self::Contention => {
-                told("repeated conflicts with other transactions on table {table}").nothing_written().advise("look for long transactions on this table").retry_later()
-            }
-            Self::Waited => {
-                told("another transaction locked the record in table {table} for longer than the server's \
-             lock timeout").nothing_written().advise("look for long transactions on this table").retry_later()
-            }
-            Self::Busy => {
-                told("the server is unavailable (starting, stopping, busy or full)").nothing_written().retry_later()
-            }
-            Self::Full => {
-                told("the disk of the database is full").nothing_written().advise("free space on it").retry()
-            }
-            Self::ReadOnly => {
-                told("the server rejects writes (it is a standby or read-only)").nothing_written().advise("connect to the primary, or retry when it has been promoted")
-            }
-            Self::Privilege => {
-                told("the database user lacks a privilege").advise("grant it SELECT, INSERT and UPDATE on table {table}, for `shedlock prune` also DELETE, \
-              and USAGE on its schema (`shedlock migrate --print --grant-to ROLE --store …` prints \
-             the statements)")
-            }
-            Self::Policy => {
-                told("a policy of row-level security does not let this user write the record in table \
-             {table}").advise("change the policy, disable row-level security on the table, or grant this user \
-             BYPASSRLS")
-            }
-            Self::TooLong => {
-                told("a value is too long for its column in table {table}").advise("shorten the lock's name")
-            }
+            Self::Failed if writes => told("the server failed while it executed the statement")
+                .may_have_taken_effect()
+                .advise("check the server's log")
+                .retry(),
+            Self::Failed => told("the server failed while it executed the statement")
+                .nothing_written()
+                .advise("check the server's log")
+                .retry(),
+            Self::Shape => told("table {table} has changed since its columns were read")
+                .advise("finish the change")
+                .retry(),
+            Self::Contention => told("repeated conflicts with other transactions on table {table}")
+                .nothing_written()
+                .advise("look for long transactions on this table")
+                .retry_later(),
+            Self::Waited => told(
+                "another transaction locked the record in table {table} for longer than the \
+                 server's lock timeout",
+            )
+            .nothing_written()
+            .advise("look for long transactions on this table")
+            .retry_later(),
+            Self::Busy => told("the server is unavailable (starting, stopping, busy or full)")
+                .nothing_written()
+                .retry_later(),
+            Self::Full => told("the disk of the database is full")
+                .nothing_written()
+                .advise("free space on it")
+                .retry(),
+            Self::ReadOnly => told("the server rejects writes (it is a standby or read-only)")
+                .nothing_written()
+                .advise("connect to the primary, or retry when it has been promoted"),
+            Self::Privilege => told("the database user lacks a privilege").advise(
+                "grant it SELECT, INSERT and UPDATE on table {table}, for `shedlock prune` also \
+                 DELETE, and USAGE on its schema (`shedlock migrate --print --grant-to ROLE \
+                 --store …` prints the statements)",
+            ),
+            Self::Policy => told(
+                "a policy of row-level security does not let this user write the record in table \
+                 {table}",
+            )
+            .advise(
+                "change the policy, disable row-level security on the table, or grant this user \
+                 BYPASSRLS",
+            ),
+            Self::TooLong => told("a value is too long for its column in table {table}")
+                .advise("shorten the lock's name"),
             Self::OutOfRange => {
-                told("the lease would end later than a column of table {table} can hold").advise("shorten lock_at_most_for")
+                told("the lease would end later than a column of table {table} can hold")
+                    .advise("shorten lock_at_most_for")
             }
             Self::Alphabet => {
-                told("a value has characters that its column in table {table} cannot store").advise("change the lock's name, or the column's character set to utf8mb4")
+                told("a value has characters that its column in table {table} cannot store")
+                    .advise("change the lock's name, or the column's character set to utf8mb4")
             }
-            Self::Session => {
-                told("the session cannot be used for locks in table {table}").nothing_written().advise("its time_zone is neither UTC nor shared_session_zone (and a proxy, or a server older \
-             than MySQL 8.0.17, cannot change it for one statement, or the server lacks a zone of \
-             that name), autocommit is off, or its character set is not utf8mb4").advise("correct these settings of the session")
-            }
-            Self::NoZone => {
-                told("the server lacks the time zone of shared_session_zone").nothing_written().advise("load the server's time zone tables, or set shared_session_zone to an offset like \
-             +02:00")
-            }
-            Self::Inside => {
-                told("the pool's connections come back inside a transaction, or with a temporary table \
-             {table}").nothing_written().advise("end each transaction before its connection goes back to the pool (a cancelled begin, a \
-              BEGIN as plain SQL, autocommit or a hook of the pool can leave one open)")
-            }
-            Self::Prepared => {
-                told("the session does not keep its prepared statements").nothing_written().advise("if a proxy such as PgBouncer shares sessions between clients, set prepared=false in \
-             the store's URL")
-            }
+            Self::Session => told("the session cannot be used for locks in table {table}")
+                .nothing_written()
+                .advise(
+                    "its time_zone is neither UTC nor shared_session_zone (and a proxy, or a \
+                     server older than MySQL 8.0.17, cannot change it for one statement, or the \
+                     server lacks a zone of that name), autocommit is off, or its character set is \
+                     not utf8mb4",
+                )
+                .advise("correct these settings of the session"),
+            Self::NoZone => told("the server lacks the time zone of shared_session_zone")
+                .nothing_written()
+                .advise(
+                    "load the server's time zone tables, or set shared_session_zone to an offset \
+                     like +02:00",
+                ),
+            Self::Inside => told(
+                "the pool's connections come back inside a transaction, or with a temporary table \
+                 {table}",
+            )
+            .nothing_written()
+            .advise(
+                "end each transaction before its connection goes back to the pool (a cancelled \
+                 begin, a BEGIN as plain SQL, autocommit or a hook of the pool can leave one open)",
+            ),
+            Self::Prepared => told("the session does not keep its prepared statements")
+                .nothing_written()
+                .advise(
+                    "if a proxy such as PgBouncer shares sessions between clients, set \
+                     prepared=false in the store's URL",
+                ),
             Self::Duplicate | Self::Exists | Self::Held => {
-                told("a unique key of table {table} other than the lock's rejected the record").advise("drop that key")
+                told("a unique key of table {table} other than the lock's rejected the record")
+                    .advise("drop that key")
             }
-            Self::Constraint(_) => {
-                told("{constraint} of table {table} refused the record").advise("remove it, or, if it refers to a list of names, add the lock's name there")
-            }
-            Self::Foreign => {
-                told("the record in table {table} holds a value that neither shedlock nor ShedLock writes").advise("check what wrote it, then correct it or delete the record")
-            }
-            Self::Other => {
-                told("the server refused a statement on table {table}").advise("compare the table with `shedlock migrate --print --store …`, and check the server's \
-             log")
-            }
+            Self::Constraint(_) => told("{constraint} of table {table} refused the record").advise(
+                "remove it, or, if it refers to a list of names, add the lock's name there",
+            ),
+            Self::Foreign => told(
+                "the record in table {table} holds a value that neither shedlock nor ShedLock \
+                 writes",
+            )
+            .advise("check what wrote it, then correct it or delete the record"),
+            Self::Other => told("the server refused a statement on table {table}").advise(
+                "compare the table with `shedlock migrate --print --store …`, and check the \
+                 server's log",
+            ),
         }
     }
 }
@@ -374,23 +421,27 @@ impl Class {
 impl Refusal {
     fn told(self) -> Told {
         match self {
-            Self::Database => told("the server rejected the connection").advise("check the database in the URL"),
-            Self::Access => {
-                told("the server rejected the connection").advise("check the database in the URL, or grant this user access to it")
+            Self::Database => {
+                told("the server rejected the connection").advise("check the database in the URL")
             }
-            Self::Login => {
-                told("the server rejected the connection").advise("check the user and the password in the URL")
-            }
-            Self::Blocked => {
-                told("the server has blocked this user or this host, probably after too many failed logins").advise("check the user and the password in the URL, then let an administrator unblock it")
-            }
-            Self::Certificate => {
-                told("the server rejected the connection").advise("set the client's certificate and its key in the URL (sslcert and sslkey)")
-            }
-            Self::Tls => told("the server rejected the connection").advise("check the TLS options of the URL"),
-            Self::Other => {
-                told("the server rejected the connection").advise("check the user, the password, the database and the TLS options in the URL")
-            }
+            Self::Access => told("the server rejected the connection")
+                .advise("check the database in the URL, or grant this user access to it"),
+            Self::Login => told("the server rejected the connection")
+                .advise("check the user and the password in the URL"),
+            Self::Blocked => told(
+                "the server has blocked this user or this host, probably after too many failed \
+                 logins",
+            )
+            .advise(
+                "check the user and the password in the URL, then let an administrator unblock it",
+            ),
+            Self::Certificate => told("the server rejected the connection")
+                .advise("set the client's certificate and its key in the URL (sslcert and sslkey)"),
+            Self::Tls => told("the server rejected the connection")
+                .advise("check the TLS options of the URL"),
+            Self::Other => told("the server rejected the connection").advise(
+                "check the user, the password, the database and the TLS options in the URL",
+            ),
         }
     }
 }

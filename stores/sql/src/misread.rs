@@ -61,8 +61,9 @@ impl<B: Driver> Call<'_, B> {
 
     fn misread(&self, plan: &Plan, (name, owner): &(String, String)) -> String {
         format!(
-            "ShedLock for Java ({owner:?}) took lock {name:?} in table {}, whose times depend on the time zone of the \
-             session, and the server's sessions are not in UTC ({}): the two would not see each other's locks",
+            "ShedLock for Java ({owner:?}) took lock {name:?} in table {}, whose times depend on \
+             the time zone of the session, and the server's sessions are not in UTC ({}): the two \
+             would not see each other's locks",
             self.options.table, plan.shape.server
         )
     }

@@ -60,9 +60,9 @@ impl<B: Driver> Call<'_, B> {
             "table {table} is missing, but there are other lock tables: {found}"
         ))
         .advise(format!(
-            "only if these services are meant to exclude each other, share one: add its option to the store's URL; \
-             otherwise create a table of your own with `shedlock migrate --new-table --store …` (in Rust, name it: \
-             `table({TABLE:?})`)"
+            "only if these services are meant to exclude each other, share one: add its option to \
+             the store's URL; otherwise create a table of your own with `shedlock migrate \
+             --new-table --store …` (in Rust, name it: `table({TABLE:?})`)"
         )))
     }
 

@@ -63,8 +63,11 @@ impl State {
             return Err(Error::attempt_ended());
         }
         if row.token == Some(i64::MAX) {
-            return Err(conflict("the record's fencing token is at its maximum, which no clock has reached, and cannot \
-             grow").advise("check what wrote it, then set it to a token that was granted"));
+            return Err(conflict(
+                "the record's fencing token is at its maximum, which no clock has reached, and \
+                 cannot grow",
+            )
+            .advise("check what wrote it, then set it to a token that was granted"));
         }
         Ok(Self::Free)
     }

@@ -175,14 +175,20 @@ pub(crate) static MYSQL: Dialect = Dialect {
     forgets: &[
         (
             UNFLUSHED_LOG,
-            told("the server confirms a commit before its log is on disk: a crash (in a cluster, of all \
-             nodes at once) can lose held locks and marks of done slots").advise("set innodb_flush_log_at_trx_commit=1"),
+            told(
+                "the server confirms a commit before its log is on disk: a crash (in a cluster, of \
+                 all nodes at once) can lose held locks and marks of done slots",
+            )
+            .advise("set innodb_flush_log_at_trx_commit=1"),
         ),
         (
             UNFLUSHED_BINLOG,
-            told("the server has a binary log and does not sync it at each commit: a crash of its \
-             machine undoes commits that the log lacks, and so can lose held locks and marks of \
-             done slots").advise("set sync_binlog=1"),
+            told(
+                "the server has a binary log and does not sync it at each commit: a crash of its \
+                 machine undoes commits that the log lacks, and so can lose held locks and marks \
+                 of done slots",
+            )
+            .advise("set sync_binlog=1"),
         ),
     ],
     other_warnings,
@@ -240,9 +246,9 @@ fn probe(options: &Options) -> String {
     // The schema's views ignore case even on servers whose names are case-sensitive.
     let is_table = |of: &str| {
         format!(
-            "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' \
-             AND (@@lower_case_table_names > 0 \
-             OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS BINARY))"
+            "{of}.TABLE_SCHEMA = {schema} AND {of}.TABLE_NAME = '{table}' AND \
+             (@@lower_case_table_names > 0 OR CAST({of}.TABLE_NAME AS BINARY) = CAST('{table}' AS \
+             BINARY))"
         )
     };
     let facts: String = FACTS
@@ -309,8 +315,11 @@ fn checks(options: &Options) -> Vec<Check> {
                  AND t.TABLE_NAME = '{table}' AND LOWER(t.ENGINE) <> 'innodb')"
             ),
             culprit: None,
-            wrong: told("the table's storage engine is not InnoDB: a crash can lose or damage locks, and \
-             writers may block each other").advise("run ALTER TABLE … ENGINE=InnoDB"),
+            wrong: told(
+                "the table's storage engine is not InnoDB: a crash can lose or damage locks, and \
+                 writers may block each other",
+            )
+            .advise("run ALTER TABLE … ENGINE=InnoDB"),
             well: "the table's storage engine is InnoDB",
         },
         Check {
@@ -320,8 +329,11 @@ fn checks(options: &Options) -> Vec<Check> {
                  WHERE g.EVENT_OBJECT_SCHEMA = {schema} AND g.EVENT_OBJECT_TABLE = '{table}')"
             ),
             culprit: None,
-            wrong: told("the table has triggers: one that changes a write breaks locks, and each of them slows \
-             every lock down").advise("drop them, or make sure that they change nothing"),
+            wrong: told(
+                "the table has triggers: one that changes a write breaks locks, and each of them \
+                 slows every lock down",
+            )
+            .advise("drop them, or make sure that they change nothing"),
             well: "the table has no triggers",
         },
         // Users without the privilege PROCESS see only their own sessions.
@@ -335,8 +347,11 @@ fn checks(options: &Options) -> Vec<Check> {
                         'rpl_semi_sync_source_enabled') AND v.VARIABLE_VALUE = 'ON')"
                 .to_owned(),
             culprit: None,
-            wrong: told("commits do not wait for the replicas: after a failover, the new primary can lack the \
-             last locks, tokens and slots, and another process can take a held lock").advise("use semisynchronous replication if two runs would do harm"),
+            wrong: told(
+                "commits do not wait for the replicas: after a failover, the new primary can lack \
+                 the last locks, tokens and slots, and another process can take a held lock",
+            )
+            .advise("use semisynchronous replication if two runs would do harm"),
             well: "no replica is visible to this user, or commits wait for one (semisynchronous)",
         },
     ]
@@ -360,8 +375,8 @@ fn other_warnings(options: &Options, shape: &Shape) -> Vec<Finding> {
     }
     if misreads_java(options, shape) {
         let wrong = format!(
-            "TIMESTAMP columns on a server ({}): if ShedLock for Java uses this table, its times are \
-             shifted by the offset of its sessions, and attempts are then refused",
+            "TIMESTAMP columns on a server ({}): if ShedLock for Java uses this table, its times \
+             are shifted by the offset of its sessions, and attempts are then refused",
             shape.server
         );
         let remedy = "set shared_session_zone to the time zone of Java's sessions, or to +00:00 if no Java \

@@ -124,13 +124,19 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     forgets: &[
         (
             FSYNC_OFF,
-            told("the server runs with fsync=off: a crash of its machine can lose held locks and marks \
-             of done slots, and can damage the database").advise("set fsync=on"),
+            told(
+                "the server runs with fsync=off: a crash of its machine can lose held locks and \
+                 marks of done slots, and can damage the database",
+            )
+            .advise("set fsync=on"),
         ),
         (
             UNLOGGED,
-            told("the table is unlogged: a crash of the server empties it, so every lock is free and \
-             every slot can run again").advise("run ALTER TABLE … SET LOGGED"),
+            told(
+                "the table is unlogged: a crash of the server empties it, so every lock is free \
+                 and every slot can run again",
+            )
+            .advise("run ALTER TABLE … SET LOGGED"),
         ),
     ],
     other_warnings: |_, _| Vec::new(),
@@ -262,16 +268,23 @@ fn checks(_: &Options) -> Vec<Check> {
                      AND pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) \
                      > 10 * pg_catalog.pg_stat_get_live_tuples(pg_catalog.to_regclass('{{table}}'))"
                 ),
-                told("the server cannot remove old versions of the locks, and each attempt reads those of \
-             its lock: {} may still read them").advise("end it, and set idle_in_transaction_session_timeout"),
+                told(
+                    "the server cannot remove old versions of the locks, and each attempt reads \
+                     those of its lock: {culprit} may still read them",
+                )
+                .advise("end it, and set idle_in_transaction_session_timeout"),
                 "no old transaction keeps the server from removing old versions of the locks",
             )
         },
         check(
             "synchronous-commit",
             "pg_catalog.current_setting('synchronous_commit') = 'off'",
-            told("sessions of this user have synchronous_commit=off: locks wait for the disk anyway, but \
-              a crash of the server can lose unlocks and what your jobs have written").advise("set synchronous_commit=on for this user, this database or the server"),
+            told(
+                "sessions of this user have synchronous_commit=off: locks wait for the disk \
+                 anyway, but a crash of the server can lose unlocks and what your jobs have \
+                 written",
+            )
+            .advise("set synchronous_commit=on for this user, this database or the server"),
             "commits wait for the server's disk (synchronous_commit)",
         ),
         check(
@@ -280,16 +293,23 @@ fn checks(_: &Options) -> Vec<Check> {
              AND (NOT EXISTS (SELECT 1 FROM pg_catalog.pg_stat_replication) \
              OR EXISTS (SELECT 1 FROM pg_catalog.pg_stat_activity a WHERE a.wait_event = 'SyncRep' \
              AND a.state_change < pg_catalog.clock_timestamp() - interval '2 seconds'))",
-            told("commits wait for a standby that does not confirm them (synchronous_standby_names): no \
-             lock can be taken, extended or given back until it is there again").advise("start the standby, or take its name out of synchronous_standby_names"),
+            told(
+                "commits wait for a standby that does not confirm them \
+                 (synchronous_standby_names): no lock can be taken, extended or given back until \
+                 it is there again",
+            )
+            .advise("start the standby, or take its name out of synchronous_standby_names"),
             "no commit waits for a standby that is away",
         ),
         check(
             "replicas",
             "EXISTS (SELECT 1 FROM pg_catalog.pg_stat_replication) \
              AND pg_catalog.current_setting('synchronous_standby_names') = ''",
-            told("commits do not wait for the standbys: after a failover, the new primary can lack the \
-             last locks, tokens and slots, and another process can take a held lock").advise("set synchronous_standby_names if two runs would do harm"),
+            told(
+                "commits do not wait for the standbys: after a failover, the new primary can lack \
+                 the last locks, tokens and slots, and another process can take a held lock",
+            )
+            .advise("set synchronous_standby_names if two runs would do harm"),
             "commits wait for a standby, or none is connected",
         ),
         Check {
@@ -300,9 +320,14 @@ fn checks(_: &Options) -> Vec<Check> {
             ..check(
                 "promotion",
                 PROMOTED,
-                told("this server was promoted within the last day, and has what its former primary \
-             committed until {culprit}: locks, tokens and slots that were committed there later are \
-              not here, and a process that still uses it excludes no one here").advise("make sure that no process uses it, and compare `shedlock history` of both"),
+                told(
+                    "this server was promoted within the last day, and has what its former primary \
+                     committed until {culprit}: locks, tokens and slots that were committed there \
+                     later are not here, and a process that still uses it excludes no one here",
+                )
+                .advise(
+                    "make sure that no process uses it, and compare `shedlock history` of both",
+                ),
                 "the server was not promoted within the last day, or was restarted since",
             )
         },
@@ -310,17 +335,25 @@ fn checks(_: &Options) -> Vec<Check> {
             "subscription",
             "EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel r \
              WHERE r.srrelid = pg_catalog.to_regclass('{table}'))",
-            told("a subscription of logical replication feeds the lock table: its publisher and this \
-             server grant the same locks, and a lock that is taken here for the first time stops \
-             the whole subscription").advise("let no job use this server before the subscription is dropped, or leave the table out \
-             of the publication"),
+            told(
+                "a subscription of logical replication feeds the lock table: its publisher and \
+                 this server grant the same locks, and a lock that is taken here for the first \
+                 time stops the whole subscription",
+            )
+            .advise(
+                "let no job use this server before the subscription is dropped, or leave the table \
+                 out of the publication",
+            ),
             "no subscription feeds the lock table",
         ),
         check(
             "row-security",
             "pg_catalog.row_security_active(pg_catalog.to_regclass('{table}'))",
-            told("row-level security is active for this user: a lock whose row the policies hide can \
-             neither be taken nor shown").advise("disable row-level security on the table, or grant this user BYPASSRLS"),
+            told(
+                "row-level security is active for this user: a lock whose row the policies hide \
+                 can neither be taken nor shown",
+            )
+            .advise("disable row-level security on the table, or grant this user BYPASSRLS"),
             "no row-level security hides locks from this user",
         ),
         check(
@@ -328,8 +361,11 @@ fn checks(_: &Options) -> Vec<Check> {
             "EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g \
              WHERE g.tgrelid = pg_catalog.to_regclass('{table}') \
              AND NOT g.tgisinternal AND g.tgenabled <> 'D')",
-            told("the table has triggers: one that changes or discards a write breaks locks, and each of \
-              them slows every lock down").advise("drop them, or make sure that they change nothing"),
+            told(
+                "the table has triggers: one that changes or discards a write breaks locks, and \
+                 each of them slows every lock down",
+            )
+            .advise("drop them, or make sure that they change nothing"),
             "the table has no triggers",
         ),
     ]

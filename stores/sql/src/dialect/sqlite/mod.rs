@@ -101,13 +101,19 @@ pub(crate) static SQLITE: Dialect = Dialect {
     forgets: &[
         (
             FORGETS,
-            told("the file has synchronous=OFF, or its journal is off or in memory: a crash can damage \
-             it, and can lose held locks and marks of done slots").advise("set synchronous=FULL and journal_mode=WAL for the pool's connections"),
+            told(
+                "the file has synchronous=OFF, or its journal is off or in memory: a crash can \
+                 damage it, and can lose held locks and marks of done slots",
+            )
+            .advise("set synchronous=FULL and journal_mode=WAL for the pool's connections"),
         ),
         (
             LAGS,
-            told("the file is in WAL mode with synchronous=NORMAL: a crash of the machine can lose the \
-             last commits, and with them marks of done slots").advise("set synchronous=FULL for the pool's connections"),
+            told(
+                "the file is in WAL mode with synchronous=NORMAL: a crash of the machine can lose \
+                 the last commits, and with them marks of done slots",
+            )
+            .advise("set synchronous=FULL for the pool's connections"),
         ),
     ],
     other_warnings: |_, _| Vec::new(),
@@ -175,30 +181,41 @@ fn probe(options: &Options) -> String {
 
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, Told)> {
     let explained = match class {
-        Class::NotSent | Class::Unreachable | Class::Unready => {
-            told("cannot get a connection to the file in time: another process keeps the file locked, or \
-              other calls of this process are waiting for it").nothing_written().advise("look for long transactions on this file").retry_later()
-        }
-        Class::Refused(_) => {
-            told("cannot open the file as a SQLite database").advise("check the file, or set another one")
-        }
-        Class::Busy => {
-            told("another process kept the database locked for longer than busy_timeout, which the \
-             store's URL can set").nothing_written().advise("look for long transactions on this file").retry_later()
-        }
-        Class::Full => {
-            told("the disk of the file is full").nothing_written().advise("free space on it").retry()
-        }
+        Class::NotSent | Class::Unreachable | Class::Unready => told(
+            "cannot get a connection to the file in time: another process keeps the file locked, \
+             or other calls of this process are waiting for it",
+        )
+        .nothing_written()
+        .advise("look for long transactions on this file")
+        .retry_later(),
+        Class::Refused(_) => told("cannot open the file as a SQLite database")
+            .advise("check the file, or set another one"),
+        Class::Busy => told(
+            "another process kept the database locked for longer than busy_timeout, which the \
+             store's URL can set",
+        )
+        .nothing_written()
+        .advise("look for long transactions on this file")
+        .retry_later(),
+        Class::Full => told("the disk of the file is full")
+            .nothing_written()
+            .advise("free space on it")
+            .retry(),
         Class::ReadOnly | Class::Privilege => {
-            told("this user cannot write the file or its directory").advise("give this user write access to both")
+            told("this user cannot write the file or its directory")
+                .advise("give this user write access to both")
         }
-        Class::ReplyLost if writes => {
-            told("the statement did not finish: another process kept the file locked, or the disk \
-             failed").may_have_taken_effect().advise("look for long transactions on this file").retry()
-        }
-        Class::ReplyLost => {
-            told("the file could not be read in time, or the disk failed").nothing_written().advise("look for long transactions on this file").retry()
-        }
+        Class::ReplyLost if writes => told(
+            "the statement did not finish: another process kept the file locked, or the disk \
+             failed",
+        )
+        .may_have_taken_effect()
+        .advise("look for long transactions on this file")
+        .retry(),
+        Class::ReplyLost => told("the file could not be read in time, or the disk failed")
+            .nothing_written()
+            .advise("look for long transactions on this file")
+            .retry(),
         _ => return None,
     };
     let kind = match class {
