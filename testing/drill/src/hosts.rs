@@ -1,5 +1,6 @@
 //! Hosts with cron: each in a mount namespace of its own, with its own crontab and configuration.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -127,14 +128,16 @@ impl Hosts {
         Ok(())
     }
 
-    /// What the command has said to people, on all hosts.
-    pub(crate) fn said(&self) -> String {
-        let said = self.hosts.iter().map(|host| {
-            let said = fs::read_to_string(host.folder.join("said")).unwrap_or_default();
-            let lines = said.lines().map(|line| format!("{}: {line}\n", host.name));
-            lines.collect::<String>()
-        });
-        said.collect()
+    /// What the command has said to people on all hosts: each line, and how often.
+    pub(crate) fn said(&self) -> BTreeMap<String, usize> {
+        let mut said = BTreeMap::new();
+        for host in &self.hosts {
+            let lines = fs::read_to_string(host.folder.join("said")).unwrap_or_default();
+            for line in lines.lines() {
+                *said.entry(line.to_owned()).or_default() += 1;
+            }
+        }
+        said
     }
 }
 

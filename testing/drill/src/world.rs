@@ -199,10 +199,10 @@ impl World {
     /// Everything that the judge needs, and what the command said meanwhile.
     pub(crate) fn record(&self) -> anyhow::Result<Record> {
         let runs = self.hosts.runs()?;
-        println!(
-            "\nwhat `shedlock run` said on the hosts:\n{}",
-            self.hosts.said()
-        );
+        println!("\nwhat `shedlock run` said on the hosts:");
+        for (line, times) in self.hosts.said() {
+            println!("{times:>4} × {line}");
+        }
         Ok(Record {
             jobs: self.jobs.clone(),
             runs: runs.lines().map(Run::read).collect::<anyhow::Result<_>>()?,
