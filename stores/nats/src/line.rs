@@ -116,8 +116,9 @@ impl Connect for Origin {
         if Self::is_usable(&connected, Duration::ZERO) {
             return Ok(connected);
         }
-        let message = "not connected to the server: check that it is running, then retry";
-        Err(unavailable(message))
+        Err(unavailable("not connected to the server")
+            .advise("check that it is running")
+            .retry())
     }
 
     fn late() -> Error {

@@ -108,3 +108,33 @@ fn a_word_is_found_in_text_and_in_names_but_not_inside_another_word() {
     assert!(!contains("we recommend it", "mend"));
     assert!(!contains("this told", "is told"));
 }
+
+/// What an error has as values, and only `Error` prints.
+const PRINTED: [&str; 4] = [
+    "nothing was written",
+    "may have taken effect",
+    "then retry",
+    "; retry",
+];
+
+#[test]
+fn effects_and_retries_are_no_part_of_a_text() {
+    let is_of_product = |file: &&String| {
+        let parts: Vec<&str> = file.split('/').collect();
+        matches!(parts[..], ["crates" | "stores", name, "src", ..] if name != "conformance")
+            && file.ends_with(".rs")
+            && **file != "crates/core/src/error.rs"
+    };
+    let mut found = Vec::new();
+    for file in files().iter().filter(is_of_product) {
+        let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            let is_code = !line.trim_start().starts_with("//");
+            if is_code && PRINTED.iter().any(|words| line.contains(words)) {
+                found.push(format!("{file}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "see `Error`:\n{}", found.join("\n"));
+}
