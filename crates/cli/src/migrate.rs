@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use shedlock::{Journal, Migration, MigrationStep, Schema};
+use shedlock::{Advice, Error, Journal, Migration, MigrationStep, Schema};
 
 use crate::args::{Format, MigrateArgs};
 use crate::exit::Failure;
@@ -46,7 +46,7 @@ async fn prepare(args: &MigrateArgs, terminal: Terminal) -> Result<String, Failu
     };
     let mut migration = match migrated {
         Ok(migration) => migration,
-        Err(error) => return Err(with_journal(Failure::from(error), &store).await),
+        Err(error) => return Err(with_journal(error, &store).await.into()),
     };
     let of_journal = journal.migrate().await?;
     give_identity(&store, Some(&*journal), args, &mut migration, terminal).await?;
@@ -80,22 +80,17 @@ async fn give_identity(
 }
 
 /// Adds the journal's statements to those that an administrator is to run for the locks.
-async fn with_journal(failure: Failure, store: &Store) -> Failure {
-    const ADVICE: &str = "have such a user run: ";
-    if store.has_own_journal() || !failure.message().contains(ADVICE) {
-        return failure;
-    }
-    let Some(journal) = store.journal() else {
-        return failure;
+async fn with_journal(error: Error, store: &Store) -> Error {
+    let wants_statements = matches!(error.advice().last(), Some(Advice::Statements(..)));
+    let is_of_locks = wants_statements && !store.has_own_journal();
+    let Some(journal) = store.journal().filter(|_| is_of_locks) else {
+        return error;
     };
     let Ok(steps) = journal.plan_migration().await else {
-        return failure;
+        return error;
     };
     let statements = steps.iter().filter_map(|step| step.statement.as_deref());
-    let statements = statements.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
-    let of_locks = [failure.message()];
-    let all: Vec<_> = of_locks.into_iter().chain(statements).collect();
-    Failure::new(failure.number(), all.join("; "))
+    error.with_statements(statements.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" ")))
 }
 
 /// What the store of the URL needs, or only what its journal needs if that has a store of its own.

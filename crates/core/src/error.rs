@@ -85,6 +85,8 @@ pub enum Advice {
     RetryLater,
     /// A step in words, without a full stop: "check that the server is up".
     Step(Cow<'static, str>),
+    /// A step that ends with statements of the store: "have a user who may run them".
+    Statements(Cow<'static, str>, Vec<String>),
 }
 
 impl From<&'static str> for Advice {
@@ -295,13 +297,23 @@ impl Error {
         self.0.is_final
     }
 
+    /// The same with more statements, if its advice is to run some.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_statements(mut self, more: impl IntoIterator<Item = String>) -> Self {
+        if let Some(Advice::Statements(_, statements)) = self.0.advice.last_mut() {
+            statements.extend(more);
+        }
+        self
+    }
+
     /// The same with other words for what failed and for the steps, but not for names and addresses.
     #[doc(hidden)]
     #[must_use]
     pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
         self.0.what = reword(&self.0.what).into();
         for step in &mut self.0.advice {
-            if let Advice::Step(step) = step {
+            if let Advice::Step(step) | Advice::Statements(step, _) = step {
                 *step = reword(step).into();
             }
         }
@@ -461,7 +473,9 @@ impl Error {
     pub fn cause<'a>(&'a self, of: &'a str) -> impl fmt::Display {
         Part(move |f: &mut fmt::Formatter<'_>| {
             self.write_failure(f, self.lock().filter(|lock| *lock != of))?;
-            self.write_advice(f, "; ", |step| matches!(step, Advice::Step(_)))
+            self.write_advice(f, "; ", |step| {
+                !matches!(step, Advice::Retry | Advice::RetryLater)
+            })
         })
     }
 
@@ -513,8 +527,11 @@ impl Error {
             f.write_str(match step {
                 Advice::Retry => "retry",
                 Advice::RetryLater => "retry later",
-                Advice::Step(step) => step,
+                Advice::Step(step) | Advice::Statements(step, _) => step,
             })?;
+            if let Advice::Statements(_, statements) = step {
+                write!(f, ": {}", statements.join("; "))?;
+            }
             before = ", then ";
         }
         Ok(())

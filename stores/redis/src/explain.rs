@@ -146,8 +146,10 @@ pub(crate) fn explain(failure: Failure, writes: bool) -> Error {
     );
     let may_pass = |kind| kind == Unavailable || error.is_cluster_error();
     let refused = refusal(&failure);
-    let is_of_another_protocol =
-        refused.is_none() && failure.sent == Sent::Never && is_of_another_protocol(error);
+    let is_of_another_protocol = !failure.is_final
+        && refused.is_none()
+        && failure.sent == Sent::Never
+        && is_of_another_protocol(error);
     let explained = match refused {
         _ if failure.is_final => NEVER_AGAIN.error(Configuration).of_closed_client(),
         Some((kind, _)) if failure.sent == Sent::Repeatedly && may_pass(kind) => {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Error, LockName, Owner, SETTINGS, format_duration};
+use shedlock_core::{Advice, Error, LockName, Owner, SETTINGS, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
@@ -15,7 +15,7 @@ use crate::driver::{Connections, Deadline, Driver, InUse, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
-use crate::schema::{Definition, in_one_line, in_one_message};
+use crate::schema::{Definition, in_one_line, lines};
 use crate::shape::{Column, Shape};
 use crate::statement::{Reply, Statement, Values};
 use crate::verdict::instant;
@@ -343,9 +343,9 @@ impl<B: Driver> Call<'_, B> {
                     "the database user may not create or alter table {}",
                     self.options.table
                 ))
-                .advise(format!(
-                    "migrate as a user who may, or have such a user run: {}",
-                    in_one_message(statement, next)
+                .advise(Advice::Statements(
+                    "migrate as a user who may, or have such a user run".into(),
+                    lines(statement, next),
                 )),
             )),
             _ => Err(self.explained(failure, true)),

@@ -214,12 +214,11 @@ fn laid_out(text: &str) -> String {
     laid_out
 }
 
-/// A statement and all that follow it in one line, for a message.
-pub(crate) fn in_one_message(statement: &Statement, next: &[Definition]) -> String {
+/// A statement and all that follow, each in one line, for a message.
+pub(crate) fn lines(statement: &Statement, next: &[Definition]) -> Vec<String> {
     let next = next.iter().map(|definition| &definition.statement);
     let all = std::iter::once(statement).chain(next);
-    let all: Vec<_> = all.map(|it| in_one_line(it.text())).collect();
-    all.join("; ")
+    all.map(|it| in_one_line(it.text())).collect()
 }
 
 /// A statement in one line, for a message.

@@ -3,11 +3,12 @@
 
 use std::error::Error as StdError;
 
-use ErrorKind::Configuration;
+use ErrorKind::{Configuration, Unavailable};
 use jiff::Timestamp;
 use shedlock_core::{Error, ErrorKind};
 
-use crate::errors::{causes, unavailable};
+use crate::errors::causes;
+use crate::told::{Told, told};
 
 /// What rustls writes before the reason for which it rejected a certificate.
 const REJECTED: &str = "invalid peer certificate: ";
@@ -15,8 +16,93 @@ const REJECTED: &str = "invalid peer certificate: ";
 const ALERT: &str = "received fatal alert: ";
 
 /// What it writes about a reply that is no TLS record.
-const FAILED: &str = "the TLS connection failed";
 const NOT_TLS: &str = "received corrupt message of type InvalidContentType";
+
+/// A cause, by words of its text in lower case: all of the first, and one of the second.
+struct Cause {
+    all: &'static [&'static str],
+    one: &'static [&'static str],
+    told: Told,
+}
+
+const fn cause(all: &'static [&'static str], one: &'static [&'static str], told: Told) -> Cause {
+    Cause { all, one, told }
+}
+
+const fn failed(advice: &'static str) -> Told {
+    told("the TLS connection failed").advise(advice)
+}
+
+const OF_CERTIFICATES: &[&str] = &["certificate"];
+
+/// The first one counts.
+const CAUSES: &[Cause] = &[
+    cause(
+        &[],
+        &["invalidcontenttype"],
+        failed("check the host and the port in the URL, or use the URL's scheme without TLS"),
+    ),
+    cause(
+        &[],
+        &[CLOSED],
+        told("the server closed the connection during the TLS handshake")
+            .nothing_written()
+            .advise(
+                "check that the host and the port in the URL are those of a server that uses TLS",
+            )
+            .retry(),
+    ),
+    cause(
+        &[],
+        &["fatal alert: certificaterequired"],
+        failed("set {certificate} and {key} in the URL"),
+    ),
+    cause(
+        &["fatal alert: "],
+        &["certificate", "unknownca"],
+        failed("check the files of {certificate} and {key} in the URL, and the server's log"),
+    ),
+    cause(
+        OF_CERTIFICATES,
+        &["causedasendentity"],
+        failed("issue a server certificate, and set {ca} in the URL to the file of its issuer"),
+    ),
+    cause(
+        OF_CERTIFICATES,
+        &["unknownissuer", "badsignature"],
+        failed(
+            "set {ca} in the URL to the file of the authority that issued the server's certificate",
+        ),
+    ),
+    cause(
+        OF_CERTIFICATES,
+        &["notvalidforname", "not valid for name"],
+        failed(
+            "write a host into the URL that the certificate names, or issue a certificate for this host",
+        ),
+    ),
+    cause(
+        OF_CERTIFICATES,
+        &["notvalidyet", "not valid yet"],
+        failed("check the clock of this machine, then the certificate of the server"),
+    ),
+    cause(
+        OF_CERTIFICATES,
+        &["expired"],
+        failed("renew the certificate of the server, or correct the clock of this machine"),
+    ),
+    cause(
+        &[],
+        OF_CERTIFICATES,
+        failed(
+            "check the server's certificate, the host name in it and its issuer ({ca} in the URL), and whether the \
+             server requires a client certificate ({certificate}, {key})",
+        ),
+    ),
+];
+
+/// A server without TLS does this too, or one that is going away.
+const CLOSED: &str = "tls handshake eof";
 
 /// The names of the options in a store's URL that name certificate files.
 #[derive(Clone, Copy, Debug)]
@@ -53,54 +139,20 @@ pub fn untrusted_by(failure: &(dyn StdError + 'static), names: TlsNames) -> Opti
 }
 
 fn of_text(text: &str, names: TlsNames) -> Option<Error> {
-    let TlsNames {
-        ca,
-        certificate,
-        key,
-    } = names;
     let lower = text.to_lowercase();
-    let contains = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
-    if contains(&["invalidcontenttype"]) {
-        return Some(Error::new(Configuration, FAILED).advise(
-            "check the host and the port in the URL, or use the URL's scheme without TLS",
-        ));
-    }
-    if contains(&["tls handshake eof"]) {
-        return Some(
-            unavailable("the server closed the connection during the TLS handshake")
-                .nothing_written()
-                .advise(
-                    "check that the host and the port in the URL are those of a server that uses TLS",
-                )
-                .retry(),
-        );
-    }
-    let advice = if contains(&["fatal alert: certificaterequired"]) {
-        format!("set {certificate} and {key} in the URL")
-    } else if contains(&["fatal alert: "]) && contains(&["certificate", "unknownca"]) {
-        format!("check the files of {certificate} and {key} in the URL, and the server's log")
-    } else if !contains(&["certificate"]) {
-        return None;
-    } else if contains(&["causedasendentity"]) {
-        format!("issue a server certificate, and set {ca} in the URL to the file of its issuer")
-    } else if contains(&["unknownissuer", "badsignature"]) {
-        format!(
-            "set {ca} in the URL to the file of the authority that issued the server's certificate"
-        )
-    } else if contains(&["notvalidforname", "not valid for name"]) {
-        "write a host into the URL that the certificate names, or issue a certificate for this host"
-            .to_owned()
-    } else if contains(&["notvalidyet", "not valid yet"]) {
-        "check the clock of this machine, then the certificate of the server".to_owned()
-    } else if contains(&["expired"]) {
-        "renew the certificate of the server, or correct the clock of this machine".to_owned()
-    } else {
-        format!(
-            "check the server's certificate, the host name in it and its issuer ({ca} in the URL), \
-             and whether the server requires a client certificate ({certificate}, {key})"
-        )
+    let has = |words: &&str| lower.contains(words);
+    let mut causes = CAUSES.iter();
+    let cause = causes.find(|it| it.all.iter().all(has) && it.one.iter().any(has))?;
+    let kind = match cause.one {
+        [CLOSED] => Unavailable,
+        _ => Configuration,
     };
-    Some(Error::new(Configuration, FAILED).advise(advice))
+    let values = [
+        ("ca", names.ca),
+        ("certificate", names.certificate),
+        ("key", names.key),
+    ];
+    Some(cause.told.with(kind, &values))
 }
 
 /// Returns the text of a cause, with rustls's part of it in words.

@@ -228,7 +228,8 @@ impl Harness for MySql {
             return None;
         }
         action(async {
-            let own = OwnServer::start("mariadb", &[])?;
+            // Commits can wait for a replica only where there is a binary log.
+            let own = OwnServer::start("mariadb", &["--log-bin", "--server-id=1"])?;
             let url = own.url().to_owned();
             self.room(&url, Some(own)).await
         })

@@ -29,6 +29,24 @@ impl Base {
     }
 }
 
+impl Base {
+    /// Commits wait for a replica that is not there. They show nothing until then, and take effect when the wait ends.
+    async fn waits_for_a_replica(&self, waits: bool) -> Result<(), BoxError> {
+        let orders: &[&str] = match waits {
+            true => &[
+                "SET GLOBAL rpl_semi_sync_master_timeout = 600000",
+                "SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC",
+                "SET GLOBAL rpl_semi_sync_master_enabled = ON",
+            ],
+            false => &["SET GLOBAL rpl_semi_sync_master_enabled = OFF"],
+        };
+        for order in orders {
+            run(&self.java, order).await?;
+        }
+        Ok(())
+    }
+}
+
 impl TortureNamespace for Base {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
         let mut url = url::Url::parse(&self.url).ok()?;
@@ -57,6 +75,7 @@ impl TortureNamespace for Base {
         match fault {
             StoreFault::FewConnections => action(self.few_connections()),
             StoreFault::ReadOnly => action(run(&self.java, "SET GLOBAL read_only = 1")),
+            StoreFault::StandbyAway => action(self.waits_for_a_replica(true)),
             StoreFault::Busy => action(async {
                 let mut keeper = MySqlPool::connect(&self.base).await?.begin().await?;
                 sqlx::raw_sql("SELECT name FROM shedlock FOR UPDATE")
@@ -77,6 +96,7 @@ impl TortureNamespace for Base {
                 run(&self.java, &limit).await
             }),
             StoreFault::ReadOnly => action(run(&self.java, "SET GLOBAL read_only = 0")),
+            StoreFault::StandbyAway => action(self.waits_for_a_replica(false)),
             StoreFault::Busy => action(async {
                 if let Some(keeper) = self.keeper.lock().await.take() {
                     keeper.rollback().await?;
