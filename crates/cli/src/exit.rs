@@ -154,7 +154,7 @@ impl Failure {
     }
 
     /// The same for what takes an error of a store.
-    pub(crate) fn into_unavailable(self) -> Error {
+    pub(crate) fn into_error(self) -> Error {
         match self.said {
             Said::Error { error, .. } => error,
             Said::Text(text) => Error::new(ErrorKind::Unavailable, text),

@@ -34,7 +34,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
         }
         Err(failure) if failure.number() == STORE => {
             terminal.error(&failure.message());
-            JobMetricsText::unreachable(failure.into_unavailable())
+            JobMetricsText::unreachable(failure.into_error())
         }
         Err(failure) => return Err(failure),
     };

@@ -93,7 +93,7 @@ impl Later {
     pub(super) async fn opened(
         self,
     ) -> Result<(Arc<dyn LockProvider>, Option<Arc<dyn Journal>>), Error> {
-        let store = self.store().await.map_err(Failure::into_unavailable)?;
+        let store = self.store().await.map_err(Failure::into_error)?;
         let journal = store.journal().filter(|_| store.has_own_journal());
         Ok((store.provider().clone(), journal))
     }
@@ -107,7 +107,7 @@ impl Later {
                 let timeout = timeout.and_then(|it| it.to_str().ok());
                 let text = match later.store().await {
                     Ok(store) => metrics::of(store).read_for_scrape(timeout).await,
-                    Err(failure) => JobMetricsText::unreachable(failure.into_unavailable()),
+                    Err(failure) => JobMetricsText::unreachable(failure.into_error()),
                 };
                 let content_type = [(CONTENT_TYPE, JobMetricsText::CONTENT_TYPE)];
                 (content_type, text.into_text()).into_response()
