@@ -445,11 +445,11 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> 
         return Ok(Attempt::Acquired(found.lease(request)));
     }
     if found.is_endless() {
-        return Err(
-            conflict("the lock's key has no time to live (TTL) and never expires")
-                .advise("neither shedlock nor ShedLock writes such a key")
-                .advise("check what wrote it, then delete it or unlock by force"),
-        );
+        return Err(conflict(
+            "the lock's key has no time to live (TTL) and never expires; neither shedlock \
+                 nor ShedLock writes such a key",
+        )
+        .advise("check what wrote it, then delete it or unlock by force"));
     }
     check_slot(request, found.now, CLOCK)?;
     let record = found.record(request.name());

@@ -368,15 +368,14 @@ impl Class {
                 told("a value has characters that its column in table {table} cannot store")
                     .advise("change the lock's name, or the column's character set to utf8mb4")
             }
-            Self::Session => told("the session cannot be used for locks in table {table}")
-                .nothing_written()
-                .advise(
-                    "its time_zone is neither UTC nor shared_session_zone (and a proxy, or a \
-                     server older than MySQL 8.0.17, cannot change it for one statement, or the \
-                     server lacks a zone of that name), autocommit is off, or its character set is \
-                     not utf8mb4",
-                )
-                .advise("correct these settings of the session"),
+            Self::Session => told(
+                "the session cannot be used for locks in table {table}: its time_zone is neither \
+                 UTC nor shared_session_zone (and a proxy, or a server older than MySQL 8.0.17, \
+                 cannot change it for one statement, or the server lacks a zone of that name), \
+                 autocommit is off, or its character set is not utf8mb4",
+            )
+            .nothing_written()
+            .advise("correct these settings of the session"),
             Self::NoZone => told("the server lacks the time zone of shared_session_zone")
                 .nothing_written()
                 .advise(

@@ -19,9 +19,10 @@ impl Dsn {
     /// Reads a DSN. No error contains it.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
-            invalid(format!("cannot read the Sentry DSN: {why}"))
-                .advise("copy it from the project's settings (Client Keys)")
-                .advise("it looks like https://<public key>@o1.ingest.sentry.io/<project>")
+            invalid(format!("cannot read the Sentry DSN: {why}")).advise(
+                "copy it from the project's settings (Client Keys); it looks like \
+                 https://<public key>@o1.ingest.sentry.io/<project>",
+            )
         };
         let url = Url::parse(text.trim()).map_err(|_| wrong("it is not a URL"))?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

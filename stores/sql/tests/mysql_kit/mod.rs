@@ -228,8 +228,8 @@ impl Harness for MySql {
             return None;
         }
         action(async {
-            // Commits can wait for a replica only where there is a binary log.
-            let own = OwnServer::start("mariadb", &["--log-bin", "--server-id=1"])?;
+            // Commits can wait for a replica only where there is a binary log. Without a sync of it, a crash loses locks.
+            let own = OwnServer::start("mariadb", &["--log-bin", "--sync-binlog=1"])?;
             let url = own.url().to_owned();
             self.room(&url, Some(own)).await
         })
