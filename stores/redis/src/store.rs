@@ -447,7 +447,7 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> 
     if found.is_endless() {
         return Err(conflict(
             "the lock's key has no time to live (TTL) and never expires; neither shedlock \
-                 nor ShedLock writes such a key",
+             nor ShedLock writes such a key",
         )
         .advise("check what wrote it, then delete it or unlock by force"));
     }
