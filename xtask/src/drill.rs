@@ -5,7 +5,7 @@
 use crate::recipes;
 use crate::servers::{self, Store};
 use crate::steps::{self, Outcome};
-use anyhow::{Context as _, bail, ensure};
+use anyhow::ensure;
 use shedlock_rig::engine::Profile;
 use shedlock_rig::{debian, host};
 use std::process::ExitCode;
@@ -52,14 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "cron runs its jobs as root only: run this as root"
     );
     install(args.no_install)?;
-    for package in ["shedlock-drill", "shedlock-cli"] {
-        let built = steps::cargo()
-            .args(["build", "--release", "--package", package])
-            .status();
-        if !built.context("cargo could not be started")?.success() {
-            bail!("{package} could not be built");
-        }
-    }
+    steps::build_in_release(&["shedlock-drill", "shedlock-cli"])?;
     // The drill starts servers of its own, which are found or installed here.
     let profile = Profile {
         no_install: args.no_install,

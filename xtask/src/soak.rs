@@ -4,7 +4,7 @@
 
 use crate::servers::{self, Store};
 use crate::steps::{self, Outcome};
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use shedlock_rig::engine::Profile;
 use shedlock_rig::host;
 use std::path::PathBuf;
@@ -45,14 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             store.name()
         );
     }
-    for package in ["shedlock-soak", "shedlock-cli"] {
-        let built = steps::cargo()
-            .args(["build", "--release", "--package", package])
-            .status();
-        if !built.context("cargo could not be started")?.success() {
-            bail!("{package} could not be built");
-        }
-    }
+    steps::build_in_release(&["shedlock-soak", "shedlock-cli"])?;
     // Each part starts a server of its own, which is found or installed here.
     let profile = Profile {
         no_install: args.no_install,

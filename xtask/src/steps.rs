@@ -38,6 +38,18 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Builds these packages in release.
+pub(crate) fn build_in_release(packages: &[&str]) -> anyhow::Result<()> {
+    for package in packages {
+        let built = cargo()
+            .args(["build", "--release", "--package", package])
+            .status();
+        let built = built.context("cargo could not be started")?;
+        anyhow::ensure!(built.success(), "{package} could not be built");
+    }
+    Ok(())
+}
+
 /// What cargo knows of the packages of a workspace.
 pub(crate) fn metadata<T: DeserializeOwned>(root: &Path) -> anyhow::Result<T> {
     let mut command = cargo();

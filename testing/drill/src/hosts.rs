@@ -4,24 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
-use shedlock_rig::Running;
+use shedlock_rig::{Cron, Running};
 
 /// What each run does: a line with its job, its slot, its token and its host, then two seconds of work.
 const SCRIPT: &str = r#"slot=${SHEDLOCK_SLOT:-$(date -u +%Y-%m-%dT%H:%M:00Z)}
 echo "$1 $slot ${SHEDLOCK_FENCING_TOKEN:-0} $2" >>"$0.runs"
 sleep 2
 "#;
-
-/// A folder with what is the host's own, which takes the place of that of the machine.
-const DEBIAN: &str = "mkdir -p /var/spool/cron/crontabs /etc/cron.d && touch /etc/crontab \
-     && mount --bind \"$0/home\" /root && mount --bind \"$0/crontabs\" /var/spool/cron/crontabs \
-     && mount -t tmpfs none /etc/cron.d && mount --bind /dev/null /etc/crontab && mount -t tmpfs none /run \
-     && exec cron -f";
-const BUSYBOX: &str = "mkdir -p /etc/shedlock && mount --bind \"$0/home\" /root \
-     && mount --bind \"$0/etc\" /etc/shedlock && exec busybox crond -f -c \"$0/crontabs\"";
 
 /// How a host gets the URL of the store, as in docs/recipes.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +84,7 @@ impl Hosts {
         for host in &self.hosts {
             let lines = jobs.iter().map(|job| self.line(host, job));
             let crontab = host.variable(store) + &lines.collect::<String>();
-            host.install(&crontab)?;
+            host.kind().install(&host.folder, &crontab)?;
         }
         Ok(())
     }
@@ -143,7 +134,7 @@ impl Hosts {
 
 impl Host {
     fn configure(&self, store: &str) -> anyhow::Result<()> {
-        for folder in ["home", "etc", "crontabs"] {
+        for folder in ["home", "etc"] {
             fs::create_dir_all(self.folder.join(folder))?;
         }
         let file = match self.way {
@@ -168,34 +159,22 @@ impl Host {
         }
     }
 
-    fn install(&self, crontab: &str) -> anyhow::Result<()> {
-        let (new, folder) = (self.folder.join("crontab"), self.folder.join("crontabs"));
-        private(&new, crontab)?;
-        fs::rename(new, folder.join("root"))?;
-        if self.way == Way::Configuration {
-            // busybox' `crontab` says so too, and its cron looks for it each minute.
-            fs::write(folder.join("cron.update"), "root\n")?;
+    const fn kind(&self) -> Cron {
+        match self.way {
+            Way::Configuration => Cron::Busybox,
+            Way::Variable | Way::File => Cron::Debian,
         }
-        Ok(())
     }
 
     fn start_cron(&mut self) -> anyhow::Result<()> {
-        let script = match self.way {
-            Way::Configuration => BUSYBOX,
-            Way::Variable | Way::File => DEBIAN,
-        };
-        let mut cron = Command::new("unshare");
-        cron.args(["--mount", "sh", "-c", script])
-            .arg(&self.folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(self.folder.join("cron.log"))?);
-        self.cron = Some(Running::start(&mut cron)?);
+        let mounts = [("home", "/root"), ("etc", "/etc/shedlock")];
+        let log = fs::File::create(self.folder.join("cron.log"))?;
+        self.cron = Some(self.kind().start(&self.folder, &mounts, log.into())?);
         Ok(())
     }
 }
 
-/// Writes a file that only its owner can read: cron refuses others.
+/// Writes a file that only its owner can read.
 fn private(file: &Path, text: &str) -> std::io::Result<()> {
     fs::write(file, text)?;
     fs::set_permissions(file, fs::Permissions::from_mode(0o600))

@@ -114,17 +114,18 @@ impl Phase {
 
 fn switchover(world: &mut World) -> anyhow::Result<()> {
     world.databases.primary().end()?;
-    world.databases.promote()?;
-    world.is_over();
-    world.minutes(2)?;
-    world.ask_doctor()?;
-    world.databases.follow()
+    promote(world)
 }
 
 fn failover(world: &mut World) -> anyhow::Result<()> {
     Databases::alter(world.databases.standby(), "SET primary_conninfo = ''")?;
     world.minutes(1)?;
     world.databases.primary().stop()?;
+    promote(world)
+}
+
+/// The primary has ended: its standby takes over, and is followed by it later.
+fn promote(world: &mut World) -> anyhow::Result<()> {
     world.databases.promote()?;
     world.is_over();
     world.minutes(2)?;

@@ -13,6 +13,7 @@
 
 #[cfg(feature = "certificates")]
 mod certificates;
+mod cron;
 pub mod debian;
 pub mod engine;
 pub mod given;
@@ -28,6 +29,7 @@ pub mod wait;
 
 #[cfg(feature = "certificates")]
 pub use certificates::Certificates;
+pub use cron::Cron;
 pub use own_server::OwnServer;
 pub use postgres_server::PostgresServer;
 pub use process::Signal;

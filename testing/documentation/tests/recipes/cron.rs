@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use shedlock_documentation::{root, shedlock, succeed};
-use shedlock_rig::Running;
 use shedlock_rig::wait::eventually;
+use shedlock_rig::{Cron, Running};
 
 use super::Site;
 
@@ -25,13 +25,12 @@ const COMMANDS: &str = " -- /opt/";
 const TEXTFILES: &str = "/var/lib/prometheus/node-exporter/";
 
 /// What the host has where the lines look for it.
-const HOST: &str = "mkdir -p /etc/shedlock /var/lib/prometheus/node-exporter \
-     && mount --bind \"$0/bin\" /usr/local/bin && mount --bind \"$0/opt\" /opt \
-     && mount --bind \"$0/etc\" /etc/shedlock && mount --bind \"$0/textfiles\" /var/lib/prometheus/node-exporter && ";
-const DEBIAN: &str = "mkdir -p /var/spool/cron/crontabs /etc/cron.d && touch /etc/crontab \
-     && mount --bind \"$0/crontabs\" /var/spool/cron/crontabs && mount -t tmpfs none /etc/cron.d \
-     && mount --bind /dev/null /etc/crontab && mount -t tmpfs none /run && exec cron -f";
-const BUSYBOX: &str = "exec busybox crond -f -c \"$0/crontabs\"";
+const MOUNTS: [(&str, &str); 4] = [
+    ("bin", "/usr/local/bin"),
+    ("opt", "/opt"),
+    ("etc", "/etc/shedlock"),
+    ("textfiles", "/var/lib/prometheus/node-exporter"),
+];
 
 /// A crontab that someone may paste.
 #[derive(Clone)]
@@ -68,20 +67,18 @@ impl Crontab {
 
     /// The commands that its lines run.
     fn commands(&self) -> Vec<&str> {
-        let commands = self
-            .text
-            .lines()
-            .filter_map(|line| line.split_once(COMMANDS));
-        commands.map(|(_, command)| command).collect()
+        self.after(COMMANDS)
     }
 
     /// The files that its lines write.
     fn textfiles(&self) -> Vec<&str> {
-        let files = self
-            .text
-            .lines()
-            .filter_map(|line| line.split_once(TEXTFILES));
-        files.map(|(_, file)| file).collect()
+        self.after(TEXTFILES)
+    }
+
+    /// The rest of each line that has this.
+    fn after(&self, mark: &str) -> Vec<&str> {
+        let split = self.text.lines().filter_map(|line| line.split_once(mark));
+        split.map(|(_, rest)| rest).collect()
     }
 }
 
@@ -102,17 +99,17 @@ fn crontabs() -> Vec<Crontab> {
     crontabs
 }
 
-/// Cron, with private folders for what it reads and writes.
-struct Cron {
+/// A host with nothing but this crontab.
+struct Host {
     crontab: Crontab,
     site: Site,
     process: Running,
 }
 
-impl Cron {
-    fn start(crontab: &Crontab, program: &str) -> Self {
+impl Host {
+    fn start(crontab: &Crontab, cron: Cron) -> Self {
         let site = Site::new();
-        for folder in ["bin", "opt", "etc", "textfiles", "crontabs"] {
+        for (folder, _) in MOUNTS {
             fs::create_dir(site.path(folder)).unwrap();
         }
         symlink(shedlock(), site.path("bin/shedlock")).unwrap();
@@ -125,18 +122,13 @@ impl Cron {
         let store = site.store();
         fs::write(site.path("etc/store"), format!("{store}\n")).unwrap();
         fs::write(site.path("etc/config.toml"), format!("store = {store:?}\n")).unwrap();
-        let file = site.path("crontabs/root");
-        fs::write(&file, crontab.adapted(&site)).unwrap();
-        succeed(Command::new("chmod").arg("600").arg(file));
-        let mut cron = Command::new("unshare");
-        cron.args(["--mount", "sh", "-c", &format!("{HOST}{program}")])
-            .arg(site.path(""))
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped());
+        let folder = site.path("");
+        cron.install(&folder, &crontab.adapted(&site)).unwrap();
+        let process = cron.start(&folder, &MOUNTS, Stdio::piped()).unwrap();
         Self {
             crontab: crontab.clone(),
             site,
-            process: Running::start(&mut cron).unwrap(),
+            process,
         }
     }
 
@@ -171,10 +163,11 @@ fn cron_runs_each_line_that_is_pasted_into_a_crontab() {
         return;
     }
     let crontabs = crontabs();
-    let mut started: Vec<Cron> = crontabs.iter().map(|it| Cron::start(it, DEBIAN)).collect();
+    let debian = crontabs.iter().map(|it| Host::start(it, Cron::Debian));
+    let mut started: Vec<Host> = debian.collect();
     // busybox' cron reads no variables: the store is in the configuration file, as in the examples of `--help`.
-    started.extend(crontabs.last().map(|it| Cron::start(it, BUSYBOX)));
-    for cron in &mut started {
-        cron.wait_for_all();
+    started.extend(crontabs.last().map(|it| Host::start(it, Cron::Busybox)));
+    for host in &mut started {
+        host.wait_for_all();
     }
 }
