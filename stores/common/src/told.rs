@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use shedlock_core::{Advice, Error, ErrorKind, Finding};
+use shedlock_core::{Advice, Error, ErrorKind, Finding, Level};
 
 /// All parts of an error that are known beforehand: what failed, its effect, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,11 @@ impl Told {
 
     /// Returns the warning of this check, with these values in place of their `{names}`.
     pub fn warning(self, check: &'static str, values: &[(&str, &str)]) -> Finding {
-        let step = self.step.map(|step| filled(step, values));
-        Finding::warning(check, filled(self.what, values), step.unwrap_or_default())
+        let what = filled(self.what, values);
+        match self.step {
+            Some(step) => Finding::warning(check, what, filled(step, values)),
+            None => Finding::bare(check, Level::Warning, what),
+        }
     }
 
     /// Returns the error of this kind.

@@ -378,8 +378,11 @@ impl EtcdStore {
             return Ok(Some(Attempt::Acquired(lease)));
         }
         if found.ends_with(0) {
-            return Err(conflict("the lock's key has no lease, so it never expires, and neither shedlock nor ShedLock \
-             wrote it").advise("check what wrote it, then delete it or unlock by force"));
+            return Err(conflict(
+                "the lock's key has no lease, so it never expires, and neither shedlock nor \
+                 ShedLock wrote it",
+            )
+            .advise("check what wrote it, then delete it or unlock by force"));
         }
         let now = self.clock.system_time();
         check_slot(request, now, "this host's clock")?;

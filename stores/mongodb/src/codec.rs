@@ -107,7 +107,7 @@ fn foreign(document: &Document, field: &str) -> Error {
     );
     conflict(format!(
         "the lock's document was not written by shedlock or ShedLock: its field {field:?} \
-             {holds}"
+         {holds}"
     ))
     .advise("check what wrote it, then fix or delete it, or use another collection")
 }

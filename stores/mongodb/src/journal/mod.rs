@@ -128,9 +128,7 @@ impl MongoJournal {
 
     fn refused(&self, (code, said): (i32, String)) -> Error {
         let error = match code {
-            DUPLICATE => {
-                unavailable("conflicting updates of the journal").advise(format!("retry: {said}"))
-            }
+            DUPLICATE => unavailable(format!("conflicting updates of the journal: {said}")).retry(),
             _ => refused(code).unwrap_or_else(|| {
                 configuration(format!("the server refused a write: code {code}, {said}"))
             }),

@@ -190,8 +190,13 @@ impl Place {
             ));
         }
         if path.contains(":memory:") {
-            return Err(invalid("an in-memory database cannot hold locks: it is visible to one connection only").advise("write sqlite:FILE, like sqlite:/var/lib/app/locks.db (tests written in Rust can use \
-             `MemoryProvider`)"));
+            return Err(invalid(
+                "an in-memory database cannot hold locks: it is visible to one connection only",
+            )
+            .advise(
+                "write sqlite:FILE, like sqlite:/var/lib/app/locks.db (tests written in Rust can \
+                 use `MemoryProvider`)",
+            ));
         }
         let busy_timeout = options.duration("busy_timeout")?.unwrap_or(BUSY_TIMEOUT);
         if busy_timeout > LONGEST_BUSY_TIMEOUT {
