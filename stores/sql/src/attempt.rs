@@ -32,7 +32,7 @@ impl<B: Driver> SqlStore<B> {
         };
         let call = self.call_of(request.timeout());
         let plan = call.plan_for(|plan| {
-            call.check_step(Step::Attempt(claim), plan)?;
+            call.statement(Step::Attempt(claim), plan)?;
             check_length(request.name(), &plan.shape)?;
             check_owner(request.owner(), &plan.shape, &self.options)
         });
@@ -70,9 +70,10 @@ impl<B: Driver> SqlStore<B> {
         values.end_of(request.slot());
         let plan = call.plan_of_lease().await?;
         call.cancel_hanging(request).await;
-        let gives_back = Some(Step::Unlock(End::NotStarted))
-            .filter(|step| request.slot().is_some() && step.is_possible(plan.shape.extras));
-        let withdraw = gives_back.unwrap_or(Step::Withdraw);
+        let withdraw = match request.slot() {
+            Some(_) if plan.shape.is_complete => Step::Unlock(End::NotStarted),
+            _ => Step::Withdraw,
+        };
         if call.ended(withdraw, &values).await? == Changed::Done {
             return Ok(true);
         }
@@ -111,7 +112,7 @@ impl<B: Driver> Call<'_, B> {
             // A withdrawal may have moved the end of a free lock past the client's time that was sent.
             values.now = self.now();
             let is_won = reply.affected > 0;
-            if is_won && plan.shape.extras.token() && reply.token().is_none() {
+            if is_won && plan.shape.is_complete && reply.token().is_none() {
                 // The server returned the number of another column.
                 may_be_ours = true;
             } else if is_won && claim == Claim::OpenSlot && reply.row().is_none() {

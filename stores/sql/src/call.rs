@@ -188,8 +188,8 @@ impl<B: Driver> Call<'_, B> {
     /// since.
     pub(crate) async fn plan(&self) -> Result<Arc<Plan>> {
         match self.plans.fresh(self.options.clock.now()) {
-            Some(plan) if !plan.shape.is_between() => Ok(plan),
-            _ => self.look().await,
+            Some(plan) => Ok(plan),
+            None => self.look().await,
         }
     }
 
@@ -203,25 +203,14 @@ impl<B: Driver> Call<'_, B> {
         if !place.is_empty() && plan.place == *place {
             return Ok(plan);
         }
-        Err(configuration(format!("the connection that was opened to extend and end leases does not see the same table {} \
-              as your pool ({} instead of {}), so it is not used", self.options.table, plan.place, place)).advise("name \
-                                                                                                                   the \
-                                                                                                                   schema \
-                                                                                                                   in \
-                                                                                                                   the \
-                                                                                                                   table's \
-                                                                                                                   name, \
-                                                                                                                   rather \
-                                                                                                                   than \
-                                                                                                                   in \
-                                                                                                                   what \
-                                                                                                                   your \
-                                                                                                                   pool \
-                                                                                                                   runs \
-                                                                                                                   after \
-                                                                                                                   it \
-                                                                                                                   has \
-                                                                                                                   connected"))
+        Err(configuration(format!(
+            "the connection that was opened to extend and end leases does not see the same table {} as your pool ({} \
+             instead of {place}), so it is not used",
+            self.options.table, plan.place
+        ))
+        .advise(
+            "name the schema in the table's name, rather than in what your pool runs after it has connected",
+        ))
     }
 
     /// A plan that passes this check. If the known plan fails it, the table may have been altered, so the shape is read
@@ -241,18 +230,7 @@ impl<B: Driver> Call<'_, B> {
             self.plans.forget();
             self.check_absence().await?;
         }
-        let plan = self.keep(&columns)?;
-        if !plan.shape.is_between() {
-            return Ok(plan);
-        }
-        let missing = plan.shape.extras.columns().filter(|(there, _)| !there);
-        let missing: Vec<_> = missing.map(|(_, column)| column).collect();
-        Err(configuration(format!(
-            "table {} has some of shedlock's columns but lacks {}",
-            self.options.table,
-            missing.join(", ")
-        ))
-        .advise("add them with `shedlock migrate --store …`"))
+        self.keep(&columns)
     }
 
     /// Refuses a missing table that must not be created: its schema does not exist, or another table may be meant.

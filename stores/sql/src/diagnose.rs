@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::dialect::{Check, DURABILITY};
 use crate::driver::{Driver, Wanted};
 use crate::failure::{Class, Failure};
+use crate::options::COLUMNS;
 use crate::shape::Shape;
 use crate::statement::{Reply, Statement, Values};
 
@@ -49,9 +50,7 @@ impl<B: Driver> Call<'_, B> {
 
     /// The columns that ShedLock's table does not have.
     fn columns_of(&self, shape: &Shape) -> Finding {
-        let missing = shape.extras.columns().filter(|(there, _)| !there);
-        let missing: Vec<_> = missing.map(|(_, column)| column).collect();
-        if missing.is_empty() {
+        if shape.is_complete {
             return Finding::ok("columns", "the table has all columns");
         }
         Finding::warning(
@@ -59,7 +58,7 @@ impl<B: Driver> Call<'_, B> {
             format!(
                 "table {} lacks the columns {}, which fencing tokens and slots of schedules need",
                 self.options.table,
-                missing.join(", ")
+                COLUMNS.join(", ")
             ),
             "run `shedlock migrate --store …`",
         )

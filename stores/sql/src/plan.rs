@@ -27,8 +27,8 @@ pub(crate) struct Plans {
     pub(crate) clock: StoreClock,
 }
 
-/// How long a shape that lacks some of our columns is used before it is read again. After that time
-/// a `migrate` by another process takes effect here without a restart.
+/// How long the shape of a bare table is used before it is read again. After that time a `migrate` by another process
+/// takes effect here without a restart.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl Plans {
@@ -43,11 +43,10 @@ impl Plans {
         self.plan.borrow().clone()
     }
 
-    /// The known plan, unless it lacks columns and is old enough that they may have been added
-    /// since.
+    /// The known plan, unless it lacks our columns and is old enough that they may have been added since.
     pub(crate) fn fresh(&self, now: Moment) -> Option<Arc<Plan>> {
         self.known().filter(|plan| {
-            plan.shape.is_complete() || now.saturating_since(plan.found_at) < LOOK_AGAIN
+            plan.shape.is_complete || now.saturating_since(plan.found_at) < LOOK_AGAIN
         })
     }
 

@@ -8,8 +8,8 @@ use crate::dialect::Dialect;
 use crate::driver::Driver;
 use crate::identifier::Table;
 use crate::journal;
-use crate::options::Options;
-use crate::shape::{Extras, Shape};
+use crate::options::{COLUMNS, Options};
+use crate::shape::Shape;
 use crate::statement::Statement;
 
 /// A statement that creates something, and what it creates.
@@ -91,10 +91,8 @@ impl Dialect {
 
     /// Our own columns that a lock table lacks. A table with some of them is refused, so one
     /// statement adds them all, if the server has such a statement.
-    pub(crate) fn additions(&self, options: &Options, extras: Extras) -> Vec<Definition> {
-        let missing = extras.columns().filter(|(there, _)| !there);
-        let missing: Vec<_> = missing.map(|(_, column)| column).collect();
-        let additions = self.column_additions(options, &missing);
+    fn additions(&self, options: &Options, missing: &[&'static str]) -> Vec<Definition> {
+        let additions = self.column_additions(options, missing);
         let addition = |(columns, text): (&[&str], String)| {
             let noun = if columns.len() == 1 {
                 "column"
@@ -118,7 +116,7 @@ impl Dialect {
     pub(crate) fn schema(&self, options: &Options) -> Schema {
         let steps = |definitions: &[Definition]| definitions.iter().map(Definition::step).collect();
         let create = steps(&[self.creation(options)]);
-        let mut upgrade = self.additions(options, Extras::default());
+        let mut upgrade = self.additions(options, &COLUMNS);
         upgrade.extend(
             self.indexing(options, &self.assumed)
                 .map(|(_, index)| index),
@@ -174,9 +172,9 @@ impl<B: Driver> Call<'_, B> {
             self.check_absence().await?;
             return Ok(vec![B::DIALECT.creation(&self.options)]);
         }
-        let plan = self.keep(&columns)?;
-        let mut lacks = B::DIALECT.additions(&self.options, plan.shape.extras);
-        if let Some((is_missing, index)) = B::DIALECT.indexing(&self.options, &plan.shape) {
+        let (shape, missing) = B::DIALECT.shape_to_migrate(&self.options, &columns)?;
+        let mut lacks = B::DIALECT.additions(&self.options, &missing);
+        if let Some((is_missing, index)) = B::DIALECT.indexing(&self.options, &shape) {
             let asked = self.sent(&is_missing).await;
             let asked = asked.map_err(|failure| self.explained(failure, false))?;
             if asked.row().and_then(|row| row.name.as_deref()) == Some("x") {

@@ -51,7 +51,7 @@ impl<B: Driver> Call<'_, B> {
         // Once a reply is lost, the outcome is unknown whatever the second try returns.
         let mut lost = None;
         loop {
-            let statement = plan.statements.get(step).ok_or_else(|| self.no_column())?;
+            let statement = self.statement(step, &plan)?;
             let (lock, sql) = (values.name, statement.text());
             tracing::debug!(step = step.word(), lock, sql, "statement");
             let answer = self.send(statement, values, wanted).await;
@@ -112,17 +112,15 @@ impl<B: Driver> Call<'_, B> {
         self.send(&statement, &values, Wanted::Any).await.is_ok()
     }
 
-    /// Checks that the table has the columns for this step.
-    pub(crate) fn check_step(&self, step: Step, plan: &Plan) -> Result<()> {
-        match step.is_possible(plan.shape.extras) {
-            true => Ok(()),
-            false => Err(self.no_column()),
-        }
-    }
-
-    fn no_column(&self) -> Error {
-        let what = format!("slots need columns that table {} lacks", self.options.table);
-        Error::new(ErrorKind::Unsupported, what)
-            .advise("add them with `shedlock migrate --store …`")
+    /// The statement for a step.
+    ///
+    /// # Errors
+    /// `Unsupported` for slots in a table without the columns for them.
+    pub(crate) fn statement<'p>(&self, step: Step, plan: &'p Plan) -> Result<&'p Statement> {
+        plan.statements.get(step).ok_or_else(|| {
+            let what = format!("slots need columns that table {} lacks", self.options.table);
+            Error::new(ErrorKind::Unsupported, what)
+                .advise("add them with `shedlock migrate --store …`")
+        })
     }
 }

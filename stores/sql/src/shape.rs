@@ -1,7 +1,6 @@
 //! The current shape of the lock table.
 
 use crate::identifier::Identifier;
-use crate::options::COLUMNS;
 
 /// The shape of the table, as far as statements depend on it. It contains nothing from the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,32 +11,11 @@ pub(crate) struct Shape {
     pub(crate) locked_at: TimeColumn,
     /// ShedLock's columns as the catalogue spells them. `None` if there is no table: as the options do.
     pub(crate) columns: Option<[Identifier; 4]>,
-    /// Which of our own columns exist.
-    pub(crate) extras: Extras,
+    /// Whether it has all of our own columns. A table without any is ShedLock's; one with some of them is refused.
+    pub(crate) is_complete: bool,
     /// What the dialect's probe returned about the server: its version, then the settings that matter, in the dialect's
     /// own format.
     pub(crate) server: String,
-}
-
-/// Which of our own columns exist, in the order of [`COLUMNS`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extras(pub(crate) [bool; 6]);
-
-impl Extras {
-    pub(crate) const ALL: Self = Self([true; 6]);
-
-    pub(crate) fn token(self) -> bool {
-        self.0[0]
-    }
-
-    pub(crate) fn slot(self) -> bool {
-        self.0[1..] == [true; 5]
-    }
-
-    /// All columns that `migrate` adds, and whether they exist.
-    pub(crate) fn columns(self) -> impl Iterator<Item = (bool, &'static str)> {
-        self.0.into_iter().zip(COLUMNS)
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +111,7 @@ impl Shape {
             lock_until: time,
             locked_at: time,
             columns: None,
-            extras: Extras::ALL,
+            is_complete: true,
             server: String::new(),
         }
     }
@@ -141,14 +119,5 @@ impl Shape {
     /// The unit in which leases are counted, in microseconds: the coarser of the two time columns' units.
     pub(crate) fn unit(&self) -> i64 {
         self.lock_until.unit().max(self.locked_at.unit())
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        self.extras == Extras::ALL
-    }
-
-    /// Whether it has some of our columns, but not all of them.
-    pub(crate) fn is_between(&self) -> bool {
-        !self.is_complete() && self.extras != Extras::default()
     }
 }

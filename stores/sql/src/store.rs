@@ -14,7 +14,7 @@ use shedlock_store::{
 };
 
 use crate::call::{Call, SqlStore, check_owner, check_owner_text};
-use crate::dialect::{End as SlotMark, Step};
+use crate::dialect::{End as SlotMark, Step, is_partial};
 use crate::driver::Driver;
 use crate::failure::{Class, Failure};
 use crate::journal::SqlJournal;
@@ -45,9 +45,9 @@ impl<B: Driver> Store for SqlStore<B> {
         let plan = self.plans.known();
         let dialect = B::DIALECT;
         let shape = plan.as_ref().map_or(&dialect.assumed, |plan| &plan.shape);
-        capabilities.fencing = shape.extras.token();
-        capabilities.slots = shape.extras.slot();
-        capabilities.completion = shape.extras.slot();
+        capabilities.fencing = shape.is_complete;
+        capabilities.slots = shape.is_complete;
+        capabilities.completion = shape.is_complete;
         capabilities.granularity = Duration::from_micros(shape.unit().unsigned_abs());
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
         // A length in bytes that always fits: a name never has more characters than bytes.
@@ -119,9 +119,11 @@ impl<B: Driver> Store for SqlStore<B> {
             Some((_, SlotEnd::Cut)) => SlotMark::Cut,
             _ => SlotMark::Nothing,
         };
-        // From a table without the columns, only a slot that is used up by now can have been taken.
-        let step = Some(Step::Unlock(mark)).filter(|step| step.is_possible(plan.shape.extras));
-        let step = step.unwrap_or(Step::Unlock(SlotMark::Nothing));
+        let step = match plan.shape.is_complete {
+            true => Step::Unlock(mark),
+            // Its columns were dropped.
+            false => Step::Unlock(SlotMark::Nothing),
+        };
         let mut values = self.values_of(end.name, end.owner.as_str(), &released);
         values.at_least = self.micros("lock_at_least_for", end.at_least, &plan.shape)?;
         values.end_of(end.slot.map(|(slot, _)| slot));
@@ -186,18 +188,14 @@ impl<B: Driver> Store for SqlStore<B> {
         let step = match (change.lease, change.slots) {
             (LeaseChange::Keep, _) => Step::ResetSlot,
             (LeaseChange::End { kept: None, .. }, None) => Step::Withdraw,
-            (LeaseChange::End { .. }, slots) => Step::Resume {
-                slots: slots.is_some(),
-            },
-            (LeaseChange::Take { .. }, slots) => Step::Pause {
-                slots: slots.is_some(),
-            },
+            (LeaseChange::End { .. }, _) => Step::Resume,
+            (LeaseChange::Take { .. }, _) => Step::Pause,
         };
         let plan = call.plan_for(|plan| {
             if let LeaseChange::Take { owner, .. } = change.lease {
                 check_owner_text(owner, &plan.shape, &self.options)?;
             }
-            call.check_step(step, plan)
+            call.statement(step, plan).map(drop)
         });
         let shape = &plan.await?.shape;
         let stored = &seen.version;
@@ -325,20 +323,16 @@ impl<B: Driver> Store for SqlStore<B> {
     async fn migrate(&self) -> Result<Migration> {
         let call = self.call();
         let mut changes = self.take_created();
-        // The second time because another process with an older release may have created the table meanwhile.
+        // Again after a change, because another process with an older release may have created the table meanwhile.
         for _ in 0..2 {
             let lacks = call.lacks().await?;
+            if lacks.is_empty() {
+                break;
+            }
             for (at, definition) in lacks.iter().enumerate() {
                 if call.define(&definition.statement, &lacks[at + 1..]).await? {
                     changes.extend(definition.done());
                 }
-            }
-            if self
-                .plans
-                .known()
-                .is_some_and(|plan| plan.shape.is_complete())
-            {
-                return Ok(Migration::with_changes(changes));
             }
         }
         call.look().await?;
@@ -376,5 +370,19 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) async fn check(&self) -> Result<()> {
         let plan = self.look().await?;
         check_owner(&Owner::generate(), &plan.shape, &self.options)
+    }
+
+    /// The same for a new connection. A table that a migration must create or complete is no error yet.
+    pub(crate) async fn check_unless_to_migrate(&self) -> Result<()> {
+        let columns = self.columns().await?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let (shape, missing) = B::DIALECT.shape_to_migrate(&self.options, &columns)?;
+        if is_partial(&missing) {
+            return Ok(());
+        }
+        self.keep(&columns)?;
+        check_owner(&Owner::generate(), &shape, &self.options)
     }
 }

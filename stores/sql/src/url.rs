@@ -44,13 +44,9 @@ impl<B: Remote> FromUrl for SqlStore<B> {
         }
     }
 
-    /// Reads the table's shape and keeps it. A missing table is not an error yet.
+    /// Reads the table's shape and keeps it.
     async fn reach(store: &Self) -> Result<()> {
-        let call = store.call();
-        match call.columns().await?.is_empty() {
-            true => Ok(()),
-            false => call.check().await,
-        }
+        store.call().check_unless_to_migrate().await
     }
 }
 

@@ -325,6 +325,28 @@ async fn a_file_that_is_there_stays_as_it_is() {
     assert!(take(&provider, "job").await.fencing_token().is_some());
 }
 
+/// A migration that ended half way: SQLite adds one column at a time.
+#[tokio::test]
+async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added_the_others() {
+    let (_folder, path) = folder();
+    let mut connection = open(&path).await;
+    run(&mut connection, SHEDLOCKS).await;
+    let added = "ALTER TABLE shedlock ADD COLUMN shedlock_fencing_token bigint NULL";
+    run(&mut connection, added).await;
+    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let error = provider.attempt(&request("job")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error:#}");
+    let says = "table \"shedlock\" has some of shedlock's columns but lacks shedlock_slot, \
+                shedlock_slot_done, shedlock_slot_attempts, shedlock_skip_from, shedlock_skip_until; \
+                add them with `shedlock migrate --store …`";
+    assert!(error.to_string().contains(says), "{error:#}");
+    let found = provider.diagnose().await.unwrap();
+    assert_eq!((&*found[0].check, found.len()), ("setup", 1), "{found:?}");
+    assert_eq!(provider.plan_migration().await.unwrap().len(), 5);
+    assert_eq!(provider.migrate().await.unwrap().changes.len(), 5);
+    assert!(take(&provider, "job").await.fencing_token().is_some());
+}
+
 #[tokio::test]
 async fn an_attempt_on_a_held_lock_waits_for_no_writer_and_writes_nothing() {
     let (_folder, path) = folder();

@@ -6,7 +6,7 @@ use shedlock_store::{Result, configuration};
 use super::Dialect;
 use crate::identifier::Identifier;
 use crate::options::{COLUMNS, Options};
-use crate::shape::{Column, Extras, Shape, TextColumn, TimeColumn};
+use crate::shape::{Column, Shape, TextColumn, TimeColumn};
 
 impl Dialect {
     /// The shape of the table with these columns.
@@ -14,6 +14,24 @@ impl Dialect {
     /// # Errors
     /// `Configuration` if the table cannot be used as it is.
     pub(crate) fn shape(&self, options: &Options, columns: &[Column]) -> Result<Shape> {
+        let (shape, missing) = self.shape_to_migrate(options, columns)?;
+        if !is_partial(&missing) {
+            return Ok(shape);
+        }
+        Err(configuration(format!(
+            "table {} has some of shedlock's columns but lacks {}",
+            options.table,
+            missing.join(", ")
+        ))
+        .advise("add them with `shedlock migrate --store …`"))
+    }
+
+    /// The same for a migration, which may find some of our own columns. Also returns those that are missing.
+    pub(crate) fn shape_to_migrate(
+        &self,
+        options: &Options,
+        columns: &[Column],
+    ) -> Result<(Shape, Vec<&'static str>)> {
         let found = Columns {
             dialect: self,
             options,
@@ -22,7 +40,8 @@ impl Dialect {
         found.check()?;
         let [name, until, at, by] = &options.columns;
         let server = columns.first().map(|column| column.server.clone());
-        Ok(Shape {
+        let missing = found.missing()?;
+        let shape = Shape {
             name: found.text(name, true)?,
             locked_by: found.text(by, false)?,
             lock_until: found.time(until)?,
@@ -33,10 +52,16 @@ impl Dialect {
                 found.spelled(at)?,
                 found.spelled(by)?,
             ]),
-            extras: found.extras()?,
+            is_complete: missing.is_empty(),
             server: server.unwrap_or_default(),
-        })
+        };
+        Ok((shape, missing))
     }
+}
+
+/// Whether a table that lacks these columns has some of ours, because a migration was interrupted.
+pub(crate) fn is_partial(missing: &[&str]) -> bool {
+    (1..COLUMNS.len()).contains(&missing.len())
 }
 
 /// The columns of an existing table, looked up by name, with errors that describe what is wrong.
@@ -159,22 +184,17 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Which of our own columns exist.
-    fn extras(&self) -> Result<Extras> {
-        let mut extras = Extras::default();
-        for (there, column) in extras.0.iter_mut().zip(COLUMNS) {
-            *there = self.has(column)?;
+    /// Those of our own columns that are missing; all are 64-bit integers.
+    fn missing(&self) -> Result<Vec<&'static str>> {
+        let mut missing = Vec::new();
+        for name in COLUMNS {
+            let mut columns = self.columns.iter();
+            match columns.find(|column| self.dialect.finds(column, name)) {
+                None => missing.push(name),
+                Some(column) if (self.dialect.is_integer)(&column.type_name) => {}
+                Some(column) => return Err(self.unfit(column, "bigint")),
+            }
         }
-        Ok(extras)
-    }
-
-    /// Whether one of our own columns exists; all are 64-bit integers.
-    fn has(&self, name: &str) -> Result<bool> {
-        let mut columns = self.columns.iter();
-        match columns.find(|column| self.dialect.finds(column, name)) {
-            None => Ok(false),
-            Some(column) if (self.dialect.is_integer)(&column.type_name) => Ok(true),
-            Some(column) => Err(self.unfit(column, "bigint")),
-        }
+        Ok(missing)
     }
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 use shedlock_core::Finding;
 use shedlock_store::{Result, TlsNames, Told};
 
+pub(crate) use self::columns::is_partial;
 pub(crate) use self::pieces::Pieces;
 use crate::failure::Explain;
 use crate::identifier::Identifier;
 use crate::identifier::{Fold, Table};
-use crate::options::{Options, Settings};
-use crate::shape::{Column, Extras, Shape, TimeKind};
+use crate::options::{COLUMNS, Options, Settings};
+use crate::shape::{Column, Shape, TimeKind};
 use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Statement};
 
 /// A dialect: how to query the table's shape, and which statements fit it.
@@ -443,7 +444,7 @@ impl Dialect {
     pub(crate) fn rehearsals(&self, options: &Options, shape: &Shape) -> [Statement; 2] {
         let mut columns = "{name}, {until}, {at}, {by}".to_owned();
         let mut same = "{until} = {until}, {at} = {at}, {by} = {by}".to_owned();
-        for (_, column) in shape.extras.columns().filter(|(there, _)| *there) {
+        for column in COLUMNS.iter().filter(|_| shape.is_complete) {
             columns.push_str(&format!(", {column}"));
             same.push_str(&format!(", {column} = {column}"));
         }
@@ -457,7 +458,7 @@ impl Dialect {
 
     pub(crate) fn statements(&self, options: &Options, shape: &Shape) -> Statements {
         let steps = Step::ALL.into_iter();
-        let possible = steps.filter(|step| step.is_possible(shape.extras));
+        let possible = steps.filter(|step| shape.is_complete || !step.is_about_slots());
         let statements = possible.filter_map(|step| {
             let pieces = Pieces::of_step(self, options, shape, step);
             let template = pieces.expand(pieces.get(step.word())?);
@@ -508,13 +509,12 @@ pub(crate) enum Step {
     List { held_only: bool },
     /// Sets all columns of the slots, if the stored last slot is the `previous` value.
     ResetSlot,
-    /// Takes the lock for an operator: sets the owner to the released text, the end to now + at-most, and, if `slots`,
-    /// the slots that the pause skips. Conditions: the owner, the end and (with `slots`) the last slot are
-    /// those that were read.
-    Pause { slots: bool },
-    /// Sets the end to the later of now and `ends_at`, the owner to the released text, and, if `slots`, the slots that
-    /// the pause has skipped, if the owner holds a running lease.
-    Resume { slots: bool },
+    /// Takes the lock for an operator: sets the owner to the released text, the end to `ends_at`, and the slots that the
+    /// pause skips. Conditions: the owner, the end and the last slot are those that were read.
+    Pause,
+    /// Sets the end to the later of now and `ends_at`, the owner to the released text, and the slots that the pause has
+    /// skipped, if the owner holds a running lease.
+    Resume,
     /// Deletes the record, if the lock is free, and the owner, the end and the last slot are those that were read.
     Remove,
 }
@@ -545,7 +545,7 @@ pub(crate) enum End {
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::Attempt(Claim::Nothing),
         Self::Attempt(Claim::Slot),
         Self::Attempt(Claim::OpenSlot),
@@ -566,10 +566,8 @@ impl Step {
         Self::List { held_only: false },
         Self::List { held_only: true },
         Self::ResetSlot,
-        Self::Pause { slots: false },
-        Self::Pause { slots: true },
-        Self::Resume { slots: false },
-        Self::Resume { slots: true },
+        Self::Pause,
+        Self::Resume,
         Self::Remove,
     ];
 
@@ -600,8 +598,8 @@ impl Step {
             Self::Settle => "settle",
             Self::List { .. } => "list",
             Self::ResetSlot => "reset_slot",
-            Self::Pause { .. } => "pause_lock",
-            Self::Resume { .. } => "resume_lock",
+            Self::Pause => "pause_lock",
+            Self::Resume => "resume_lock",
             Self::Remove => "remove",
         }
     }
@@ -623,24 +621,19 @@ impl Step {
         }
     }
 
-    pub(crate) fn is_possible(self, extras: Extras) -> bool {
+    /// The step has a meaning only where slots are stored: not in a bare table.
+    fn is_about_slots(self) -> bool {
         match self {
-            Self::Attempt(Claim::Slot)
-            | Self::Insert(Claim::Slot)
-            | Self::Unlock(End::NotStarted)
-            | Self::Attempt(Claim::OpenSlot)
-            | Self::Insert(Claim::OpenSlot)
-            | Self::Unlock(End::Done { .. } | End::Failed | End::Cut)
-            | Self::Pause { slots: true }
-            | Self::Resume { slots: true }
-            | Self::ResetSlot => extras.slot(),
-            _ => true,
+            Self::Attempt(claim) | Self::Insert(claim) => claim != Claim::Nothing,
+            Self::Unlock(end) => end != End::Nothing,
+            Self::ResetSlot => true,
+            _ => false,
         }
     }
 }
 
 impl Statements {
-    /// The statement for this step; `None` if the table lacks a column for it, or the server does not need it.
+    /// The statement for this step; `None` if a bare table has no columns for it, or the server does not need it.
     pub(crate) fn get(&self, step: Step) -> Option<&Statement> {
         let found = self.0.iter().find(|(known, _)| *known == step);
         found.map(|(_, statement)| statement)

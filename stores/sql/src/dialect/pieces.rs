@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::{Claim, Dialect, End, Step};
 use crate::identifier::Identifier;
 use crate::options::{
-    ATTEMPTS_COLUMN, DONE_COLUMN, Options, SKIP_FROM_COLUMN, SKIP_UNTIL_COLUMN, SLOT_COLUMN,
-    TOKEN_COLUMN,
+    ATTEMPTS_COLUMN, COLUMNS, DONE_COLUMN, Options, SKIP_FROM_COLUMN, SKIP_UNTIL_COLUMN,
+    SLOT_COLUMN, TOKEN_COLUMN,
 };
 use crate::shape::Shape;
 
@@ -56,12 +56,16 @@ impl Pieces {
     /// words.
     pub(super) fn of_step(dialect: &Dialect, options: &Options, shape: &Shape, step: Step) -> Self {
         let mut pieces = Self::of_shape(dialect, options, shape);
+        let complete = |text| if shape.is_complete { text } else { "" };
         // In the order of `RECORD`.
-        let ours = shape.extras.columns();
-        let ours = ours.map(|(there, column)| if there { column } else { "{null}" });
+        let ours = if shape.is_complete {
+            COLUMNS
+        } else {
+            ["{null}"; COLUMNS.len()]
+        };
         words! { pieces:
-            record = "{name}, {by}, {at_micros}, {until_micros}, {extras}";
-            extras = ours.collect::<Vec<_>>().join(", ");
+            record = "{name}, {by}, {at_micros}, {until_micros}, {ours}";
+            ours = ours.join(", ");
             own = "{named} AND {by} = :owner";
             held = "{own} AND {until} > {now}";
             ended = if step == Step::Unlock(End::NotStarted) { "{own}" } else { "{held}" };
@@ -71,19 +75,16 @@ impl Pieces {
             held_only = if step == (Step::List { held_only: true }) { " AND {until} > {now}" } else { "" };
             server_time = if options.time.is_client() { ", {server_micros}" } else { "" };
             none = "-1";
-            set_token = if shape.extras.token() { ", {token} = {next_token}" } else { "" };
+            set_token = complete(", {token} = {next_token}");
             // The record is as it was read.
+            is_same = "{own} AND COALESCE({until_micros}, {none}) = :until{and_last_slot}";
+            and_last_slot = complete(" AND {is_last_slot}");
             is_last_slot = "COALESCE({slot}, {none}) = :previous";
-            is_same = if step == (Step::Pause { slots: true }) { "{is_same_lease} AND {is_last_slot}" } else { "{is_same_lease}" };
-            is_idle = if shape.extras.slot() { "{is_same_lease} AND {until} <= {now} AND {is_last_slot}" } else { "{is_same_lease} AND {until} <= {now}" };
-            is_same_lease = "{own} AND COALESCE({until_micros}, {none}) = :until";
+            is_idle = "{is_same} AND {until} <= {now}";
             set_skipped = "{skip_from} = NULLIF(:skip_from, {none}), {skip_until} = NULLIF(:skip_until, {none})";
             set_slots = "{slot} = NULLIF(:slot, {none}), {done} = NULLIF(:done, {none}), \
                  {attempts} = NULLIF(:attempts, {none}), {set_skipped}";
-            pause_slots = match step {
-                Step::Pause { slots: false } | Step::Resume { slots: false } => "",
-                _ => ", {set_skipped}",
-            };
+            pause_slots = complete(", {set_skipped}");
             // The slots are as they were read.
             are_same_slots = "{is_last_slot} AND COALESCE({attempts}, {none}) = :seen_attempts \
                  AND COALESCE({skip_until}, {none}) = :seen_skip_until";
@@ -100,12 +101,11 @@ impl Pieces {
     }
 
     fn claim(&mut self, claim: Claim, shape: &Shape) {
-        let extras = shape.extras;
-        let has_token = |text| if extras.token() { text } else { "" };
+        let complete = |text| if shape.is_complete { text } else { "" };
         let claims = |text| if claim == Claim::Nothing { "" } else { text };
         let opens = |text| if claim == Claim::OpenSlot { text } else { "" };
         words! { self:
-            granted_token = if extras.token() { "{token}" } else { "{null}" };
+            granted_token = if shape.is_complete { "{token}" } else { "{null}" };
             granted_attempts = opens(", {attempts}");
             set_slot = claims("{sets_slot}");
             sets_slot = ", {slot} = :slot{set_attempts}";
@@ -115,13 +115,13 @@ impl Pieces {
                 Claim::Nothing => "",
             };
             // The end comes last: MySQL assigns one after the other.
-            keep_skipped = if extras.slot() {
+            keep_skipped = complete(
                 ", {skip_from} = CASE WHEN {stays_skipped} THEN {skip_from} END, \
-                 {skip_until} = CASE WHEN {stays_skipped} THEN {skip_until} END"
-            } else { "" };
+                 {skip_until} = CASE WHEN {stays_skipped} THEN {skip_until} END",
+            );
             stays_skipped = if claim == Claim::Nothing { "{skip_ended}" } else { "{skip_ended} AND :slot <= {skip_until}" };
-            token_column = has_token(", {token}");
-            token_value = has_token(", {first_token}");
+            token_column = complete(", {token}");
+            token_value = complete(", {first_token}");
             slot_column = claims(", {slot}");
             slot_value = claims(", :slot");
             attempts_column = opens(", {attempts}");

@@ -49,7 +49,7 @@ mod words {
                 shape.locked_at.kind = shape.lock_until.kind;
                 shape.lock_until.digits = [0, 6][usize::from(has(3))];
                 shape.locked_at.digits = [0, 6][usize::from(has(4))];
-                shape.extras = Extras([has(5); 6]);
+                shape.is_complete = has(5);
                 for statement in dialect.statements(&options, &shape).all() {
                     assert!(!statement.text().contains(['{', '}']), "{statement:?}");
                 }

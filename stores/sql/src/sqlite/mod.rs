@@ -138,10 +138,6 @@ impl SqlStore<Sqlite> {
         let is_created = file::prepare(place, &connect, &store.options.clock).await?;
         let call = store.call();
         let explained = |error| file::explained(error, &path);
-        // As on a server: the first call about a lock reports that the table is missing.
-        if !create && call.columns().await.map_err(explained)?.is_empty() {
-            return Ok(store.provider());
-        }
         if create && call.create_if_missing().await.map_err(explained)? {
             let new = if is_created { "the new file " } else { "" };
             let change = format!("created table {} in {new}{path:?}", store.options.table);
@@ -150,7 +146,8 @@ impl SqlStore<Sqlite> {
             // From now on the file has the pages, and not only its log.
             call.make_space().await;
         }
-        call.check().await?;
+        // As on a server: the first call about a lock reports that the table is missing.
+        call.check_unless_to_migrate().await.map_err(explained)?;
         Ok(store.provider())
     }
 }

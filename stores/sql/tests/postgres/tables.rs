@@ -2,7 +2,7 @@
 
 use crate::common::with_option;
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, skip, take};
-use shedlock_core::{Attempt, ErrorKind, Finding, Level, LockProvider, SkipReason};
+use shedlock_core::{Attempt, ErrorKind, Finding, Level, LockProvider, PauseRequest, SkipReason};
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 
 #[tokio::test]
@@ -19,6 +19,37 @@ async fn dropped_columns_are_noticed_without_harm() {
     .await;
     free(&provider, &lease).await;
     assert_eq!(take(&provider, "job").await.fencing_token(), None);
+}
+
+#[tokio::test]
+async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added_the_others() {
+    let room = Room::migrated().await;
+    let known = room.provider().await;
+    hold(&known, "held").await;
+    room.run("ALTER TABLE shedlock DROP COLUMN shedlock_slot_done")
+        .await;
+    for provider in [known, room.provider().await] {
+        let error = refusal(&provider, ErrorKind::Configuration).await;
+        let says = "has some of shedlock's columns but lacks shedlock_slot_done; add them with \
+                    `shedlock migrate --store …`";
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    migrate(&room.provider().await).await;
+    let provider = room.provider().await;
+    assert!(take(&provider, "job").await.fencing_token().is_some());
+}
+
+/// A bare table has no place for the slots that a pause skips.
+#[tokio::test]
+async fn a_bare_table_can_be_paused_before_anything_else() {
+    let room = Room::with(SHEDLOCKS).await;
+    let provider = room.provider_over(&[]).await;
+    let pause = PauseRequest::new(name("job"), "ops");
+    let _ = provider.pause(&pause).await.unwrap();
+    assert_eq!(
+        skip(&provider, &request("job")).await.reason,
+        SkipReason::Paused
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,8 +59,6 @@ fn steps(pieces: &mut Pieces) {
 pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut Pieces) {
     steps(pieces);
     let (until, at) = (shape.lock_until, shape.locked_at);
-    let ours = shape.extras.columns();
-    let ours = ours.filter(|(there, _)| *there);
     frame(options, shape, pieces);
     clocks(options, shape, pieces);
     words! { pieces:
@@ -71,10 +69,10 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         end = limited(&up("{now}", ":at_most", until), until);
         pause_end = limited(&up("{epoch}", ":ends_at", until), until);
         columns = "{name}, {until}, {at}, {by}";
-        our_columns = ours.map(|(_, column)| format!(", {column}")).collect::<String>();
+        our_columns = if shape.is_complete { ", {ours}" } else { "" };
         at_micros = micros("{at}");
         until_micros = micros("{until}");
-        record = "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {extras}";
+        record = "CONVERT({name} USING utf8mb4), CONVERT({by} USING utf8mb4), {at_micros}, {until_micros}, {ours}";
         null = "CAST(NULL AS SIGNED)";
         true = "1";
         named = "{name} = :name";
@@ -177,7 +175,7 @@ fn kept(options: &Options, shape: &Shape) -> String {
     if unit == 1 {
         return up("{at}", ":at_least", until);
     }
-    if !shape.extras.token() || options.time.is_client() {
+    if !shape.is_complete || options.time.is_client() {
         return up("{at}", &format!("{unit} + :at_least"), until);
     }
     let acquired = format!("LEAST({{token}}, {{at_micros}} + {unit})");

@@ -221,7 +221,7 @@ fn coarse_columns_are_rounded_to_the_safe_side() {
     );
     let plain = statements(|shape| {
         digits(shape, 0);
-        (shape.extras.0[0], shape.extras.0[1]) = (false, false);
+        shape.is_complete = false;
     });
     assert!(
         plain.get(Step::Attempt(Claim::Slot)).is_none()

@@ -2,8 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::dialect::{Claim, End, Statements, Step};
-use crate::options::{COLUMNS, Settings};
-use crate::shape::Extras;
+use crate::options::Settings;
 use shedlock_store::TimeMode;
 
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
@@ -30,7 +29,7 @@ fn with_zone(shape: &mut Shape) {
 }
 
 fn without_our_columns(shape: &mut Shape) {
-    shape.extras = Extras::default();
+    shape.is_complete = false;
 }
 
 fn whole_seconds(shape: &mut Shape) {
@@ -409,8 +408,8 @@ fn a_promise_waits_for_the_disk_whatever_the_session_is_set_to() {
                     | Step::Extend
                     | Step::Unlock(End::Done { durable: true })
                     | Step::ResetSlot
-                    | Step::Pause { .. }
-                    | Step::Resume { .. }
+                    | Step::Pause
+                    | Step::Resume
             );
             assert_eq!(insists(&statements, step), expected, "{step:?}");
         }
@@ -430,23 +429,6 @@ fn what_a_crash_forgets_is_not_called_durable() {
         shape.server = format!("15.1{fact}");
         assert!(!POSTGRES.is_durable(&shape), "{fact}");
         assert_eq!(POSTGRES.warnings(&options(|_| {}), &shape).len(), 1);
-    }
-}
-
-#[test]
-fn slots_need_all_columns() {
-    for missing in 1..COLUMNS.len() {
-        let statements = statements(|shape| shape.extras.0[missing] = false);
-        for step in [
-            Step::Attempt(Claim::OpenSlot),
-            Step::Insert(Claim::OpenSlot),
-            Step::Unlock(End::Done { durable: true }),
-            Step::Unlock(End::Failed),
-            Step::ResetSlot,
-        ] {
-            assert!(statements.get(step).is_none(), "{step:?} without {missing}");
-        }
-        assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
     }
 }
 

@@ -303,7 +303,7 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         // Found through the column's collation, which has the index, and compared byte for byte.
         named = "{name} = :name AND {name} COLLATE BINARY = :name";
         free = "{until} <= {now} AND coalesce({by}, '') NOT IN (:released, :freed) AND {in_time}{slot_is_free}{token_grows}";
-        token_grows = if shape.extras.token() { "{token_can_grow}" } else { "" };
+        token_grows = if shape.is_complete { "{token_can_grow}" } else { "" };
         // One more than the largest integer is a real in SQLite.
         token_can_grow = " AND coalesce({token}, 0) < 9223372036854775807";
         granted = "{at_micros}, {until_micros}, {granted_token}{granted_attempts}";

@@ -1,7 +1,6 @@
 use super::*;
 use crate::dialect::{Claim, End, Statements, Step};
 use crate::options::Settings;
-use crate::shape::Extras;
 use shedlock_store::TimeMode;
 
 const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
@@ -89,7 +88,7 @@ fn an_unlock_keeps_at_least() {
 
 #[test]
 fn a_table_without_our_columns_is_never_asked_for_them() {
-    let statements = statements(|shape| shape.extras = Extras::default());
+    let statements = statements(|shape| shape.is_complete = false);
     assert!(statements.get(Step::Attempt(Claim::Slot)).is_none());
     for statement in [
         &statements[Step::Attempt(Claim::Nothing)],
