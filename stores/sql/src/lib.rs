@@ -34,6 +34,8 @@ mod send;
 mod shape;
 mod statement;
 mod store;
+#[cfg(all(test, feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod tests;
 mod url;
 mod verdict;
 mod zone;

@@ -24,7 +24,8 @@ use crate::shape::Column;
 /// Its text is built once per [`Shape`](crate::shape::Shape) of a table, never per call.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
-    template: String,
+    /// With the names of the values.
+    pub(crate) template: String,
     /// The text with placeholders. Identifiers in it were checked and quoted. Values are never part of it.
     pub(crate) text: Arc<str>,
     /// The names of the bound values, in the order in which they are sent.

@@ -341,7 +341,7 @@ async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added
                 add them with `shedlock migrate --store …`";
     assert!(error.to_string().contains(says), "{error:#}");
     let found = provider.diagnose().await.unwrap();
-    assert_eq!((&*found[0].check, found.len()), ("setup", 1), "{found:?}");
+    assert_eq!((found[0].check, found.len()), ("setup", 1), "{found:?}");
     assert_eq!(provider.plan_migration().await.unwrap().len(), 5);
     assert_eq!(provider.migrate().await.unwrap().changes.len(), 5);
     assert!(take(&provider, "job").await.fencing_token().is_some());

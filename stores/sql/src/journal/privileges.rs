@@ -10,7 +10,7 @@ use crate::statement::Field::Number;
 
 /// Statements that need one privilege each and change nothing, for the tables in their order. What a job's user may do
 /// should not include to erase what operators did, so `DELETE` on the audit is not among them.
-const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
+pub(super) const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
     (
         TABLES[0],
         &[("SELECT", "SELECT 1 FROM {journal} WHERE 1 = 0")],

@@ -1,0 +1,90 @@
+//! The journal's statements, for the files in `statements`.
+
+use std::time::SystemTime;
+
+use shedlock_core::{AuditRequest, RunId, RunOutcome, RunsRequest};
+
+use super::privileges::REHEARSALS;
+use super::schema::{Statements, audit, runs};
+use super::*;
+use crate::dialect::Dialect;
+use crate::options::Options;
+
+/// Their names and values; a statement that is missing in the list does not compile.
+macro_rules! fields {
+    ($statements:expr, $($name:ident)*) => {{
+        let Statements { limits, $($name),* } = $statements;
+        (limits, [$((stringify!($name).to_owned(), $name)),*])
+    }};
+}
+
+/// All statements, by their names.
+pub(crate) fn listed(dialect: &Dialect, options: &Options) -> Vec<(String, Statement)> {
+    let (limits, listed) = fields!(
+        Statements::new(dialect, options),
+        begin commit clock version identity version_insert job jobs job_insert job_change job_started job_ended
+        job_elsewhere job_watched run_insert run_ended audit_insert first_excess prune_runs prune_old_runs
+        prune_old_audit forget_runs forget_job
+    );
+    let mut all = Vec::from(listed);
+    if let Some(limits) = limits {
+        all.push((
+            "limits in a session that is not ours".to_owned(),
+            limits.set,
+        ));
+        all.push(("their end".to_owned(), limits.restore));
+    }
+    let id = || RunId::of(SystemTime::UNIX_EPOCH, "x");
+    let pages = [
+        ("all runs", runs(dialect, options, &RunsRequest::new())),
+        (
+            "some runs",
+            runs(
+                dialect,
+                options,
+                &RunsRequest::new()
+                    .with_job("job")
+                    .with_name("name")
+                    .with_outcome(RunOutcome::Lost)
+                    .open_only()
+                    .with_since(SystemTime::UNIX_EPOCH)
+                    .with_before(id()),
+            ),
+        ),
+        ("all records", audit(dialect, options, &AuditRequest::new())),
+        (
+            "some records",
+            audit(
+                dialect,
+                options,
+                &AuditRequest::new().with_name("name").with_before(id()),
+            ),
+        ),
+    ];
+    all.extend(pages.map(|(name, statement)| (name.to_owned(), statement)));
+    for (suffix, rehearsals) in REHEARSALS {
+        for (privilege, template) in rehearsals {
+            let statement = dialect.journal_statement(options, template, &[]);
+            all.push((
+                format!("whether this user may {privilege} on {suffix}"),
+                statement,
+            ));
+        }
+    }
+    if !dialect.journal.may_not_create.is_empty() {
+        let statement = dialect.condition(options, dialect.journal.may_not_create);
+        all.push((
+            "whether this user may not create tables".to_owned(),
+            statement,
+        ));
+    }
+    all
+}
+
+#[test]
+fn the_first_id_is_between_those_of_earlier_and_later_records() {
+    let id = first_id(1_800_000_000_000_000);
+    assert!(*id > *"06651728987fff-ffffffffffffffff" && *id <= *"06651728988000-0000000000000000");
+    assert_eq!(first_id(-1), "00000000000000");
+    assert_eq!(first_id(i64::MAX).len(), 14);
+}
