@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::plan::{Plan, Plans};
 use crate::schema::{Definition, in_one_line, lines};
 use crate::shape::{Column, Shape};
-use crate::statement::{Reply, Statement, Values};
+use crate::statement::{Reply, Row, Statement, Values};
 use crate::verdict::instant;
 
 /// A table of locks: its connections, its settings, and what is known about its columns.
@@ -245,16 +245,14 @@ impl<B: Driver> Call<'_, B> {
             return Ok(());
         };
         let statement = B::DIALECT.finding_schema(&self.options, schema);
-        let found = self.send(&statement, &Values::default(), Wanted::Any).await;
-        let found = found.and_then(Reply::readable);
+        let found = self.sent(&statement).await;
         let found = found.map_err(|failure| self.explained(failure, false))?;
-        match found.row().and_then(|row| row.name.as_deref()) {
-            Some("x") => Ok(()),
-            _ => Err(
-                configuration(format!("schema {:?} does not exist", schema.as_str()))
-                    .advise("create it, or correct ?schema= or ?table= in the store's URL"),
-            ),
+        if found.row().is_some_and(Row::is_true) {
+            return Ok(());
         }
+        let what = format!("schema {:?} does not exist", schema.as_str());
+        Err(configuration(what)
+            .advise("create it, or correct ?schema= or ?table= in the store's URL"))
     }
 
     /// Keeps the shape of a table with these columns.
@@ -265,7 +263,7 @@ impl<B: Driver> Call<'_, B> {
             return Err(
                 configuration(format!("table {} is missing", options.table)).advise(format!(
                     "create it with `shedlock migrate --store …` or with: {}",
-                    in_one_line(dialect.table_creation(options).text())
+                    in_one_line(&dialect.table_creation(options))
                 )),
             );
         };

@@ -105,7 +105,7 @@ impl<B: Driver> Call<'_, B> {
         };
         let running = B::DIALECT.condition(&self.options, follows.running);
         match self.sent(&running).await {
-            Ok(reply) if reply.row()?.name.as_deref() == Some("x") => return Some(replicates()),
+            Ok(reply) if reply.row()?.is_true() => return Some(replicates()),
             Ok(_) => {}
             Err(failure) => return Some(self.unchecked(check, failure)),
         }

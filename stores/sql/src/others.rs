@@ -175,5 +175,5 @@ impl<B: Driver> Call<'_, B> {
 }
 
 fn option<B: Driver>(table: &Table) -> String {
-    format!("?{}", table.url_options(TABLE, B::DIALECT.fold()))
+    format!("?{}", table.url_options(TABLE, B::DIALECT.fold))
 }

@@ -10,7 +10,7 @@ use crate::identifier::Table;
 use crate::journal;
 use crate::options::{COLUMNS, Options};
 use crate::shape::Shape;
-use crate::statement::Statement;
+use crate::statement::{Row, Statement};
 
 /// A statement that creates something, and what it creates.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Definition {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
+pub(crate) enum Verb {
     Create,
     Add,
     /// Creates a part of something that is reported itself.
@@ -32,23 +32,7 @@ enum Verb {
 }
 
 impl Definition {
-    pub(crate) fn creates(what: String, text: &str) -> Self {
-        Self::new(Verb::Create, what, &laid_out(text))
-    }
-
-    pub(crate) fn creates_part(what: String, text: &str) -> Self {
-        Self::new(Verb::CreatePart, what, text)
-    }
-
-    pub(crate) fn adds(what: String, text: &str) -> Self {
-        Self::new(Verb::Add, what, text)
-    }
-
-    pub(crate) fn records(what: String, text: &str) -> Self {
-        Self::new(Verb::Record, what, text)
-    }
-
-    fn new(verb: Verb, what: String, text: &str) -> Self {
+    pub(crate) fn new(verb: Verb, what: String, text: &str) -> Self {
         let statement = Statement::plain(text);
         Self {
             verb,
@@ -86,31 +70,40 @@ impl Dialect {
     /// The lock table.
     pub(crate) fn creation(&self, options: &Options) -> Definition {
         let text = self.table_creation(options);
-        Definition::creates(format!("table {}", options.table), text.text())
+        Definition::new(Verb::Create, format!("table {}", options.table), &text)
     }
 
     /// Our own columns that a lock table lacks. A table with some of them is refused, so one
     /// statement adds them all, if the server has such a statement.
-    fn additions(&self, options: &Options, missing: &[&'static str]) -> Vec<Definition> {
-        let additions = self.column_additions(options, missing);
-        let addition = |(columns, text): (&[&str], String)| {
-            let noun = if columns.len() == 1 {
+    pub(crate) fn additions(&self, options: &Options, missing: &[&str]) -> Vec<Definition> {
+        let at_a_time = match self.adds_one_column_at_a_time {
+            true => 1,
+            false => missing.len().max(1),
+        };
+        let table = &options.table;
+        let addition = |columns: &[&str]| {
+            let added = columns.iter();
+            let added = added.map(|it| format!("\n    ADD COLUMN {it} {}", self.own_column));
+            let added: Vec<_> = added.collect();
+            let quoted = table.quoted(self.quotation_mark);
+            let text = format!("ALTER TABLE {quoted}{}", added.join(","));
+            let names: Vec<_> = columns.iter().map(|name| format!("{name:?}")).collect();
+            let noun = if names.len() == 1 {
                 "column"
             } else {
                 "columns"
             };
-            let names: Vec<_> = columns.iter().map(|name| format!("{name:?}")).collect();
-            let what = format!("{noun} {} to table {}", names.join(", "), options.table);
-            Definition::adds(what, &text)
+            let what = format!("{noun} {} to table {table}", names.join(", "));
+            Definition::new(Verb::Add, what, &text)
         };
-        additions.map(addition).collect()
+        missing.chunks(at_a_time).map(addition).collect()
     }
 
     /// The index for pages of names, for a table that was created without it.
     fn indexing(&self, options: &Options, shape: &Shape) -> Option<(Statement, Definition)> {
         let (is_missing, create) = self.index(options, shape)?;
         let what = format!("an index of names to table {}", options.table);
-        Some((is_missing, Definition::adds(what, &create)))
+        Some((is_missing, Definition::new(Verb::Add, what, &create)))
     }
 
     pub(crate) fn schema(&self, options: &Options) -> Schema {
@@ -138,7 +131,7 @@ impl Dialect {
         if self.journal.may_not_create.is_empty() {
             return (Vec::new(), Vec::new());
         }
-        let mark = self.quotation_mark();
+        let mark = self.quotation_mark;
         let grant = |what: &str, on: String, quoted: String| {
             let step = MigrationStep::new(format!("grant {what} on {on}"));
             step.with_statement(format!("GRANT {what} ON {quoted} TO"))
@@ -177,39 +170,12 @@ impl<B: Driver> Call<'_, B> {
         if let Some((is_missing, index)) = B::DIALECT.indexing(&self.options, &shape) {
             let asked = self.sent(&is_missing).await;
             let asked = asked.map_err(|failure| self.explained(failure, false))?;
-            if asked.row().and_then(|row| row.name.as_deref()) == Some("x") {
+            if asked.row().is_some_and(Row::is_true) {
                 lacks.push(index);
             }
         }
         Ok(lacks)
     }
-}
-
-/// A `CREATE TABLE` with one column in each line.
-fn laid_out(text: &str) -> String {
-    let Some((start, rest)) = text.split_once(" (") else {
-        return text.to_owned();
-    };
-    let mut laid_out = format!("{start} (\n    ");
-    let mut depth = 1;
-    let mut rest = rest.chars();
-    for char in rest.by_ref() {
-        match char {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        match char {
-            ')' if depth == 0 => {
-                laid_out.push_str("\n)");
-                break;
-            }
-            ',' if depth == 1 => laid_out.push_str(",\n   "),
-            _ => laid_out.push(char),
-        }
-    }
-    laid_out.push_str(rest.as_str());
-    laid_out
 }
 
 /// A statement and all that follow, each in one line, for a message.
@@ -223,20 +189,4 @@ pub(crate) fn lines(statement: &Statement, next: &[Definition]) -> Vec<String> {
 pub(crate) fn in_one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     words.join(" ").replace("( ", "(").replace(" )", ")")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_laid_out_and_put_into_one_line() {
-        let line = "CREATE TABLE t (a varchar(64) NOT NULL, b int, INDEX (a, b)) ENGINE = InnoDB";
-        let laid_out = laid_out(line);
-        assert_eq!(
-            laid_out,
-            "CREATE TABLE t (\n    a varchar(64) NOT NULL,\n    b int,\n    INDEX (a, b)\n) ENGINE = InnoDB"
-        );
-        assert_eq!(in_one_line(&laid_out), line);
-    }
 }

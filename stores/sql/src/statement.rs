@@ -453,6 +453,11 @@ impl Row {
         u64::try_from(self.token?).ok()
     }
 
+    /// Whether the condition holds, in a row of a statement that has no other columns.
+    pub(crate) fn is_true(&self) -> bool {
+        self.name.as_deref().is_some_and(|name| !name.is_empty())
+    }
+
     /// The time of the server's clock, whichever clock judges leases.
     pub(crate) fn server_time(&self) -> Option<i64> {
         self.server_time.or(self.now)

@@ -238,10 +238,13 @@ impl Listing {
         bare.is_complete = false;
         let mut all = vec![
             named("the columns", &dialect.probing(options)),
-            named("a missing table", &dialect.table_creation(options)),
+            (
+                "a missing table".to_owned(),
+                dialect.table_creation(options),
+            ),
         ];
-        for (columns, text) in dialect.column_additions(options, &COLUMNS) {
-            all.push((format!("what a bare table lacks: {}", columns.len()), text));
+        for addition in dialect.additions(options, &COLUMNS) {
+            all.push(named(&addition.step().change, &addition.statement));
         }
         if let Some((is_missing, create)) = dialect.index(options, shape) {
             all.push(named(
@@ -384,7 +387,7 @@ fn laid_out(text: &str) -> String {
             ["AND", "OR"].contains(&word) || assigns && before.ends_with(',')
         };
         for (nth, part) in parts(&clause, Some(0), starts).into_iter().enumerate() {
-            broken(part, if nth == 0 { 0 } else { 2 }, &mut lines);
+            broken(&part, if nth == 0 { 0 } else { 2 }, &mut lines);
         }
     }
     lines.join("\n")
@@ -407,7 +410,7 @@ fn starts_clause(before: &str, word: &str) -> bool {
 }
 
 /// Adds a text as one line if it is short enough, and otherwise in as few as its outermost parts need.
-fn broken(text: String, indent: usize, lines: &mut Vec<String>) {
+fn broken(text: &str, indent: usize, lines: &mut Vec<String>) {
     const WORDS: [&str; 9] = [
         "AND", "OR", "WHEN", "THEN", "ELSE", "ON", "WHERE", "LEFT", "GROUP",
     ];
@@ -417,7 +420,7 @@ fn broken(text: String, indent: usize, lines: &mut Vec<String>) {
     };
     let parts = match indent + text.len() <= WIDTH {
         true => Vec::new(),
-        false => parts(&text, None, starts),
+        false => parts(text, None, starts),
     };
     if parts.len() < 2 {
         lines.push(format!("{:indent$}{text}", ""));
@@ -430,11 +433,11 @@ fn broken(text: String, indent: usize, lines: &mut Vec<String>) {
         } else if at + line.len() + part.len() < WIDTH {
             line = format!("{line} {part}");
         } else {
-            broken(std::mem::replace(&mut line, part), at, lines);
-            at = indent + 2;
+            broken(&line, at, lines);
+            (line, at) = (part, indent + 2);
         }
     }
-    broken(line, at, lines);
+    broken(&line, at, lines);
 }
 
 /// Splits a text before each word that starts a part, after the word before: at this depth, or at the least one where it can be

@@ -501,14 +501,20 @@ FROM information_schema.COLUMNS c CROSS JOIN (SELECT MAX(IF(LOWER(VARIABLE_NAME)
     OR CAST(c.TABLE_NAME AS BINARY) = CAST('shedlock' AS BINARY)) ORDER BY c.ORDINAL_POSITION;
 
 -- a missing table
-CREATE TABLE `shedlock` (`name` VARCHAR(64) CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ NOT NULL PRIMARY KEY,
-  `lock_until` TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
-  `locked_at` TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
-  `locked_by` VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, shedlock_fencing_token BIGINT NULL,
-  shedlock_slot BIGINT NULL, shedlock_slot_done BIGINT NULL, shedlock_slot_attempts BIGINT NULL,
-  shedlock_skip_from BIGINT NULL, shedlock_skip_until BIGINT NULL) ENGINE = InnoDB;
+CREATE TABLE `shedlock` (
+    `name` VARCHAR(64) CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ NOT NULL PRIMARY KEY,
+    `lock_until` TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+    `locked_at` TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+    `locked_by` VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+    shedlock_fencing_token BIGINT NULL,
+    shedlock_slot BIGINT NULL,
+    shedlock_slot_done BIGINT NULL,
+    shedlock_slot_attempts BIGINT NULL,
+    shedlock_skip_from BIGINT NULL,
+    shedlock_skip_until BIGINT NULL
+) ENGINE = InnoDB;
 
--- what a bare table lacks: 6
+-- add columns "shedlock_fencing_token", "shedlock_slot", "shedlock_slot_done", "shedlock_slot_attempts", "shedlock_skip_from", "shedlock_skip_until" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_fencing_token BIGINT NULL,
     ADD COLUMN shedlock_slot BIGINT NULL,
@@ -711,11 +717,20 @@ WHERE NOT EXISTS (SELECT 1 FROM `shedlock_journal`);
 
 -- ## The journal
 
--- begin
+-- around a transaction; the same in a session that is not ours
 BEGIN;
 
--- commit
+-- around a transaction; the same in a session that is not ours
 COMMIT;
+
+-- the same in a session that is not ours
+SET @shedlock_waits = @@lock_wait_timeout,
+  @shedlock_row_waits = @@innodb_lock_wait_timeout,
+  SESSION lock_wait_timeout = 1,
+  SESSION innodb_lock_wait_timeout = 1;
+
+-- the same in a session that is not ours
+SET SESSION lock_wait_timeout = @shedlock_waits, SESSION innodb_lock_wait_timeout = @shedlock_row_waits;
 
 -- clock
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
@@ -879,15 +894,6 @@ DELETE FROM `shedlock_run` WHERE job = :j_job;
 
 -- forget_job
 DELETE FROM `shedlock_job` WHERE job = :j_job;
-
--- limits in a session that is not ours
-SET @shedlock_waits = @@lock_wait_timeout,
-  @shedlock_row_waits = @@innodb_lock_wait_timeout,
-  SESSION lock_wait_timeout = 1,
-  SESSION innodb_lock_wait_timeout = 1;
-
--- their end
-SET SESSION lock_wait_timeout = @shedlock_waits, SESSION innodb_lock_wait_timeout = @shedlock_row_waits;
 
 -- all runs
 SELECT id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, lock_store, ran_for_us,

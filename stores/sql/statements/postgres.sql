@@ -474,12 +474,20 @@ WHERE a.attrelid = pg_catalog.to_regclass('"shedlock"')
 ORDER BY a.attnum;
 
 -- a missing table
-CREATE TABLE "shedlock" ("name" varchar(64) COLLATE "C" NOT NULL PRIMARY KEY, "lock_until" timestamp NOT NULL,
-  "locked_at" timestamp NOT NULL, "locked_by" varchar(255) NOT NULL, shedlock_fencing_token bigint NULL,
-  shedlock_slot bigint NULL, shedlock_slot_done bigint NULL, shedlock_slot_attempts bigint NULL,
-  shedlock_skip_from bigint NULL, shedlock_skip_until bigint NULL);
+CREATE TABLE "shedlock" (
+    "name" varchar(64) COLLATE "C" NOT NULL PRIMARY KEY,
+    "lock_until" timestamp NOT NULL,
+    "locked_at" timestamp NOT NULL,
+    "locked_by" varchar(255) NOT NULL,
+    shedlock_fencing_token bigint NULL,
+    shedlock_slot bigint NULL,
+    shedlock_slot_done bigint NULL,
+    shedlock_slot_attempts bigint NULL,
+    shedlock_skip_from bigint NULL,
+    shedlock_skip_until bigint NULL
+);
 
--- what a bare table lacks: 6
+-- add columns "shedlock_fencing_token", "shedlock_slot", "shedlock_slot_done", "shedlock_slot_attempts", "shedlock_skip_from", "shedlock_skip_until" to table "shedlock"
 ALTER TABLE "shedlock"
     ADD COLUMN shedlock_fencing_token bigint NULL,
     ADD COLUMN shedlock_slot bigint NULL,
@@ -742,11 +750,14 @@ WHERE NOT EXISTS (SELECT 1 FROM "shedlock_journal");
 
 -- ## The journal
 
--- begin
+-- around a transaction; the same in a session that is not ours
 BEGIN;
 
--- commit
+-- around a transaction; the same in a session that is not ours
 COMMIT;
+
+-- the same in a session that is not ours
+SET LOCAL lock_timeout = '1s';
 
 -- clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -910,12 +921,6 @@ DELETE FROM "shedlock_run" WHERE job = :j_job;
 
 -- forget_job
 DELETE FROM "shedlock_job" WHERE job = :j_job;
-
--- limits in a session that is not ours
-SET LOCAL lock_timeout = '1s';
-
--- their end
-;
 
 -- all runs
 SELECT id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, lock_store, ran_for_us,

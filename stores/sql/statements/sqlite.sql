@@ -439,32 +439,40 @@ SELECT c.name,
     FROM pragma_table_info('shedlock') c ORDER BY c.cid;
 
 -- a missing table
-CREATE TABLE `shedlock` (`name` varchar(64) NOT NULL PRIMARY KEY, `lock_until` integer NOT NULL,
-  `locked_at` integer NOT NULL, `locked_by` varchar(255) NOT NULL, shedlock_fencing_token bigint NULL,
-  shedlock_slot bigint NULL, shedlock_slot_done bigint NULL, shedlock_slot_attempts bigint NULL,
-  shedlock_skip_from bigint NULL, shedlock_skip_until bigint NULL);
+CREATE TABLE `shedlock` (
+    `name` varchar(64) NOT NULL PRIMARY KEY,
+    `lock_until` integer NOT NULL,
+    `locked_at` integer NOT NULL,
+    `locked_by` varchar(255) NOT NULL,
+    shedlock_fencing_token bigint NULL,
+    shedlock_slot bigint NULL,
+    shedlock_slot_done bigint NULL,
+    shedlock_slot_attempts bigint NULL,
+    shedlock_skip_from bigint NULL,
+    shedlock_skip_until bigint NULL
+);
 
--- what a bare table lacks: 1
+-- add column "shedlock_fencing_token" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_fencing_token bigint NULL;
 
--- what a bare table lacks: 1
+-- add column "shedlock_slot" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_slot bigint NULL;
 
--- what a bare table lacks: 1
+-- add column "shedlock_slot_done" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_slot_done bigint NULL;
 
--- what a bare table lacks: 1
+-- add column "shedlock_slot_attempts" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_slot_attempts bigint NULL;
 
--- what a bare table lacks: 1
+-- add column "shedlock_skip_from" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_skip_from bigint NULL;
 
--- what a bare table lacks: 1
+-- add column "shedlock_skip_until" to table "shedlock"
 ALTER TABLE `shedlock`
     ADD COLUMN shedlock_skip_until bigint NULL;
 
@@ -633,10 +641,10 @@ WHERE NOT EXISTS (SELECT 1 FROM `shedlock_journal`);
 
 -- ## The journal
 
--- begin
+-- around a transaction; the same in a session that is not ours
 BEGIN IMMEDIATE;
 
--- commit
+-- around a transaction; the same in a session that is not ours
 COMMIT;
 
 -- clock

@@ -26,9 +26,9 @@ use crate::statement::{Field, Placeholders, RECORD, RECORD_AND_SERVER_TIME, Stat
 /// A dialect: how to query the table's shape, and which statements fit it.
 pub(crate) struct Dialect {
     /// How the database changes the case of unquoted names.
-    fold: Fold,
-    longest_name: usize,
-    quotation_mark: char,
+    pub(crate) fold: Fold,
+    pub(crate) longest_name: usize,
+    pub(crate) quotation_mark: char,
     placeholders: Placeholders,
     returns_rows: bool,
     /// Selects one row per column of the table, or none if there is no table, in the order of the fields of [`Column`]:
@@ -88,16 +88,19 @@ pub(crate) struct Dialect {
     pub(crate) follows: Option<Follows>,
     /// Sets the dialect's own words ([`Pieces`]), including the step's own, unless the server needs no such step.
     pieces: fn(&Options, &Shape, Step, &mut Pieces),
+    /// The lock table; `{ours}` stands for our own columns, each after a comma.
     create_table: &'static str,
     /// What serves pages in the byte order of the names in a table that was created otherwise: an expression that is true if
     /// there is no such index and this user may create it, and the statement that does.
     index: Option<(&'static str, &'static str)>,
+    /// Whether one writer keeps all others from writing, whatever connections are left.
+    pub(crate) has_one_writer: bool,
     /// What the journal's tables need.
     pub(crate) journal: JournalWords,
-    /// Adds `{column}`, one of our own, as a part of `ALTER TABLE`: 64 bits and nullable.
-    add_column: &'static str,
-    /// Whether each column needs a statement of its own.
-    adds_one_column_at_a_time: bool,
+    /// The type of our own columns: 64 bits and nullable.
+    pub(crate) own_column: &'static str,
+    /// Whether each added column needs a statement of its own.
+    pub(crate) adds_one_column_at_a_time: bool,
 }
 
 /// Texts around a statement that is sent in one request with them. Nothing can come between them, and neither is in the
@@ -136,24 +139,18 @@ pub(crate) struct JournalWords {
     pub(crate) unless_there: &'static str,
     /// What makes an insert do the same without a privilege to update: after `INSERT`, and at the end.
     pub(crate) ignores: [&'static str; 2],
-    pub(crate) begin: &'static str,
-    /// How a transaction in a session of the user's limits its waits for locks of others, if there is a server whose
-    /// session would wait on: a statement before its first one, or after `begin`, and one after its last one.
-    pub(crate) limits: Option<Limits>,
+    /// What begins and ends a transaction.
+    pub(crate) frame: Frame,
+    /// The same in a session of the user's. It also limits how long the transaction waits for the locks of others, because
+    /// the server's session would wait on.
+    pub(crate) lent_frame: Frame,
     /// An expression that is true if this user may not create tables beside `{table}`. Empty if the dialect has no
     /// rights.
     pub(crate) may_not_create: &'static str,
 }
 
-/// Limits how long a session waits for the locks of others.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) set: &'static str,
-    /// Whether it is for the transaction, and is set after its begin. Otherwise it is for the session, before it.
-    pub(crate) ends_with_transaction: bool,
-    /// Restores the session's limits. Empty if they end with the transaction.
-    pub(crate) restore: &'static str,
-}
+/// The statements before a transaction's own, and those after them.
+pub(crate) type Frame = (&'static [&'static str], &'static [&'static str]);
 
 /// The name of the checks about writes that a crash can lose.
 pub(crate) const DURABILITY: &str = "durability";
@@ -212,8 +209,6 @@ impl JournalWords {
 /// The end of the name of the index for pages of names.
 const INDEX: &str = "_name_bytes";
 
-const ADD_COLUMN: &str = "ADD COLUMN {column} bigint NULL";
-
 impl Dialect {
     /// Checks the settings. Returns `InvalidInput` with the name of the invalid setting.
     pub(crate) fn options(&self, settings: Settings) -> Result<Options> {
@@ -225,8 +220,11 @@ impl Dialect {
         Statement::new(self.placeholders, &template, &[Field::Column])
     }
 
-    pub(crate) fn table_creation(&self, options: &Options) -> Statement {
-        Statement::plain(&Pieces::of_table(self, options).expand(self.create_table))
+    pub(crate) fn table_creation(&self, options: &Options) -> String {
+        let mut pieces = Pieces::of_table(self, options);
+        let ours = COLUMNS.map(|column| format!(",\n    {column} {}", self.own_column));
+        pieces.set("ours", ours.concat());
+        pieces.expand(self.create_table)
     }
 
     /// Whether an index for pages of names can be added, and the statement that adds it.
@@ -275,46 +273,12 @@ impl Dialect {
         statement
     }
 
-    pub(crate) fn quotation_mark(&self) -> char {
-        self.quotation_mark
-    }
-
     /// Whether a statement with this name finds this column. Our own columns have lower-case names without quotes.
     pub(crate) fn finds(&self, column: &Column, name: &str) -> bool {
         match self.fold {
             Fold::Lower => column.name == name,
             Fold::Keep => column.name.eq_ignore_ascii_case(name),
         }
-    }
-
-    pub(crate) fn fold(&self) -> Fold {
-        self.fold
-    }
-
-    pub(crate) fn longest_name(&self) -> usize {
-        self.longest_name
-    }
-
-    /// Statements that add these columns, each with the columns that it adds.
-    pub(crate) fn column_additions<'a>(
-        &self,
-        options: &Options,
-        columns: &'a [&'static str],
-    ) -> impl Iterator<Item = (&'a [&'static str], String)> {
-        let at_a_time = match self.adds_one_column_at_a_time {
-            true => 1,
-            false => columns.len().max(1),
-        };
-        columns.chunks(at_a_time).map(|columns| {
-            let mut pieces = Pieces::of_table(self, options);
-            let mut text = pieces.expand("ALTER TABLE {table}");
-            for (nth, column) in columns.iter().enumerate() {
-                pieces.set("column", *column);
-                text.push_str(if nth == 0 { "\n    " } else { ",\n    " });
-                text.push_str(&pieces.expand(self.add_column));
-            }
-            (columns, text)
-        })
     }
 
     /// Whether a confirmed write survives a crash of this server, according to the server's settings.

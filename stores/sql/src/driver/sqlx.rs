@@ -147,10 +147,8 @@ macro_rules! execution {
         fn spare(pool: &Self::Pool) -> Option<u32> {
             let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX);
             let lent = pool.size().saturating_sub(idle);
-            // On SQLite a writer keeps all others from writing, whatever connections are left.
-            let is_shared = Self::DIALECT.journal.limits.is_some();
             let most = pool.options().get_max_connections();
-            is_shared.then(|| most.saturating_sub(lent))
+            (!Self::DIALECT.has_one_writer).then(|| most.saturating_sub(lent))
         }
 
         async fn run<'a>(

@@ -12,7 +12,6 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
@@ -21,7 +20,7 @@ use shedlock_core::{
 use shedlock_store::{Result, configuration};
 
 pub(crate) use self::privileges::needed;
-use self::rows::{ended, fit, start_of};
+use self::rows::{Words, fit};
 pub(crate) use self::schema::definitions;
 use self::schema::{Statements, TABLES};
 use crate::call::{Call, SqlStore};
@@ -30,7 +29,7 @@ use crate::failure::{Class, Failure};
 use crate::identifier::Table;
 use crate::schema::Definition;
 use crate::shape::Column;
-use crate::statement::{NONE, Reply, Row, Statement, Value, Values};
+use crate::statement::{Reply, Row, Statement, Values};
 
 /// The journal beside a lock table.
 ///
@@ -41,9 +40,6 @@ pub(crate) struct SqlJournal<B: Driver> {
     statements: Statements,
     prunes: AtomicU32,
 }
-
-/// The words of a statement, and their values.
-type Words<'a> = Vec<(&'static str, Value<'a>)>;
 
 /// How many rows one prune removes for one reason.
 const MOST_PRUNED: i64 = 1_000;
@@ -102,7 +98,7 @@ impl<B: Driver> SqlJournal<B> {
     async fn send(&self, statement: &Statement, words: &Words<'_>) -> Result<Reply, Failure> {
         let call = self.store.call();
         let values = Values {
-            more: words,
+            more: &words.0,
             ..Values::default()
         };
         let first = self.send_once(&call, statement, &values, Wanted::Any).await;
@@ -171,24 +167,17 @@ impl<B: Driver> SqlJournal<B> {
         entries: &[&JournalEntry],
     ) -> Result<(), Failure> {
         let mut held = call.acquire_alone(&self.connections).await?;
-        let limits = &self.statements.limits;
-        let limits = limits.as_ref().filter(|_| self.connections.are_lent());
         let written = {
             let session = &mut held.session();
             let all = async {
-                if let Some(limits) = limits.filter(|it| !it.ends_with_transaction) {
-                    run::<B>(session, &limits.set, &Vec::new()).await?;
-                }
-                run::<B>(session, &self.statements.begin, &Vec::new()).await?;
-                if let Some(limits) = limits.filter(|it| it.ends_with_transaction) {
-                    run::<B>(session, &limits.set, &Vec::new()).await?;
+                for statement in &self.statements.begin {
+                    run::<B>(session, statement, &Words::default()).await?;
                 }
                 for entry in entries {
                     self.entry(session, entry).await?;
                 }
-                run::<B>(session, &self.statements.commit, &Vec::new()).await?;
-                if let Some(limits) = limits.filter(|it| !it.ends_with_transaction) {
-                    run::<B>(session, &limits.restore, &Vec::new()).await?;
+                for statement in &self.statements.end {
+                    run::<B>(session, statement, &Words::default()).await?;
                 }
                 Ok(())
             };
@@ -211,47 +200,36 @@ impl<B: Driver> SqlJournal<B> {
         let statements = &self.statements;
         match entry {
             JournalEntry::Job(change) => {
-                let words = rows::change(change);
+                let words = Words::of_change(change);
                 run::<B>(session, &statements.job_insert, &words).await?;
                 run::<B>(session, &statements.job_change, &words).await?;
             }
             JournalEntry::Run { run: record, next } => {
-                let mut words = start_of(record);
-                if let Some(end) = record.end.as_ref().filter(|_| record.is_elsewhere()) {
-                    words.extend(ended(record.started, end));
-                    words.extend(rows::next(*next));
-                    let changed = run::<B>(session, &statements.job_elsewhere, &words).await?;
-                    if changed.affected == 0 {
-                        run::<B>(session, &statements.job_insert, &words).await?;
-                        run::<B>(session, &statements.job_elsewhere, &words).await?;
-                    }
-                    run::<B>(session, &statements.run_insert, &words).await?;
-                    return Ok(());
-                }
-                let started = run::<B>(session, &statements.job_started, &words).await?;
-                if started.affected == 0 {
-                    run::<B>(session, &statements.job_insert, &words).await?;
-                    run::<B>(session, &statements.job_started, &words).await?;
-                }
-                let Some(end) = &record.end else {
-                    run::<B>(session, &statements.run_insert, &words).await?;
-                    return Ok(());
+                let words = Words::of_run(record, *next);
+                let is_elsewhere = record.end.is_some() && record.is_elsewhere();
+                let ends_here = record.end.is_some() && !is_elsewhere;
+                let of_job = match is_elsewhere {
+                    true => &statements.job_elsewhere,
+                    false => &statements.job_started,
                 };
-                words.extend(ended(record.started, end));
-                words.extend(rows::next(*next));
-                run::<B>(session, &statements.job_ended, &words).await?;
+                if run::<B>(session, of_job, &words).await?.affected == 0 {
+                    run::<B>(session, &statements.job_insert, &words).await?;
+                    run::<B>(session, of_job, &words).await?;
+                }
+                if ends_here {
+                    run::<B>(session, &statements.job_ended, &words).await?;
+                }
                 run::<B>(session, &statements.run_insert, &words).await?;
-                run::<B>(session, &statements.run_ended, &words).await?;
+                if ends_here {
+                    run::<B>(session, &statements.run_ended, &words).await?;
+                }
             }
             JournalEntry::Watched { job, elsewhere } => {
-                let words = vec![
-                    ("j_job", Value::Text(fit(job))),
-                    ("j_watched", Value::Integer(i64::from(*elsewhere))),
-                ];
+                let words = Words::of_job(job).number("j_watched", i64::from(*elsewhere));
                 run::<B>(session, &statements.job_watched, &words).await?;
             }
             JournalEntry::Audit(record) => {
-                let words = rows::audit_words(record);
+                let words = Words::of_audit(record);
                 run::<B>(session, &statements.audit_insert, &words).await?;
             }
             _ => {}
@@ -261,23 +239,19 @@ impl<B: Driver> SqlJournal<B> {
 
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
         let keep = i64::try_from(retention.runs_per_job).unwrap_or(i64::MAX);
-        let mut words = vec![
-            ("j_job", Value::Text(fit(job))),
-            ("j_keep", Value::Integer(keep)),
-        ];
+        let words = Words::of_job(job).number("j_keep", keep);
         let mut removed = 0;
         let excess = self.rows(&self.statements.first_excess, &words).await?;
         if let Some((id, started)) = excess.first().and_then(rows::place) {
-            words.push(("j_id", Value::Text(id)));
-            words.push(("j_started", Value::Integer(started)));
-            words.push(("j_limit", Value::Integer(MOST_PRUNED)));
+            let words = words.text("j_id", id).number("j_started", started);
+            let words = words.number("j_limit", MOST_PRUNED);
             removed = self.write(&self.statements.prune_runs, &words).await?;
         }
         let count = self.prunes.fetch_add(1, Ordering::Relaxed);
         if !count.is_multiple_of(AGES_EVERY) {
             return Ok(removed);
         }
-        let rows = self.rows(&self.statements.clock, &Vec::new()).await?;
+        let rows = self.rows(&self.statements.clock, &Words::default()).await?;
         let now = rows.first().and_then(rows::only_number).unwrap_or_default();
         let ages = [
             (&self.statements.prune_old_runs, retention.max_age),
@@ -287,22 +261,20 @@ impl<B: Driver> SqlJournal<B> {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
             let since = now.saturating_sub(age);
             let oldest = first_id(since);
-            let words = vec![
-                ("j_id", Value::Text(&oldest)),
-                ("j_started", Value::Integer(since)),
-                ("j_limit", Value::Integer(MOST_PRUNED)),
-            ];
+            let words = Words::default().text("j_id", &oldest);
+            let words = words.number("j_started", since);
+            let words = words.number("j_limit", MOST_PRUNED);
             removed += self.write(statement, &words).await?;
         }
         Ok(removed)
     }
 
     async fn found_version(&self) -> Result<Option<u32>> {
-        match self.send(&self.statements.version, &Vec::new()).await {
-            Ok(reply) => Ok(reply
-                .row()
-                .and_then(rows::only_number)
-                .and_then(|version| u32::try_from(version).ok())),
+        match self.send(&self.statements.version, &Words::default()).await {
+            Ok(reply) => {
+                let version = reply.row().and_then(rows::only_number);
+                Ok(version.and_then(|version| u32::try_from(version).ok()))
+            }
             Err(failure) if failure.class == Class::Shape => Ok(None),
             Err(failure) => Err(self.explained(failure, false)),
         }
@@ -342,42 +314,32 @@ impl<B: Driver> SqlJournal<B> {
     async fn columns(&self, table: Table) -> Result<Vec<Column>> {
         let mut options = self.store.options.clone();
         options.table = table;
-        let rows = self
-            .rows(&B::DIALECT.probing(&options), &Vec::new())
-            .await?;
+        let probe = B::DIALECT.probing(&options);
+        let rows = self.rows(&probe, &Words::default()).await?;
         Ok(rows.into_iter().filter_map(|row| row.column).collect())
     }
 
     async fn has_index(&self, index: &Table) -> Result<bool> {
         let condition = (B::DIALECT.journal.has_index)(index);
         let condition = B::DIALECT.condition(&self.store.options, &condition);
-        let rows = self.rows(&condition, &Vec::new()).await?;
-        let name = rows.into_iter().find_map(|row| row.name);
-        Ok(name.is_some_and(|name| !name.is_empty()))
+        let rows = self.rows(&condition, &Words::default()).await?;
+        Ok(rows.first().is_some_and(Row::is_true))
     }
 
     async fn create(&self) -> Result<Migration> {
         let mut changes = Vec::new();
         let lacks = self.lacks().await?;
         for (at, definition) in lacks.iter().enumerate() {
+            let (statement, next) = (&definition.statement, &lacks[at + 1..]);
             if !definition.is_record() {
-                let next = &lacks[at + 1..];
-                if self
-                    .store
-                    .call()
-                    .define(&definition.statement, next)
-                    .await?
-                {
+                if self.store.call().define(statement, next).await? {
                     changes.extend(definition.done());
                 }
-                continue;
-            }
-            match self.send(&definition.statement, &Vec::new()).await {
+            } else if let Err(failure) = self.send(statement, &Words::default()).await
                 // Another process has migrated at the same time.
-                Err(failure) if !is_collision(&failure) => {
-                    return Err(self.explained(failure, true));
-                }
-                _ => {}
+                && !is_collision(&failure)
+            {
+                return Err(self.explained(failure, true));
             }
         }
         Ok(Migration::with_changes(changes))
@@ -398,7 +360,7 @@ async fn run<B: Driver>(
     words: &Words<'_>,
 ) -> Result<Reply, Failure> {
     let values = Values {
-        more: words,
+        more: &words.0,
         ..Values::default()
     };
     session.run(statement, &values).await
@@ -416,7 +378,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>>> {
         Box::pin(async move {
-            let words = vec![("j_job", Value::Text(fit(job)))];
+            let words = Words::of_job(job);
             let rows = self.rows(&self.statements.job, &words).await?;
             rows.into_iter().next().map(rows::job).transpose()
         })
@@ -424,10 +386,8 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn jobs<'a>(&'a self, request: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>>> {
         Box::pin(async move {
-            let words = vec![
-                ("j_after", Value::Text(request.after().unwrap_or_default())),
-                ("j_limit", rows::limit(request.limit())),
-            ];
+            let words = Words::default().text("j_after", request.after().unwrap_or_default());
+            let words = words.limit(request.limit());
             let rows = self.rows(&self.statements.jobs, &words).await?;
             rows.into_iter().map(rows::job).collect()
         })
@@ -436,21 +396,15 @@ impl<B: Driver> Journal for SqlJournal<B> {
     fn runs<'a>(&'a self, request: &'a RunsRequest) -> BoxFuture<'a, Result<Vec<RunRecord>>> {
         Box::pin(async move {
             let statement = schema::runs(B::DIALECT, &self.store.options, request);
-            let since = request.since().map_or(NONE, crate::call::micros);
             let before = request.before();
             let outcome = request.outcome().map_or("", |outcome| outcome.as_str());
-            let words = vec![
-                ("j_job", Value::Text(fit(request.job().unwrap_or_default()))),
-                (
-                    "j_name",
-                    Value::Text(fit(request.name().unwrap_or_default())),
-                ),
-                ("j_outcome", Value::Text(outcome)),
-                ("j_since", Value::Integer(since)),
-                ("j_id", Value::Text(before.map_or("", RunId::identity))),
-                ("j_started", rows::started_of(before)),
-                ("j_limit", rows::limit(request.limit())),
-            ];
+            let words = Words::of_job(request.job().unwrap_or_default())
+                .text("j_name", fit(request.name().unwrap_or_default()))
+                .text("j_outcome", outcome)
+                .time("j_since", request.since())
+                .text("j_id", before.map_or("", RunId::identity))
+                .time("j_started", before.map(RunId::started))
+                .limit(request.limit());
             let rows = self.rows(&statement, &words).await?;
             rows.into_iter().map(rows::run).collect()
         })
@@ -459,17 +413,10 @@ impl<B: Driver> Journal for SqlJournal<B> {
     fn audit<'a>(&'a self, request: &'a AuditRequest) -> BoxFuture<'a, Result<Vec<AuditRecord>>> {
         Box::pin(async move {
             let statement = schema::audit(B::DIALECT, &self.store.options, request);
-            let words = vec![
-                (
-                    "j_name",
-                    Value::Text(fit(request.name().unwrap_or_default())),
-                ),
-                (
-                    "j_id",
-                    Value::Text(request.before().map_or("", RunId::as_str)),
-                ),
-                ("j_limit", rows::limit(request.limit())),
-            ];
+            let words = Words::default()
+                .text("j_name", fit(request.name().unwrap_or_default()))
+                .text("j_id", request.before().map_or("", RunId::as_str))
+                .limit(request.limit());
             let rows = self.rows(&statement, &words).await?;
             rows.into_iter().map(rows::audit).collect()
         })
@@ -481,7 +428,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
-            let words = vec![("j_job", Value::Text(fit(job)))];
+            let words = Words::of_job(job);
             let known = self.rows(&self.statements.job, &words).await?;
             self.write(&self.statements.forget_runs, &words).await?;
             self.write(&self.statements.forget_job, &words).await?;
@@ -498,7 +445,9 @@ impl<B: Driver> Journal for SqlJournal<B> {
             if self.found_version().await?.is_none() {
                 return Ok(None);
             }
-            let rows = self.rows(&self.statements.identity, &Vec::new()).await?;
+            let rows = self
+                .rows(&self.statements.identity, &Words::default())
+                .await?;
             Ok(rows.first().and_then(rows::only_text).map(str::to_owned))
         })
     }
@@ -530,11 +479,6 @@ impl<B: Driver> fmt::Debug for SqlJournal<B> {
 fn first_id(micros: i64) -> String {
     const LAST: i64 = (1 << 56) - 1;
     format!("{:014x}", micros.clamp(0, LAST))
-}
-
-/// A duration in microseconds.
-pub(crate) fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

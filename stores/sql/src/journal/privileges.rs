@@ -3,10 +3,12 @@
 use shedlock_store::Result;
 
 use super::SqlJournal;
+use super::rows::Words;
 use super::schema::TABLES;
 use crate::driver::Driver;
 use crate::failure::Class;
 use crate::statement::Field::Number;
+use crate::statement::Row;
 
 /// Statements that need one privilege each and change nothing, for the tables in their order. What a job's user may do
 /// should not include to erase what operators did, so `DELETE` on the audit is not among them.
@@ -70,7 +72,7 @@ impl<B: Driver> SqlJournal<B> {
             let mut privileges = Vec::new();
             for (privilege, template) in rehearsals {
                 let statement = dialect.journal_statement(options, template, &[Number]);
-                match self.send(&statement, &Vec::new()).await {
+                match self.send(&statement, &Words::default()).await {
                     Ok(_) => {}
                     Err(failure) => match failure.class {
                         Class::Privilege => privileges.push(*privilege),
@@ -95,10 +97,9 @@ impl<B: Driver> SqlJournal<B> {
             return Ok(Vec::new());
         }
         let statement = B::DIALECT.condition(&self.store.options, condition);
-        let reply = self.send(&statement, &Vec::new()).await;
+        let reply = self.send(&statement, &Words::default()).await;
         // A server that does not have these catalogs rejects the statement.
-        let row = reply.ok().and_then(|reply| reply.rows.into_iter().next());
-        let is_missing = row.and_then(|row| row.name).is_some_and(|name| name == "x");
+        let is_missing = reply.is_ok_and(|reply| reply.row().is_some_and(Row::is_true));
         let table = &self.store.options.table;
         let create = is_missing.then(|| format!("CREATE in the schema of table {table}"));
         Ok(create.into_iter().collect())

@@ -8,8 +8,8 @@ use shedlock_core::{
 };
 use shedlock_store::{Result, internal};
 
-use super::Words;
 use super::schema::{LONGEST_LINE, LONGEST_TEXT};
+use crate::call::floor_micros;
 use crate::statement::{Cell, NONE, Row, Value};
 use crate::verdict::instant;
 
@@ -28,132 +28,116 @@ fn cut(text: &str, longest: usize) -> &str {
 }
 
 /// A text that may be missing.
-pub(super) fn null(text: Option<&str>) -> &str {
+fn null(text: Option<&str>) -> &str {
     fit(text.unwrap_or_default())
 }
 
-pub(super) fn micros_of(duration: Option<Duration>) -> Value<'static> {
-    Value::Integer(duration.map_or(NONE, super::micros))
-}
+/// The words of a statement, and their values.
+#[derive(Debug, Default)]
+pub(super) struct Words<'a>(pub(super) Vec<(&'static str, Value<'a>)>);
 
-pub(super) fn limit(rows: usize) -> Value<'static> {
-    Value::Integer(i64::try_from(rows).unwrap_or(i64::MAX))
-}
-
-/// The words of the next slot and the deadline.
-pub(super) fn next(next: Option<(Slot, SystemTime)>) -> [(&'static str, Value<'static>); 2] {
-    let (slot, deadline) = next.map_or((NONE, NONE), |(slot, deadline)| {
-        (slot.as_micros(), crate::call::micros(deadline))
-    });
-    [
-        ("j_next", Value::Integer(slot)),
-        ("j_deadline", Value::Integer(deadline)),
-    ]
-}
-
-/// The words of a job with its schedule.
-pub(super) fn change(change: &JobChange) -> Words<'_> {
-    let replaced = change.replaced.as_ref();
-    let mut words = vec![
-        ("j_job", Value::Text(fit(&change.job))),
-        ("j_schedule", Value::Text(null(change.schedule.as_deref()))),
-        ("j_zone", Value::Text(null(change.zone.as_deref()))),
-        ("j_at_most", micros_of(change.lock_at_most_for)),
-        ("j_by", Value::Text(null(change.by.as_deref()))),
-    ];
-    words.extend(next(change.next));
-    let of = |text: fn(&ReplacedRegistration) -> Option<&str>| {
-        Value::Text(null(replaced.and_then(text)))
-    };
-    words.extend([
-        ("j_other_by", of(|it| Some(&it.by))),
-        ("j_other_schedule", of(|it| it.schedule.as_deref())),
-        ("j_other_zone", of(|it| it.zone.as_deref())),
-        (
-            "j_other_at",
-            Value::Integer(replaced.map_or(NONE, |it| crate::call::micros(it.at))),
-        ),
-        (
-            "j_other_at_most",
-            micros_of(replaced.and_then(|it| it.lock_at_most_for)),
-        ),
-    ]);
-    words
-}
-
-/// The words of a run that starts. Those of its end are empty; later ones replace them.
-pub(super) fn start_of(run: &RunRecord) -> Words<'_> {
-    let token = run
-        .fencing_token
-        .and_then(|token| i64::try_from(token).ok());
-    let mut words = vec![
-        ("j_id", Value::Text(run.id.identity())),
-        ("j_job", Value::Text(fit(&run.job))),
-        ("j_name", Value::Text(fit(&run.name))),
-        ("j_owner", Value::Text(fit(&run.owner))),
-        (
-            "j_slot",
-            Value::Integer(run.slot.map_or(NONE, Slot::as_micros)),
-        ),
-        (
-            "j_attempt",
-            Value::Integer(run.attempt.map_or(NONE, i64::from)),
-        ),
-        ("j_token", Value::Integer(token.unwrap_or(NONE))),
-        (
-            "j_started",
-            Value::Integer(crate::call::micros(run.started)),
-        ),
-        ("j_at_most", micros_of(run.lock_at_most_for)),
-        ("j_lock_store", Value::Text(null(run.lock_store.as_deref()))),
-    ];
-    if run.end.is_none() {
-        words.push(("j_outcome", Value::Text("")));
-        words.push(("j_error", Value::Text("")));
+impl<'a> Words<'a> {
+    /// The word that nearly all statements have.
+    pub(super) fn of_job(job: &'a str) -> Self {
+        Self::default().text("j_job", fit(job))
     }
-    words
-}
 
-/// The words of an end.
-pub(super) fn ended(started: SystemTime, end: &RunEnd) -> Words<'_> {
-    let error = end.error.as_deref().unwrap_or_default();
-    let is = |condition: bool| Value::Integer(i64::from(condition));
-    let ended = started + end.ran_for;
-    vec![
-        ("j_ran_for", Value::Integer(super::micros(end.ran_for))),
-        ("j_ended", Value::Integer(crate::call::micros(ended))),
-        ("j_outcome", Value::Text(end.outcome.as_str())),
-        ("j_error", Value::Text(cut(error, RunEnd::LONGEST_ERROR))),
-        (
-            "j_line",
-            Value::Text(cut(error.lines().next().unwrap_or_default(), LONGEST_LINE)),
-        ),
-        ("j_succeeded", is(end.outcome == RunOutcome::Succeeded)),
-        ("j_failed", is(end.outcome.is_failure())),
-    ]
-}
+    pub(super) fn text(mut self, word: &'static str, text: &'a str) -> Self {
+        self.0.push((word, Value::Text(text)));
+        self
+    }
 
-pub(super) fn audit_words(record: &AuditRecord) -> Words<'_> {
-    let reason = record.reason.as_deref().unwrap_or_default();
-    let is_authenticated = i64::from(record.actor.is_authenticated());
-    vec![
-        ("j_id", Value::Text(record.id.as_str())),
-        ("j_at", Value::Integer(crate::call::micros(record.at))),
-        ("j_actor", Value::Text(fit(record.actor.user()))),
-        ("j_authenticated", Value::Integer(is_authenticated)),
-        ("j_action", Value::Text(cut(&record.action, 16))),
-        ("j_name", Value::Text(fit(&record.name))),
-        ("j_detail", Value::Text(cut(&record.detail, LONGEST_LINE))),
-        ("j_reason", Value::Text(cut(reason, LONGEST_LINE))),
-        (
-            "j_until",
-            Value::Integer(record.until.map_or(NONE, crate::call::micros)),
-        ),
-        (
-            "j_lock_store",
-            Value::Text(null(record.lock_store.as_deref())),
-        ),
-    ]
+    pub(super) fn number(mut self, word: &'static str, number: impl Into<Option<i64>>) -> Self {
+        let number = number.into().unwrap_or(NONE);
+        self.0.push((word, Value::Integer(number)));
+        self
+    }
+
+    pub(super) fn time(self, word: &'static str, time: Option<SystemTime>) -> Self {
+        self.number(word, time.map(crate::call::micros))
+    }
+
+    fn duration(self, word: &'static str, duration: Option<Duration>) -> Self {
+        self.number(word, duration.map(floor_micros))
+    }
+
+    pub(super) fn limit(self, rows: usize) -> Self {
+        self.number("j_limit", i64::try_from(rows).unwrap_or(i64::MAX))
+    }
+
+    /// The next slot and the deadline.
+    fn next(self, next: Option<(Slot, SystemTime)>) -> Self {
+        self.number("j_next", next.map(|(slot, _)| slot.as_micros()))
+            .time("j_deadline", next.map(|(_, deadline)| deadline))
+    }
+
+    /// A job with its schedule.
+    pub(super) fn of_change(change: &'a JobChange) -> Self {
+        let replaced = change.replaced.as_ref();
+        let of = |text: fn(&ReplacedRegistration) -> Option<&str>| null(replaced.and_then(text));
+        Self::of_job(&change.job)
+            .text("j_schedule", null(change.schedule.as_deref()))
+            .text("j_zone", null(change.zone.as_deref()))
+            .duration("j_at_most", change.lock_at_most_for)
+            .text("j_by", null(change.by.as_deref()))
+            .next(change.next)
+            .text("j_other_by", of(|it| Some(&it.by)))
+            .text("j_other_schedule", of(|it| it.schedule.as_deref()))
+            .text("j_other_zone", of(|it| it.zone.as_deref()))
+            .time("j_other_at", replaced.map(|it| it.at))
+            .duration(
+                "j_other_at_most",
+                replaced.and_then(|it| it.lock_at_most_for),
+            )
+    }
+
+    /// A run, with its end if it has one.
+    pub(super) fn of_run(run: &'a RunRecord, next: Option<(Slot, SystemTime)>) -> Self {
+        let token = run.fencing_token.and_then(|it| i64::try_from(it).ok());
+        let words = Self::of_job(&run.job)
+            .text("j_id", run.id.identity())
+            .text("j_name", fit(&run.name))
+            .text("j_owner", fit(&run.owner))
+            .number("j_slot", run.slot.map(Slot::as_micros))
+            .number("j_attempt", run.attempt.map(i64::from))
+            .number("j_token", token)
+            .time("j_started", Some(run.started))
+            .duration("j_at_most", run.lock_at_most_for)
+            .text("j_lock_store", null(run.lock_store.as_deref()));
+        let Some(end) = &run.end else {
+            return words.text("j_outcome", "").text("j_error", "");
+        };
+        let error = end.error.as_deref().unwrap_or_default();
+        let line = error.lines().next().unwrap_or_default();
+        let has_succeeded = end.outcome == RunOutcome::Succeeded;
+        words
+            .duration("j_ran_for", Some(end.ran_for))
+            .time("j_ended", Some(run.started + end.ran_for))
+            .text("j_outcome", end.outcome.as_str())
+            .text("j_error", cut(error, RunEnd::LONGEST_ERROR))
+            .text("j_line", cut(line, LONGEST_LINE))
+            .number("j_succeeded", i64::from(has_succeeded))
+            .number("j_failed", i64::from(end.outcome.is_failure()))
+            .next(next)
+    }
+
+    pub(super) fn of_audit(record: &'a AuditRecord) -> Self {
+        let reason = record.reason.as_deref().unwrap_or_default();
+        Self::default()
+            .text("j_id", record.id.as_str())
+            .time("j_at", Some(record.at))
+            .text("j_actor", fit(record.actor.user()))
+            .number(
+                "j_authenticated",
+                i64::from(record.actor.is_authenticated()),
+            )
+            .text("j_action", cut(&record.action, 16))
+            .text("j_name", fit(&record.name))
+            .text("j_detail", cut(&record.detail, LONGEST_LINE))
+            .text("j_reason", cut(reason, LONGEST_LINE))
+            .time("j_until", record.until)
+            .text("j_lock_store", null(record.lock_store.as_deref()))
+    }
 }
 
 /// The columns of a row, in their order.
@@ -208,11 +192,6 @@ pub(super) fn place(row: &Row) -> Option<(&str, i64)> {
         [Cell::Text(id), Cell::Number(started)] => Some((id.as_deref()?, (*started)?)),
         _ => None,
     }
-}
-
-/// The start of the run with this id.
-pub(super) fn started_of(id: Option<&RunId>) -> Value<'static> {
-    Value::Integer(id.map_or(NONE, |id| crate::call::micros(id.started())))
 }
 
 /// The text of a row with one column.

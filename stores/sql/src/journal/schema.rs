@@ -6,7 +6,7 @@ use shedlock_store::{Result, invalid};
 use crate::dialect::Dialect;
 use crate::identifier::Table;
 use crate::options::Options;
-use crate::schema::Definition;
+use crate::schema::{Definition, Verb};
 use crate::shape::Column;
 use crate::statement::Field::{self, Number, Text};
 use crate::statement::{Statement, Value, Values};
@@ -21,9 +21,10 @@ pub(super) const LONGEST_TEXT: usize = 255;
 pub(super) const LONGEST_LINE: usize = 1_024;
 
 pub(super) struct Statements {
-    pub(super) begin: Statement,
-    pub(super) commit: Statement,
-    pub(super) limits: Option<LimitStatements>,
+    /// Those that begin a transaction.
+    pub(super) begin: Vec<Statement>,
+    /// Those that end it.
+    pub(super) end: Vec<Statement>,
     pub(super) clock: Statement,
     pub(super) version: Statement,
     pub(super) identity: Statement,
@@ -45,13 +46,6 @@ pub(super) struct Statements {
     pub(super) prune_old_audit: Statement,
     pub(super) forget_runs: Statement,
     pub(super) forget_job: Statement,
-}
-
-/// [`Limits`](crate::dialect::Limits) as statements.
-pub(super) struct LimitStatements {
-    pub(super) set: Statement,
-    pub(super) ends_with_transaction: bool,
-    pub(super) restore: Statement,
 }
 
 const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
@@ -102,6 +96,10 @@ impl Statements {
     pub(super) fn new(dialect: &Dialect, options: &Options) -> Self {
         let with = |template: &str, fields| dialect.journal_statement(options, template, fields);
         let plain = |template: &str| with(template, &[]);
+        let (begin, end) = match options.are_lent {
+            true => dialect.journal.lent_frame,
+            false => dialect.journal.frame,
+        };
         let later = |column: &str, value: &str, is_set: &str| {
             format!(
                 "{column} = CASE WHEN {is_set} AND :{value} > COALESCE({column}, -1) \
@@ -122,13 +120,8 @@ impl Statements {
             |column: &str| format!("{column} = CASE WHEN {is_known} THEN NULL ELSE {column} END");
         let latest = |ended: &str| format!(":j_ended >= COALESCE({ended}, -1)");
         Self {
-            begin: plain(dialect.journal.begin),
-            commit: plain("COMMIT"),
-            limits: dialect.journal.limits.map(|limits| LimitStatements {
-                set: plain(limits.set),
-                ends_with_transaction: limits.ends_with_transaction,
-                restore: plain(limits.restore),
-            }),
+            begin: begin.iter().map(|text| plain(text)).collect(),
+            end: end.iter().map(|text| plain(text)).collect(),
             clock: with("SELECT {clock}", &[Number]),
             version: with("SELECT version FROM {journal}", &[Number]),
             identity: with("SELECT identity FROM {journal}", &[Text]),
@@ -307,7 +300,7 @@ fn page(
 /// Refuses a lock table whose name leaves no room for the names of the journal's tables.
 pub(super) fn check_names(dialect: &Dialect, options: &Options) -> Result<()> {
     let name = options.table.name.as_str();
-    let longest = dialect.longest_name() - "_journal".len();
+    let longest = dialect.longest_name - "_journal".len();
     if name.len() <= longest {
         return Ok(());
     }
@@ -436,9 +429,9 @@ impl TableOf {
             lines.extend(indexed.map(|column| format!("INDEX ({})", self.index_on(column))));
         }
         let name = self.name(options);
-        let quoted = name.quoted(dialect.quotation_mark());
-        let text = format!("CREATE TABLE {quoted} ({})", lines.join(", "));
-        Definition::creates(format!("table {name}"), &text)
+        let quoted = name.quoted(dialect.quotation_mark);
+        let text = format!("CREATE TABLE {quoted} (\n    {}\n)", lines.join(",\n    "));
+        Definition::new(Verb::Create, format!("table {name}"), &text)
     }
 
     /// The columns of the index on this column.
@@ -454,13 +447,13 @@ impl TableOf {
         if dialect.journal.inline_indexes {
             return Vec::new();
         }
-        let (mark, table) = (dialect.quotation_mark(), self.name(options));
+        let (mark, table) = (dialect.quotation_mark, self.name(options));
         let index = |column: &&str| {
             let index = table.with_suffix(&format!("_{column}"));
             let (name, on) = dialect.journal.index_names(&index, &table, mark);
             let text = format!("CREATE INDEX {name} ON {on} ({})", self.index_on(column));
             let what = format!("index {index} on table {table}");
-            (index, Definition::creates_part(what, &text))
+            (index, Definition::new(Verb::CreatePart, what, &text))
         };
         self.indexed.iter().map(index).collect()
     }
@@ -475,10 +468,14 @@ impl TableOf {
         let is_missing = |name: &str| !there.iter().any(|column| dialect.finds(column, name));
         let missing = self.columns.iter().filter(|(name, _)| is_missing(name));
         let table = self.name(options);
-        let quoted = table.quoted(dialect.quotation_mark());
+        let quoted = table.quoted(dialect.quotation_mark);
         let addition = |(name, of): &(&str, String)| {
             let text = format!("ALTER TABLE {quoted} ADD COLUMN {name} {of}");
-            Definition::adds(format!("column {name:?} to table {table}"), &text)
+            Definition::new(
+                Verb::Add,
+                format!("column {name:?} to table {table}"),
+                &text,
+            )
         };
         missing.map(addition).collect()
     }
@@ -493,7 +490,8 @@ pub(super) fn version_record(dialect: &Dialect, options: &Options) -> Definition
     };
     let insert = Statements::new(dialect, options).version_insert;
     let what = format!("version {JOURNAL_VERSION} of the journal");
-    Definition::records(what, &insert.inlined(&values, dialect.quote))
+    let text = insert.inlined(&values, dialect.quote);
+    Definition::new(Verb::Record, what, &text)
 }
 
 /// Everything that an empty database needs.

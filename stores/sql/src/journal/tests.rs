@@ -13,27 +13,28 @@ use crate::options::Options;
 /// Their names and values; a statement that is missing in the list does not compile.
 macro_rules! fields {
     ($statements:expr, $($name:ident)*) => {{
-        let Statements { limits, $($name),* } = $statements;
-        (limits, [$((stringify!($name).to_owned(), $name)),*])
+        let Statements { begin, end, $($name),* } = $statements;
+        (begin.into_iter().chain(end), [$((stringify!($name).to_owned(), $name)),*])
     }};
 }
 
 /// All statements, by their names.
 pub(crate) fn listed(dialect: &Dialect, options: &Options) -> Vec<(String, Statement)> {
-    let (limits, listed) = fields!(
+    let (frame, listed) = fields!(
         Statements::new(dialect, options),
-        begin commit clock version identity version_insert job jobs job_insert job_change job_started job_ended
+        clock version identity version_insert job jobs job_insert job_change job_started job_ended
         job_elsewhere job_watched run_insert run_ended audit_insert first_excess prune_runs prune_old_runs
         prune_old_audit forget_runs forget_job
     );
-    let mut all = Vec::from(listed);
-    if let Some(limits) = limits {
-        all.push((
-            "limits in a session that is not ours".to_owned(),
-            limits.set,
-        ));
-        all.push(("their end".to_owned(), limits.restore));
-    }
+    let mut lent = options.clone();
+    lent.are_lent = true;
+    let lent = Statements::new(dialect, &lent);
+    let mut all: Vec<_> = frame
+        .map(|it| ("around a transaction".to_owned(), it))
+        .collect();
+    let lent = lent.begin.into_iter().chain(lent.end);
+    all.extend(lent.map(|it| ("the same in a session that is not ours".to_owned(), it)));
+    all.extend(listed);
     let id = || RunId::of(SystemTime::UNIX_EPOCH, "x");
     let pages = [
         ("all runs", runs(dialect, options, &RunsRequest::new())),

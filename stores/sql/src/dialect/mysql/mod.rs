@@ -54,7 +54,7 @@ use shedlock_core::Finding;
 use shedlock_store::{TlsNames, told};
 
 use self::statements::SERVER_MICROS;
-use super::{Alone, Check, Dialect, Follows, JournalWords, Limits};
+use super::{Alone, Check, Dialect, Follows, JournalWords};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -197,6 +197,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     pieces: statements::pieces,
     create_table: statements::CREATE_TABLE,
     index: None,
+    has_one_writer: false,
     journal: JournalWords {
         // As in the lock table: collations that compare every byte have different names.
         text: |length| {
@@ -212,15 +213,19 @@ pub(crate) static MYSQL: Dialect = Dialect {
         has_index: |_| "1 = 1".to_owned(),
         unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
         ignores: ["IGNORE ", ""],
-        begin: "BEGIN",
-        limits: Some(Limits {
-            set: "SET @shedlock_waits = @@lock_wait_timeout, \
-                 @shedlock_row_waits = @@innodb_lock_wait_timeout, \
+        frame: (&["BEGIN"], &["COMMIT"]),
+        lent_frame: (
+            &[
+                "SET @shedlock_waits = @@lock_wait_timeout, @shedlock_row_waits = @@innodb_lock_wait_timeout, \
                  SESSION lock_wait_timeout = 1, SESSION innodb_lock_wait_timeout = 1",
-            ends_with_transaction: false,
-            restore: "SET SESSION lock_wait_timeout = @shedlock_waits, \
+                "BEGIN",
+            ],
+            &[
+                "COMMIT",
+                "SET SESSION lock_wait_timeout = @shedlock_waits, \
                  SESSION innodb_lock_wait_timeout = @shedlock_row_waits",
-        }),
+            ],
+        ),
         may_not_create: "COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE' AND NOT EXISTS (\
              SELECT 1 FROM information_schema.USER_PRIVILEGES p \
              WHERE p.PRIVILEGE_TYPE = 'CREATE' AND p.GRANTEE = \
@@ -229,7 +234,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
              WHERE p.PRIVILEGE_TYPE = 'CREATE' AND DATABASE() LIKE p.TABLE_SCHEMA AND p.GRANTEE = \
              CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))",
     },
-    add_column: "ADD COLUMN {column} BIGINT NULL",
+    own_column: "BIGINT NULL",
     adds_one_column_at_a_time: false,
 };
 

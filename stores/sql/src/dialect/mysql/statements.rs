@@ -16,14 +16,13 @@ const EPOCH: &str = "TIMESTAMP'1970-01-01 00:00:00'";
 
 /// Collations that compare every byte, including trailing spaces, have different names on the two servers. Both times
 /// have a default, or an old server would add one of its own.
-pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} VARCHAR(64) CHARACTER SET utf8mb4 \
-     /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
-     NOT NULL PRIMARY KEY, \
-     {until} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
-     {at} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), \
-     {by} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, \
-     {token} BIGINT NULL, {slot} BIGINT NULL, {done} BIGINT NULL, \
-     {attempts} BIGINT NULL, {skip_from} BIGINT NULL, {skip_until} BIGINT NULL) ENGINE = InnoDB";
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} (
+    {name} VARCHAR(64) CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */ \
+     NOT NULL PRIMARY KEY,
+    {until} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+    {at} TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),
+    {by} VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL{ours}
+) ENGINE = InnoDB";
 
 fn steps(pieces: &mut Pieces) {
     words! { pieces:

@@ -34,7 +34,7 @@ mod statements;
 use shedlock_store::{HUNDRED_YEARS, TlsNames, told};
 
 use self::statements::TOO_LATE;
-use super::{ADD_COLUMN, Alone, Check, Dialect, JournalWords, Limits};
+use super::{Alone, Check, Dialect, JournalWords};
 use crate::failure::{Class, Refusal};
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -153,6 +153,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
          WHERE r.oid = pg_catalog.to_regclass('{table}')), 'USAGE')",
         "CREATE INDEX {index} ON {table} ({name} COLLATE \"C\")",
     )),
+    has_one_writer: false,
     journal: JournalWords {
         text: |length| format!("varchar({length}) COLLATE \"C\""),
         clock: "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -167,18 +168,14 @@ pub(crate) static POSTGRES: Dialect = Dialect {
         },
         unless_there: "ON CONFLICT DO NOTHING",
         ignores: ["", " ON CONFLICT DO NOTHING"],
-        begin: "BEGIN",
-        limits: Some(Limits {
-            set: "SET LOCAL lock_timeout = '1s'",
-            ends_with_transaction: true,
-            restore: "",
-        }),
+        frame: (&["BEGIN"], &["COMMIT"]),
+        lent_frame: (&["BEGIN", "SET LOCAL lock_timeout = '1s'"], &["COMMIT"]),
         may_not_create: "NOT pg_catalog.has_schema_privilege(COALESCE(\
              (SELECT c.relnamespace FROM pg_catalog.pg_class c \
              WHERE c.oid = pg_catalog.to_regclass('{table}')), \
              pg_catalog.to_regnamespace(current_schema()::text)), 'CREATE')",
     },
-    add_column: ADD_COLUMN,
+    own_column: "bigint NULL",
     adds_one_column_at_a_time: false,
 };
 

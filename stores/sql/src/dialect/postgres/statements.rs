@@ -22,10 +22,12 @@ pub(super) const FLUSHED: &str = "CASE current_setting('synchronous_commit') WHE
 pub(super) const UNFLUSHED: &str = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
 /// Names are listed in the order of their bytes, which only a key in this collation serves.
-pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) COLLATE \"C\" NOT NULL PRIMARY KEY, {until} timestamp NOT NULL, \
-     {at} timestamp NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
-     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL, \
-     {skip_from} bigint NULL, {skip_until} bigint NULL)";
+pub(super) const CREATE_TABLE: &str = "CREATE TABLE {table} (
+    {name} varchar(64) COLLATE \"C\" NOT NULL PRIMARY KEY,
+    {until} timestamp NOT NULL,
+    {at} timestamp NOT NULL,
+    {by} varchar(255) NOT NULL{ours}
+)";
 
 fn steps(pieces: &mut Pieces) {
     words! { pieces:

@@ -17,7 +17,7 @@ use shedlock_core::ErrorKind;
 use shedlock_store::{HUNDRED_YEARS, TlsNames, Told, told};
 
 use super::pieces::words;
-use super::{ADD_COLUMN, Alone, Dialect, JournalWords, Pieces, Step};
+use super::{Alone, Dialect, JournalWords, Pieces, Step};
 use crate::failure::Class;
 use crate::identifier::Fold;
 use crate::options::Options;
@@ -27,10 +27,12 @@ use crate::statement::Placeholders;
 /// The machine's clock in milliseconds. Releases before 3.42 do not support `unixepoch('subsec')`.
 const CLOCK: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
 
-const CREATE_TABLE: &str = "CREATE TABLE {table} ({name} varchar(64) NOT NULL PRIMARY KEY, {until} integer NOT NULL, \
-     {at} integer NOT NULL, {by} varchar(255) NOT NULL, {token} bigint NULL, \
-     {slot} bigint NULL, {done} bigint NULL, {attempts} bigint NULL, \
-     {skip_from} bigint NULL, {skip_until} bigint NULL)";
+const CREATE_TABLE: &str = "CREATE TABLE {table} (
+    {name} varchar(64) NOT NULL PRIMARY KEY,
+    {until} integer NOT NULL,
+    {at} integer NOT NULL,
+    {by} varchar(255) NOT NULL{ours}
+)";
 
 /// What the probe reports for a file that a crash can damage, or whose committed data it can lose.
 const FORGETS: &str = "synchronous or journal_mode is off or in memory";
@@ -122,6 +124,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     pieces,
     create_table: CREATE_TABLE,
     index: None,
+    has_one_writer: true,
     journal: JournalWords {
         text: |length| format!("varchar({length})"),
         clock: "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
@@ -140,11 +143,11 @@ pub(crate) static SQLITE: Dialect = Dialect {
         unless_there: "ON CONFLICT DO NOTHING",
         ignores: ["", " ON CONFLICT DO NOTHING"],
         // Two transactions that read first and then write would deadlock.
-        begin: "BEGIN IMMEDIATE",
-        limits: None,
+        frame: (&["BEGIN IMMEDIATE"], &["COMMIT"]),
+        lent_frame: (&["BEGIN IMMEDIATE"], &["COMMIT"]),
         may_not_create: "",
     },
-    add_column: ADD_COLUMN,
+    own_column: "bigint NULL",
     adds_one_column_at_a_time: true,
 };
 
