@@ -348,15 +348,8 @@ impl<B: Driver> Call<'_, B> {
     ) -> Result<Reply, Failure> {
         let mut tries = 0;
         loop {
-            let answer = self.send_once(connections, statement, values, wanted).await;
-            tries += 1;
-            match answer {
-                Err(failure) if failure.class == Class::Inside => {
-                    self.left_inside(&failure);
-                    if tries == MOST_INSIDE {
-                        return Err(failure);
-                    }
-                }
+            match self.send_once(connections, statement, values, wanted).await {
+                Err(failure) if self.left_inside(&failure, &mut tries) => {}
                 answer => return answer,
             }
         }
@@ -379,22 +372,20 @@ impl<B: Driver> Call<'_, B> {
                 let run = session.run_alone(&nothing, &values);
                 self.deadline.answer(pin!(run)).await
             };
-            tries += 1;
             match answer.unwrap_or_else(|| Err(Failure::silent())) {
                 Ok(_) => return Ok(held),
-                Err(failure) if failure.class == Class::Inside => {
-                    self.left_inside(&failure);
-                    if tries == MOST_INSIDE {
-                        return Err(failure);
-                    }
-                }
+                Err(failure) if self.left_inside(&failure, &mut tries) => {}
                 Err(failure) => return Err(failure),
             }
         }
     }
 
-    /// Reports it once. The connection is closed, which ends the transaction.
-    fn left_inside(&self, failure: &Failure) {
+    /// Whether to try another connection, because this one was left in a transaction, which its end rolls back. That is
+    /// logged once.
+    fn left_inside(&self, failure: &Failure, tries: &mut usize) -> bool {
+        if failure.class != Class::Inside {
+            return false;
+        }
         if !self.was_inside.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 table = %self.options.table,
@@ -403,6 +394,8 @@ impl<B: Driver> Call<'_, B> {
                 failure.source
             );
         }
+        *tries += 1;
+        *tries < MOST_INSIDE
     }
 
     async fn send_once(

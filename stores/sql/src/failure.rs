@@ -210,6 +210,18 @@ impl Failure {
     }
 }
 
+const CANNOT_CONNECT: Told = told("cannot connect").nothing_written().retry();
+
+const REJECTED: Told = told("the server rejected the connection");
+
+/// What is known of the effect of a statement without a reply.
+pub(crate) fn effect(told: Told, writes: bool) -> Told {
+    match writes {
+        true => told.may_have_taken_effect(),
+        false => told.nothing_written(),
+    }
+}
+
 impl Class {
     /// The session is no longer usable although its server responds, and nothing was written: its server was demoted,
     /// or the session's state has changed.
@@ -257,13 +269,9 @@ impl Class {
     /// What happened, and what to do.
     fn told(&self, writes: bool) -> Told {
         match self {
-            Self::NotSent => told("cannot connect")
-                .nothing_written()
-                .advise(
-                    "check that the server is up and has connections to spare, and that the URL \
-                     points to it",
-                )
-                .retry(),
+            Self::NotSent => CANNOT_CONNECT.advise(
+                "check that the server is up and has connections to spare, and that the URL points to it",
+            ),
             Self::Closed => told("no connection: the pool is closed")
                 .nothing_written()
                 .advise("close it after the scheduler and all tasks have ended"),
@@ -271,20 +279,13 @@ impl Class {
                 .nothing_written()
                 .advise("give the pool more connections, or hold them for less time")
                 .retry(),
-            Self::Unreachable => told("cannot connect")
-                .nothing_written()
-                .advise(
-                    "check that the server is up, and that the host and the port in the URL are \
-                     right",
-                )
-                .retry(),
-            Self::Unready => told("cannot connect")
-                .nothing_written()
-                .advise(
-                    "check that the server accepts connections (and so does the connection pooler \
-                     in front of it, if there is one)",
-                )
-                .retry(),
+            Self::Unreachable => CANNOT_CONNECT.advise(
+                "check that the server is up, and that the host and the port in the URL are right",
+            ),
+            Self::Unready => CANNOT_CONNECT.advise(
+                "check that the server accepts connections (and so does the connection pooler in \
+                 front of it, if there is one)",
+            ),
             Self::OtherProtocol => {
                 told("the server speaks another protocol, or closed the connection")
                     .nothing_written()
@@ -303,24 +304,17 @@ impl Class {
                 "remove that parameter from the connection's options, or have the pooler ignore it \
                  (PgBouncer: ignore_startup_parameters)",
             ),
-            Self::ReplyLost if writes => {
-                told("no reply (the connection broke, or the server stopped responding)")
-                    .may_have_taken_effect()
-                    .retry()
-            }
-            Self::ReplyLost => {
-                told("no reply (the connection broke, or the server stopped responding)")
-                    .nothing_written()
-                    .retry()
-            }
-            Self::Failed if writes => told("the server failed while it executed the statement")
-                .may_have_taken_effect()
-                .advise("check the server's log")
-                .retry(),
-            Self::Failed => told("the server failed while it executed the statement")
-                .nothing_written()
-                .advise("check the server's log")
-                .retry(),
+            Self::ReplyLost => effect(
+                told("no reply (the connection broke, or the server stopped responding)"),
+                writes,
+            )
+            .retry(),
+            Self::Failed => effect(
+                told("the server failed while it executed the statement"),
+                writes,
+            )
+            .advise("check the server's log")
+            .retry(),
             Self::Shape => told("table {table} has changed since its columns were read")
                 .advise("finish the change")
                 .retry(),
@@ -420,13 +414,11 @@ impl Class {
 impl Refusal {
     fn told(self) -> Told {
         match self {
-            Self::Database => {
-                told("the server rejected the connection").advise("check the database in the URL")
+            Self::Database => REJECTED.advise("check the database in the URL"),
+            Self::Access => {
+                REJECTED.advise("check the database in the URL, or grant this user access to it")
             }
-            Self::Access => told("the server rejected the connection")
-                .advise("check the database in the URL, or grant this user access to it"),
-            Self::Login => told("the server rejected the connection")
-                .advise("check the user and the password in the URL"),
+            Self::Login => REJECTED.advise("check the user and the password in the URL"),
             Self::Blocked => told(
                 "the server has blocked this user or this host, probably after too many failed \
                  logins",
@@ -434,11 +426,10 @@ impl Refusal {
             .advise(
                 "check the user and the password in the URL, then let an administrator unblock it",
             ),
-            Self::Certificate => told("the server rejected the connection")
+            Self::Certificate => REJECTED
                 .advise("set the client's certificate and its key in the URL (sslcert and sslkey)"),
-            Self::Tls => told("the server rejected the connection")
-                .advise("check the TLS options of the URL"),
-            Self::Other => told("the server rejected the connection").advise(
+            Self::Tls => REJECTED.advise("check the TLS options of the URL"),
+            Self::Other => REJECTED.advise(
                 "check the user, the password, the database and the TLS options in the URL",
             ),
         }

@@ -7,74 +7,38 @@ use std::time::Duration;
 
 use shedlock_store::{Result, UrlOptions, invalid};
 
-/// What is accepted of an option that the driver does not read.
-enum Accepted {
-    /// Any number: the driver connects without it.
-    Number,
-    /// Any text.
-    Text,
-    /// These words.
-    Words(&'static [&'static str]),
-    /// Nothing.
-    Nothing,
-}
-
-use Accepted::{Nothing, Number, Text, Words};
-
-const OPTIONS: &[(&str, Accepted)] = &[
-    ("channel_binding", Words(&["disable", "prefer"])),
-    ("gssencmode", Words(&["disable", "prefer"])),
-    ("sslnegotiation", Words(&["postgres"])),
-    ("sslsni", Words(&["0", "1"])),
-    ("sslcompression", Words(&["0"])),
-    ("sslcertmode", Words(&["allow"])),
-    (
-        "ssl_min_protocol_version",
-        Words(&["TLSv1", "TLSv1.1", "TLSv1.2"]),
-    ),
-    ("ssl_max_protocol_version", Words(&["TLSv1.3"])),
+/// Options of which these words are accepted.
+const WORDS: &[(&str, &str)] = &[
+    ("channel_binding", "disable prefer"),
+    ("gssencmode", "disable prefer"),
+    ("sslnegotiation", "postgres"),
+    ("sslsni", "0 1"),
+    ("sslcompression", "0"),
+    ("sslcertmode", "allow"),
+    ("ssl_min_protocol_version", "TLSv1 TLSv1.1 TLSv1.2"),
+    ("ssl_max_protocol_version", "TLSv1.3"),
     // Locks need a server that accepts writes: others refuse each statement.
-    (
-        "target_session_attrs",
-        Words(&["any", "read-write", "primary"]),
-    ),
+    ("target_session_attrs", "any read-write primary"),
     // There is one host.
-    ("load_balance_hosts", Words(&["disable", "random"])),
+    ("load_balance_hosts", "disable random"),
     // The driver's own.
     (
         "client_encoding",
-        Words(&[
-            "UTF8", "utf8", "UTF-8", "utf-8", "unicode", "UNICODE", "auto",
-        ]),
+        "UTF8 utf8 UTF-8 utf-8 unicode UNICODE auto",
     ),
-    ("keepalives", Number),
-    ("keepalives_idle", Number),
-    ("keepalives_interval", Number),
-    ("keepalives_count", Number),
-    ("tcp_user_timeout", Number),
-    ("fallback_application_name", Text),
-    ("passfile", Nothing),
-    ("service", Nothing),
-    ("servicefile", Nothing),
-    ("gsslib", Nothing),
-    ("gssdelegation", Nothing),
-    ("krbsrvname", Nothing),
-    ("require_auth", Nothing),
-    ("requirepeer", Nothing),
-    ("requiressl", Nothing),
-    ("replication", Nothing),
-    ("sslcrl", Nothing),
-    ("sslcrldir", Nothing),
-    ("sslpassword", Nothing),
-    ("sslkeylogfile", Nothing),
-    ("min_protocol_version", Nothing),
-    ("max_protocol_version", Nothing),
-    ("scram_client_key", Nothing),
-    ("scram_server_key", Nothing),
-    ("oauth_issuer", Nothing),
-    ("oauth_client_id", Nothing),
-    ("oauth_client_secret", Nothing),
 ];
+
+/// Options of which any number is accepted: the driver connects without it.
+const NUMBERS: &str =
+    "keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout";
+
+/// The name of the program, for sessions without one.
+const PROGRAM: &str = "fallback_application_name";
+
+/// Options that are refused, whatever their value is.
+const REFUSED: &str = "passfile service servicefile gsslib gssdelegation krbsrvname require_auth requirepeer requiressl \
+     replication sslcrl sslcrldir sslpassword sslkeylogfile min_protocol_version max_protocol_version \
+     scram_client_key scram_server_key oauth_issuer oauth_client_id oauth_client_secret";
 
 /// Takes the options of libpq that the driver does not read; `known` lists those that it reads. Returns the name of the
 /// program that the URL gives for sessions without one.
@@ -82,40 +46,41 @@ const OPTIONS: &[(&str, Accepted)] = &[
 /// # Errors
 /// `InvalidInput` for a value that the driver cannot satisfy.
 pub(crate) fn take(options: &mut UrlOptions, known: &str) -> Result<Option<String>> {
-    let mut program = None;
-    for (name, accepted) in OPTIONS {
-        if known.split_whitespace().any(|it| it == *name) {
-            continue;
-        }
-        // A copy, so that messages do not list options that are only tolerated.
-        let Some(value) = options.clone().text(name)? else {
-            continue;
-        };
-        let unsupported = |what: &str, instead: &str| {
-            Err(invalid(format!(
-                "option {what} in the URL is not supported by this driver: remove it{instead}"
-            )))
-        };
-        match accepted {
-            Nothing => return unsupported(&format!("{name:?}"), ""),
-            Words(words) if !words.contains(&&*value) => {
-                let instead = match words.split_last() {
-                    Some((last, rest)) if !rest.is_empty() => {
-                        format!(", or use {} or {last}", rest.join(", "))
-                    }
-                    _ => format!(", or use {}", words.join("")),
-                };
-                return unsupported(&format!("\"{name}={value}\""), &instead);
-            }
-            Words(_) | Text => {}
-            Number => drop(options.clone().number::<u64>(name)?),
-        }
-        let value = options.text(name)?;
-        if *name == "fallback_application_name" {
-            program = value;
+    let is_left = |name: &str| !known.split(' ').any(|it| it == name);
+    let unsupported = |what: String, instead: &str| {
+        invalid(format!(
+            "option {what} in the URL is not supported by this driver: remove it{instead}"
+        ))
+    };
+    // Copies, so that messages do not list options that are only tolerated.
+    let copy = options.clone();
+    let value = |name: &'static str| copy.clone().text(name);
+    for name in REFUSED.split(' ').filter(|name| is_left(name)) {
+        if value(name)?.is_some() {
+            return Err(unsupported(format!("{name:?}"), ""));
         }
     }
-    Ok(program)
+    for (name, words) in WORDS.iter().filter(|(name, _)| is_left(name)) {
+        let Some(value) = value(name)? else { continue };
+        if !words.split(' ').any(|word| word == value) {
+            let instead = match words.rsplit_once(' ') {
+                Some((rest, last)) => format!("{} or {last}", rest.replace(' ', ", ")),
+                None => (*words).to_owned(),
+            };
+            let what = format!("\"{name}={value}\"");
+            return Err(unsupported(what, &format!(", or use {instead}")));
+        }
+        options.text(name)?;
+    }
+    for name in NUMBERS.split(' ').filter(|name| is_left(name)) {
+        if copy.clone().number::<u64>(name)?.is_some() {
+            options.text(name)?;
+        }
+    }
+    match value(PROGRAM)? {
+        Some(_) if is_left(PROGRAM) => options.text(PROGRAM),
+        _ => Ok(None),
+    }
 }
 
 /// Takes `connect_timeout`, which libpq writes in seconds without a unit.

@@ -163,51 +163,83 @@ fn replaced(
     text
 }
 
-/// The values of one call; each statement uses those that it names. Durations are in microseconds, and at-most and
-/// at-least are multiples of the dialect's unit. Instants and slots are in microseconds since 1970 (UTC).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Values<'a> {
-    pub(crate) name: &'a str,
-    /// The owner that makes the call, or that the record must contain.
-    pub(crate) owner: &'a str,
-    /// The owner text that the record gets when the lease ends.
-    pub(crate) released: &'a str,
-    /// The owner text that the record has if an operator has freed this owner's lock by force.
-    pub(crate) freed: &'a str,
-    pub(crate) at_most: i64,
-    /// When a pause ends, whenever its statement is executed.
-    pub(crate) ends_at: i64,
-    pub(crate) at_least: i64,
-    pub(crate) slot: i64,
-    /// How far ahead of now a slot may be.
-    pub(crate) tolerance: i64,
-    pub(crate) most_attempts: i64,
-    /// The slot that must have been taken, or passed, before this one. When an operator changes slots: the last slot
-    /// that was read, or [`NONE`]. When a slot is given back: the last slot that the record gets.
-    pub(crate) previous: i64,
-    /// The client's time; used only if the client's clock judges leases.
-    pub(crate) now: i64,
-    /// The last instant of the server's clock at which an attempt may be granted.
-    pub(crate) not_after: i64,
-    /// The end of the lock when it was read; [`NONE`] for none.
-    pub(crate) until: i64,
-    /// The last slot that is done; [`NONE`] for none.
-    pub(crate) done: i64,
-    /// The attempts at the last slot; [`NONE`] for none.
-    pub(crate) attempts: i64,
-    /// The slots that a pause skips, or that an attempt takes as skipped; both [`NONE`] for none.
-    pub(crate) skip_from: i64,
-    pub(crate) skip_until: i64,
-    /// The attempts and the end of the skipped slots when they were read; [`NONE`] for none.
-    pub(crate) seen_attempts: i64,
-    pub(crate) seen_skip_until: i64,
-    /// How much later than now the end of a pause may be that has ended by another client's clock.
-    pub(crate) skew: i64,
-    /// The name after which a page starts; empty for the first page.
-    pub(crate) after: &'a str,
-    pub(crate) limit: i64,
-    /// The values of the journal's statements, by their words, which start with `j_`.
-    pub(crate) more: &'a [(&'static str, Value<'a>)],
+/// Defines [`Values`], whose fields are the words of templates.
+macro_rules! values {
+    (
+        texts { $($(#[$of_text:meta])* $text:ident,)* }
+        integers { $($(#[$of_integer:meta])* $integer:ident,)* }
+    ) => {
+        /// The values of one call; each statement uses those that it names. Durations are in microseconds, and at-most and
+        /// at-least are multiples of the dialect's unit. Instants and slots are in microseconds since 1970 (UTC).
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct Values<'a> {
+            $($(#[$of_text])* pub(crate) $text: &'a str,)*
+            $($(#[$of_integer])* pub(crate) $integer: i64,)*
+            /// The values of the journal's statements, by their words, which start with `j_`.
+            pub(crate) more: &'a [(&'static str, Value<'a>)],
+        }
+
+        impl<'a> Values<'a> {
+            /// The value for this word of a template.
+            fn get(&self, word: &str) -> Option<Value<'a>> {
+                Some(match word {
+                    $(stringify!($text) => Value::Text(self.$text),)*
+                    $(stringify!($integer) => Value::Integer(self.$integer),)*
+                    word if word.starts_with("j_") => {
+                        let found = self.more.iter().find(|(known, _)| *known == word);
+                        found.map_or(Value::Integer(NONE), |(_, value)| *value)
+                    }
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+values! {
+    texts {
+        name,
+        /// The owner that makes the call, or that the record must contain.
+        owner,
+        /// The owner text that the record gets when the lease ends.
+        released,
+        /// The owner text that the record has if an operator has freed this owner's lock by force.
+        freed,
+        /// The name after which a page starts; empty for the first page.
+        after,
+    }
+    integers {
+        at_most,
+        /// When a pause ends, whenever its statement is executed.
+        ends_at,
+        at_least,
+        slot,
+        /// How far ahead of now a slot may be.
+        tolerance,
+        most_attempts,
+        /// The slot that must have been taken, or passed, before this one. When an operator changes slots: the last slot
+        /// that was read, or [`NONE`]. When a slot is given back: the last slot that the record gets.
+        previous,
+        /// The client's time; used only if the client's clock judges leases.
+        now,
+        /// The last instant of the server's clock at which an attempt may be granted.
+        not_after,
+        /// The end of the lock when it was read; [`NONE`] for none.
+        until,
+        /// The last slot that is done; [`NONE`] for none.
+        done,
+        /// The attempts at the last slot; [`NONE`] for none.
+        attempts,
+        /// The slots that a pause skips, or that an attempt takes as skipped; both [`NONE`] for none.
+        skip_from,
+        skip_until,
+        /// The attempts and the end of the skipped slots when they were read; [`NONE`] for none.
+        seen_attempts,
+        seen_skip_until,
+        /// How much later than now the end of a pause may be that has ended by another client's clock.
+        skew,
+        limit,
+    }
 }
 
 /// The value that stands for null where a column may be null. No instant and no slot has it.
@@ -240,40 +272,6 @@ impl<'a> Values<'a> {
     pub(crate) fn end_of(&mut self, slot: Option<shedlock_core::Slot>) {
         self.slot = slot.map_or(0, shedlock_core::Slot::as_micros);
         self.previous = slot.map_or(0, |slot| slot.just_before().as_micros());
-    }
-
-    /// The value for this name of a template.
-    fn get(&self, word: &str) -> Option<Value<'a>> {
-        Some(match word {
-            "name" => Value::Text(self.name),
-            "owner" => Value::Text(self.owner),
-            "released" => Value::Text(self.released),
-            "freed" => Value::Text(self.freed),
-            "at_most" => Value::Integer(self.at_most),
-            "ends_at" => Value::Integer(self.ends_at),
-            "at_least" => Value::Integer(self.at_least),
-            "slot" => Value::Integer(self.slot),
-            "tolerance" => Value::Integer(self.tolerance),
-            "most_attempts" => Value::Integer(self.most_attempts),
-            "previous" => Value::Integer(self.previous),
-            "now" => Value::Integer(self.now),
-            "not_after" => Value::Integer(self.not_after),
-            "until" => Value::Integer(self.until),
-            "done" => Value::Integer(self.done),
-            "attempts" => Value::Integer(self.attempts),
-            "skip_from" => Value::Integer(self.skip_from),
-            "skip_until" => Value::Integer(self.skip_until),
-            "seen_attempts" => Value::Integer(self.seen_attempts),
-            "seen_skip_until" => Value::Integer(self.seen_skip_until),
-            "skew" => Value::Integer(self.skew),
-            "after" => Value::Text(self.after),
-            "limit" => Value::Integer(self.limit),
-            word if word.starts_with("j_") => {
-                let found = self.more.iter().find(|(known, _)| *known == word);
-                found.map_or(Value::Integer(NONE), |(_, value)| *value)
-            }
-            _ => return None,
-        })
     }
 }
 

@@ -22,14 +22,22 @@ use crate::schema::Definition;
 use crate::statement::{NONE, Row, Values};
 use crate::verdict::{instant, marked, no_end, record};
 
-/// The state that a record must still have when an operator changes it.
+/// The row that a record must still be when an operator changes it.
 #[derive(Clone, Debug)]
-pub struct Stored {
-    owner: String,
-    until: i64,
-    last_slot: i64,
-    attempts: i64,
-    skip_until: i64,
+pub struct Stored(Row);
+
+impl Stored {
+    fn owner(&self) -> &str {
+        self.0.owner.as_deref().unwrap_or_default()
+    }
+
+    /// The values that the row must still have.
+    fn set(&self, values: &mut Values<'_>) {
+        values.until = self.0.lock_until.unwrap_or(NONE);
+        values.previous = self.0.slot.unwrap_or(NONE);
+        values.seen_attempts = self.0.slot_attempts.unwrap_or(NONE);
+        values.seen_skip_until = self.0.skip_until.unwrap_or(NONE);
+    }
 }
 
 impl<B: Driver> Store for SqlStore<B> {
@@ -149,13 +157,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let record = record(&row, name);
         Ok(record.map(|record| Seen {
             record,
-            version: Stored {
-                owner: row.owner.unwrap_or_default(),
-                until: row.lock_until.unwrap_or(NONE),
-                last_slot: row.slot.unwrap_or(NONE),
-                attempts: row.slot_attempts.unwrap_or(NONE),
-                skip_until: row.skip_until.unwrap_or(NONE),
-            },
+            version: Stored(row),
         }))
     }
 
@@ -199,16 +201,13 @@ impl<B: Driver> Store for SqlStore<B> {
         });
         let shape = &plan.await?.shape;
         let stored = &seen.version;
-        let mut values = self.values_of(name, &stored.owner, "");
-        values.until = stored.until;
-        values.previous = stored.last_slot;
-        values.seen_attempts = stored.attempts;
-        values.seen_skip_until = stored.skip_until;
+        let mut values = self.values_of(name, stored.owner(), "");
+        stored.set(&mut values);
         values.slots(&change.slots.unwrap_or_default());
         let reply = match change.lease {
             LeaseChange::Keep => call.run(step, &values).await?,
             LeaseChange::End { owner, kept } => {
-                values.released = marked(owner, &stored.owner, shape);
+                values.released = marked(owner, stored.owner(), shape);
                 values.ends_at = match kept {
                     Some(kept) => Slot::at(kept)?.as_micros(),
                     None => 0,
@@ -228,9 +227,8 @@ impl<B: Driver> Store for SqlStore<B> {
 
     async fn remove(&self, name: &LockName, seen: &Seen<Stored>) -> Result<Changed> {
         let stored = &seen.version;
-        let mut values = self.values_of(name, &stored.owner, "");
-        values.until = stored.until;
-        values.previous = stored.last_slot;
+        let mut values = self.values_of(name, stored.owner(), "");
+        stored.set(&mut values);
         // After a lost reply, the next look shows whether the first try removed the record.
         let reply = self.call().run(Step::Remove, &values).await?;
         Ok(Changed::done(reply.affected > 0))

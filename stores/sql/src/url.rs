@@ -60,12 +60,11 @@ pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B
     Ok(address.store(options, MAX_CONNECTIONS)?.provider())
 }
 
-/// Refuses several hosts in the place of one. The error of the URL's parser is about a port.
-fn refuse_several_hosts(place: &str) -> Result<()> {
+/// The host of a URL, with its port; several of them, if it has several.
+fn hosts(place: &str) -> &str {
     let (_, rest) = place.split_once("://").unwrap_or_default();
     let authority = rest.split('/').next().unwrap_or_default();
-    let hosts = authority.rsplit('@').next().unwrap_or_default();
-    one_host(hosts)
+    authority.rsplit('@').next().unwrap_or_default()
 }
 
 /// Refuses a list of hosts.
@@ -81,9 +80,7 @@ fn one_host(hosts: &str) -> Result<()> {
 
 fn has_host(url: &str) -> bool {
     let (place, mut options) = UrlOptions::split(url);
-    let (_, rest) = place.split_once("://").unwrap_or_default();
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = hosts(place);
     let mut has = |name| !matches!(options.text(name), Ok(None));
     !host.is_empty() && !host.starts_with(':') || has("host") || has("hostaddr") || has("socket")
 }
@@ -114,7 +111,8 @@ impl Address {
     /// `InvalidInput`. The error never contains the URL, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (place, mut options) = UrlOptions::split(text);
-        refuse_several_hosts(place)?;
+        // The error of the URL's parser would be about a port.
+        one_host(hosts(place))?;
         let url = Url::parse(place).map_err(|error| {
             invalid(format!("cannot read the store's URL: {error}"))
                 .advise("write it like scheme://user@host:port/database?option=value")
@@ -177,7 +175,7 @@ impl Address {
             url.set_query(Some(&rest.join("&")));
         }
         for (option, value) in url.query_pairs() {
-            if TLS_FILES.contains(&&*option) {
+            if TLS_FILES.split(' ').any(|it| it == option) {
                 check_file(&option, &value)?;
             }
         }
@@ -194,16 +192,7 @@ impl Address {
 }
 
 /// The options of sqlx that name files. It reads them only when it connects, and its errors do not name them.
-const TLS_FILES: [&str; 8] = [
-    "sslca",
-    "ssl-ca",
-    "sslrootcert",
-    "ssl-root-cert",
-    "sslcert",
-    "ssl-cert",
-    "sslkey",
-    "ssl-key",
-];
+const TLS_FILES: &str = "sslca ssl-ca sslrootcert ssl-root-cert sslcert ssl-cert sslkey ssl-key";
 
 /// Refuses a file that cannot be read, or is not in PEM. The value may also be the text of such a file.
 fn check_file(option: &str, value: &str) -> Result<()> {

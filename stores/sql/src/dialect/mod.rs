@@ -16,6 +16,7 @@ use shedlock_store::{Result, TlsNames, Told};
 
 pub(crate) use self::columns::is_partial;
 pub(crate) use self::pieces::Pieces;
+use self::pieces::words;
 use crate::failure::Explain;
 use crate::identifier::Identifier;
 use crate::identifier::{Fold, Table};
@@ -176,6 +177,21 @@ pub(crate) const CANCELLED: &str = "cancelled";
 pub(crate) const GONE: &str = "gone";
 
 impl Check {
+    fn new(
+        name: &'static str,
+        condition: impl Into<String>,
+        wrong: Told,
+        well: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            condition: condition.into(),
+            culprit: None,
+            wrong,
+            well,
+        }
+    }
+
     /// Whether what it finds may undo the writes of locks.
     pub(crate) fn undoes_writes(&self) -> bool {
         ["triggers", "row-security"].contains(&self.name)
@@ -216,8 +232,13 @@ impl Dialect {
     }
 
     pub(crate) fn probing(&self, options: &Options) -> Statement {
-        let template = Pieces::of_table(self, options).expand(&(self.probe)(options));
-        Statement::new(self.placeholders, &template, &[Field::Column])
+        self.about_table(options, &(self.probe)(options), &[Field::Column])
+    }
+
+    /// A statement from this text, in which words like `{table}` are replaced.
+    fn about_table(&self, options: &Options, text: &str, fields: &'static [Field]) -> Statement {
+        let text = Pieces::of_table(self, options).expand(text);
+        Statement::new(self.placeholders, &text, fields)
     }
 
     pub(crate) fn table_creation(&self, options: &Options) -> String {
@@ -250,24 +271,19 @@ impl Dialect {
                 .with_suffix(suffix)
                 .quoted(self.quotation_mark)
         };
-        pieces.set("journal", table("_journal"));
-        pieces.set("job", table("_job"));
-        pieces.set("run", table("_run"));
-        pieces.set("audit", table("_audit"));
-        pieces.set("clock", self.journal.clock);
-        pieces.set("random", self.journal.random);
-        pieces.set("unless_there", self.journal.unless_there);
-        let [before, after] = self.journal.ignores;
-        pieces.set("ignore", before);
-        pieces.set("ignored", after);
-        pieces.set(
-            "key",
-            if template.contains("{job}") {
-                "job"
-            } else {
-                "id"
-            },
-        );
+        let [ignore, ignored] = self.journal.ignores;
+        words! { pieces:
+            journal = table("_journal");
+            job = table("_job");
+            run = table("_run");
+            audit = table("_audit");
+            clock = self.journal.clock;
+            random = self.journal.random;
+            unless_there = self.journal.unless_there;
+            ignore = ignore;
+            ignored = ignored;
+            key = if template.contains("{job}") { "job" } else { "id" };
+        }
         let mut statement = Statement::new(self.placeholders, &pieces.expand(template), fields);
         statement.prepared = options.prepares() && !statement.binds.is_empty();
         statement
@@ -315,8 +331,7 @@ impl Dialect {
 
     fn selecting(&self, options: &Options, name: &str, condition: &str) -> Statement {
         let text = format!("SELECT CASE WHEN {condition} THEN {name} ELSE '' END");
-        let text = Pieces::of_table(self, options).expand(&text);
-        Statement::new(self.placeholders, &text, &[Field::Name])
+        self.about_table(options, &text, &[Field::Name])
     }
 
     /// Cancels what this session of ours does, if it waits for a standby, and returns one row: [`CANCELLED`], [`GONE`] if
@@ -332,18 +347,14 @@ impl Dialect {
     /// of the last transaction that is visible here. `None` if the database does not tell that to every user.
     pub(crate) fn written_until(&self) -> Option<Statement> {
         let text = self.written_until?;
-        Some(Statement::new(
-            self.placeholders,
-            text,
-            &[Field::ServerTime],
-        ))
+        let fields = &[Field::ServerTime];
+        Some(Statement::new(self.placeholders, text, fields))
     }
 
     /// Returns one row, with the name of a record that differs from `:name` in the case of letters only. `None` if the
     /// database finds that one by the name too.
     pub(crate) fn finding_spelling(&self, options: &Options) -> Option<Statement> {
-        let text = Pieces::of_table(self, options).expand(self.spelling?);
-        Some(Statement::new(self.placeholders, &text, &[Field::Name]))
+        Some(self.about_table(options, self.spelling?, &[Field::Name]))
     }
 
     /// Returns one row, whose name is empty unless there is this schema.
@@ -377,11 +388,8 @@ impl Dialect {
             self.readable,
             35_i64 * 86_400 * 1_000_000
         );
-        Statement::new(
-            self.placeholders,
-            &pieces.expand(&text),
-            &[Field::Name, Field::Owner],
-        )
+        let fields = &[Field::Name, Field::Owner];
+        Statement::new(self.placeholders, &pieces.expand(&text), fields)
     }
 
     /// Returns one row with the time of the last acquisition.
@@ -406,12 +414,13 @@ impl Dialect {
 
     /// Statements that need the same rights and the same server as those of a lock, and change nothing.
     pub(crate) fn rehearsals(&self, options: &Options, shape: &Shape) -> [Statement; 2] {
-        let mut columns = "{name}, {until}, {at}, {by}".to_owned();
-        let mut same = "{until} = {until}, {at} = {at}, {by} = {by}".to_owned();
-        for column in COLUMNS.iter().filter(|_| shape.is_complete) {
-            columns.push_str(&format!(", {column}"));
-            same.push_str(&format!(", {column} = {column}"));
-        }
+        let ours: &[&str] = if shape.is_complete { &COLUMNS } else { &[] };
+        let columns = [&["{name}", "{until}", "{at}", "{by}"], ours].concat();
+        let same: Vec<_> = columns[1..]
+            .iter()
+            .map(|it| format!("{it} = {it}"))
+            .collect();
+        let (columns, same) = (columns.join(", "), same.join(", "));
         let insert = format!(
             "INSERT INTO {{table}} ({columns}) SELECT {columns} FROM {{table}} WHERE 1 = 0"
         );

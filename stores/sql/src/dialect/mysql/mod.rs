@@ -239,11 +239,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
 };
 
 fn probe(options: &Options) -> String {
-    let schema = match &options.table.schema {
-        Some(schema) => format!("'{}'", schema.as_str()),
-        None => "DATABASE()".to_owned(),
-    };
-    let table = options.table.name.as_str();
+    let (schema, table) = (schema(options), options.table.name.as_str());
     // Checked in January and in July: a zone with daylight saving time is not UTC in both.
     let is_utc = |date: &str| {
         format!("COALESCE(CONVERT_TZ('{date}', '+00:00', @@global.time_zone) = '{date}', 0)")
@@ -307,59 +303,59 @@ fn longest_lease(options: &Options, shape: &Shape) -> Duration {
 }
 
 fn checks(options: &Options) -> Vec<Check> {
-    let schema = match &options.table.schema {
-        Some(schema) => format!("'{}'", schema.as_str()),
-        None => "DATABASE()".to_owned(),
-    };
-    let table = options.table.name.as_str();
+    let (schema, table) = (schema(options), options.table.name.as_str());
     vec![
-        Check {
-            name: "engine",
-            condition: format!(
+        Check::new(
+            "engine",
+            format!(
                 "EXISTS (SELECT 1 FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = {schema} \
                  AND t.TABLE_NAME = '{table}' AND LOWER(t.ENGINE) <> 'innodb')"
             ),
-            culprit: None,
-            wrong: told(
+            told(
                 "the table's storage engine is not InnoDB: a crash can lose or damage locks, and \
                  writers may block each other",
             )
             .advise("run ALTER TABLE … ENGINE=InnoDB"),
-            well: "the table's storage engine is InnoDB",
-        },
-        Check {
-            name: "triggers",
-            condition: format!(
+            "the table's storage engine is InnoDB",
+        ),
+        Check::new(
+            "triggers",
+            format!(
                 "EXISTS (SELECT 1 FROM information_schema.TRIGGERS g \
                  WHERE g.EVENT_OBJECT_SCHEMA = {schema} AND g.EVENT_OBJECT_TABLE = '{table}')"
             ),
-            culprit: None,
-            wrong: told(
+            told(
                 "the table has triggers: one that changes a write breaks locks, and each of them \
                  slows every lock down",
             )
             .advise("drop them, or make sure that they change nothing"),
-            well: "the table has no triggers",
-        },
+            "the table has no triggers",
+        ),
         // Users without the privilege PROCESS see only their own sessions.
-        Check {
-            name: "replicas",
-            condition: "EXISTS (SELECT 1 FROM information_schema.PROCESSLIST p \
-                        WHERE p.COMMAND LIKE 'Binlog Dump%') AND NOT EXISTS (SELECT 1 \
-                        FROM /*M! information_schema.SESSION_VARIABLES */ \
-                        /*!50700 performance_schema.session_variables */ v \
-                        WHERE LOWER(v.VARIABLE_NAME) IN ('rpl_semi_sync_master_enabled', \
-                        'rpl_semi_sync_source_enabled') AND v.VARIABLE_VALUE = 'ON')"
-                .to_owned(),
-            culprit: None,
-            wrong: told(
+        Check::new(
+            "replicas",
+            "EXISTS (SELECT 1 FROM information_schema.PROCESSLIST p \
+             WHERE p.COMMAND LIKE 'Binlog Dump%') AND NOT EXISTS (SELECT 1 \
+             FROM /*M! information_schema.SESSION_VARIABLES */ \
+             /*!50700 performance_schema.session_variables */ v \
+             WHERE LOWER(v.VARIABLE_NAME) IN ('rpl_semi_sync_master_enabled', \
+             'rpl_semi_sync_source_enabled') AND v.VARIABLE_VALUE = 'ON')",
+            told(
                 "commits do not wait for the replicas: after a failover, the new primary can lack \
                  the last locks, tokens and slots, and another process can take a held lock",
             )
             .advise("use semisynchronous replication if two runs would do harm"),
-            well: "no replica is visible to this user, or commits wait for one (semisynchronous)",
-        },
+            "no replica is visible to this user, or commits wait for one (semisynchronous)",
+        ),
     ]
+}
+
+/// The schema of the table, as an expression.
+fn schema(options: &Options) -> String {
+    match &options.table.schema {
+        Some(schema) => format!("'{}'", schema.as_str()),
+        None => "DATABASE()".to_owned(),
+    }
 }
 
 fn misreads_java(options: &Options, shape: &Shape) -> bool {

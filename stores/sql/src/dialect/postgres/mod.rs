@@ -248,19 +248,12 @@ const HOLDS_THE_HORIZON: &str = "COALESCE((SELECT h.who FROM (\
      WHERE h.age > 1000 ORDER BY h.age DESC LIMIT 1), '')";
 
 fn checks(_: &Options) -> Vec<Check> {
-    let check = |name, condition: &str, wrong, well| Check {
-        name,
-        condition: condition.to_owned(),
-        culprit: None,
-        wrong,
-        well,
-    };
     vec![
         Check {
             culprit: Some(HOLDS_THE_HORIZON),
-            ..check(
+            ..Check::new(
                 "old-versions",
-                &format!(
+                format!(
                     "pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) > {MOST_DEAD} \
                      AND pg_catalog.pg_stat_get_dead_tuples(pg_catalog.to_regclass('{{table}}')) \
                      > 10 * pg_catalog.pg_stat_get_live_tuples(pg_catalog.to_regclass('{{table}}'))"
@@ -273,7 +266,7 @@ fn checks(_: &Options) -> Vec<Check> {
                 "no old transaction keeps the server from removing old versions of the locks",
             )
         },
-        check(
+        Check::new(
             "synchronous-commit",
             "pg_catalog.current_setting('synchronous_commit') = 'off'",
             told(
@@ -284,7 +277,7 @@ fn checks(_: &Options) -> Vec<Check> {
             .advise("set synchronous_commit=on for this user, this database or the server"),
             "commits wait for the server's disk (synchronous_commit)",
         ),
-        check(
+        Check::new(
             "commits",
             "pg_catalog.current_setting('synchronous_standby_names') <> '' \
              AND (NOT EXISTS (SELECT 1 FROM pg_catalog.pg_stat_replication) \
@@ -298,7 +291,7 @@ fn checks(_: &Options) -> Vec<Check> {
             .advise("start the standby, or take its name out of synchronous_standby_names"),
             "no commit waits for a standby that is away",
         ),
-        check(
+        Check::new(
             "replicas",
             "EXISTS (SELECT 1 FROM pg_catalog.pg_stat_replication) \
              AND pg_catalog.current_setting('synchronous_standby_names') = ''",
@@ -314,7 +307,7 @@ fn checks(_: &Options) -> Vec<Check> {
                 "pg_catalog.to_char(pg_catalog.pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', \
                  'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
             ),
-            ..check(
+            ..Check::new(
                 "promotion",
                 PROMOTED,
                 told(
@@ -328,7 +321,7 @@ fn checks(_: &Options) -> Vec<Check> {
                 "the server was not promoted within the last day, or was restarted since",
             )
         },
-        check(
+        Check::new(
             "subscription",
             "EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel r \
              WHERE r.srrelid = pg_catalog.to_regclass('{table}'))",
@@ -343,7 +336,7 @@ fn checks(_: &Options) -> Vec<Check> {
             ),
             "no subscription feeds the lock table",
         ),
-        check(
+        Check::new(
             "row-security",
             "pg_catalog.row_security_active(pg_catalog.to_regclass('{table}'))",
             told(
@@ -353,7 +346,7 @@ fn checks(_: &Options) -> Vec<Check> {
             .advise("disable row-level security on the table, or grant this user BYPASSRLS"),
             "no row-level security hides locks from this user",
         ),
-        check(
+        Check::new(
             "triggers",
             "EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g \
              WHERE g.tgrelid = pg_catalog.to_regclass('{table}') \

@@ -18,7 +18,7 @@ use shedlock_store::{HUNDRED_YEARS, TlsNames, Told, told};
 
 use super::pieces::words;
 use super::{Alone, Dialect, JournalWords, Pieces, Step};
-use crate::failure::Class;
+use crate::failure::{Class, effect};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Shape, TextColumn, TimeKind};
@@ -208,17 +208,17 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, Told)> {
             told("this user cannot write the file or its directory")
                 .advise("give this user write access to both")
         }
-        Class::ReplyLost if writes => told(
-            "the statement did not finish: another process kept the file locked, or the disk \
-             failed",
-        )
-        .may_have_taken_effect()
-        .advise("look for long transactions on this file")
-        .retry(),
-        Class::ReplyLost => told("the file could not be read in time, or the disk failed")
-            .nothing_written()
-            .advise("look for long transactions on this file")
-            .retry(),
+        Class::ReplyLost => {
+            let what = match writes {
+                true => {
+                    "the statement did not finish: another process kept the file locked, or the disk failed"
+                }
+                false => "the file could not be read in time, or the disk failed",
+            };
+            effect(told(what), writes)
+                .advise("look for long transactions on this file")
+                .retry()
+        }
         _ => return None,
     };
     let kind = match class {
