@@ -80,21 +80,6 @@ impl<B: Driver> SqlStore<B> {
         self
     }
 
-    /// Connections to the same database for another purpose than locks.
-    pub(crate) fn second_connections(&self) -> Connections<B> {
-        self.connections.second()
-    }
-
-    /// A warning about its connections.
-    pub(crate) fn unverified(&self) -> Option<String> {
-        self.connections.warning()
-    }
-
-    /// Where its own connections lead, if the driver reports it.
-    pub(crate) fn address(&self) -> Option<String> {
-        self.connections.address()
-    }
-
     pub(crate) fn provider(self) -> StoreProvider<Self> {
         let defaults = self.options.defaults.clone();
         StoreProvider::new(self).with_defaults(defaults)

@@ -42,7 +42,7 @@ impl<B: Driver> Call<'_, B> {
             findings.push(Finding::ok(DURABILITY, message));
         }
         findings.extend(self.names_in_others(shape).await);
-        if let Some(warning) = self.unverified() {
+        if let Some(warning) = self.connections.warning() {
             findings.push(Finding::bare("tls", Level::Warning, warning));
         }
         Ok(findings)

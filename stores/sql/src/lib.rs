@@ -37,6 +37,7 @@ mod store;
 #[cfg(all(test, feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod tests;
 mod url;
+mod values;
 mod verdict;
 mod zone;
 

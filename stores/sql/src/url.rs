@@ -37,7 +37,7 @@ impl<B: Remote> FromUrl for SqlStore<B> {
 
     /// Drivers take a missing host from their defaults and from variables like PGHOST, and options can name another host.
     fn address(store: &Self, url: &str) -> Option<String> {
-        let address = store.address()?;
+        let address = store.connections.address()?;
         match has_host(url) {
             true => Some(address),
             false => Some(format!("{address} (no host in the URL)")),

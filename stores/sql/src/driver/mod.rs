@@ -116,7 +116,7 @@ pub(crate) trait Driver: Database {
 
     fn acquire(pool: &Self::Pool) -> impl Future<Output = Result<Self::Pooled, Failure>> + Send;
 
-    /// Marks a session of the user's pool to end when it is dropped, because it may be broken.
+    /// Ends a session of the user's pool, now or when it is dropped, because it may be broken. It is not used again.
     fn discard(pooled: &mut Self::Pooled);
 
     /// The options with which the pool would open a session now; `None` if the pool does not report them.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,8 +153,11 @@ pub(crate) struct Session {
 
 enum Kind {
     Own(OwnSession),
-    Lent(Box<dyn Lent>),
+    /// `None` once it was discarded.
+    Lent(Option<Box<dyn Lent>>),
 }
+
+const TAKEN: &str = "a session that has ended is not used";
 
 /// A session of our own. Dropping it closes its connection at once. Otherwise the task would wait for the reply to an
 /// abandoned statement, for as long as a silent server keeps the connection open.
@@ -185,13 +187,6 @@ impl Drop for OwnSession {
 /// How long a clean end may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// A session of the user's.
-pub(crate) struct Pooled {
-    /// `None` only during drop.
-    session: Option<Session>,
-    is_broken: bool,
-}
-
 /// The assumed size of a pool: up to this many broken sessions are tried before the pool opens a new one.
 const BROKEN: u32 = 16;
 
@@ -206,7 +201,7 @@ impl Session {
     fn client(&self) -> &Client {
         match &self.kind {
             Kind::Own(own) => own.client(),
-            Kind::Lent(lent) => lent.client(),
+            Kind::Lent(lent) => lent.as_ref().expect(TAKEN).client(),
         }
     }
 
@@ -308,7 +303,7 @@ impl Driver for TokioPostgres {
 
     type Connection = Session;
     type Options = Connect;
-    type Pooled = Pooled;
+    type Pooled = Box<Session>;
 
     const DIALECT: &'static Dialect = &POSTGRES;
 
@@ -365,21 +360,20 @@ impl Driver for TokioPostgres {
         }
     }
 
-    async fn acquire(clients: &Clients) -> Result<Pooled, Failure> {
-        let lent = clients.0.lend().await.map_err(|error| {
-            if clients.0.is_closed() {
-                return Failure::new(Class::Closed, error);
-            }
-            connecting(error)
-        })?;
-        Ok(Pooled {
-            session: Some(Session::of(Kind::Lent(lent))),
-            is_broken: false,
-        })
+    async fn acquire(clients: &Clients) -> Result<Box<Session>, Failure> {
+        match clients.0.lend().await {
+            Ok(lent) => Ok(Box::new(Session::of(Kind::Lent(Some(lent))))),
+            Err(error) if clients.0.is_closed() => Err(Failure::new(Class::Closed, error)),
+            Err(error) => Err(connecting(error)),
+        }
     }
 
-    fn discard(pooled: &mut Pooled) {
-        pooled.is_broken = true;
+    fn discard(session: &mut Box<Session>) {
+        if let Kind::Lent(lent) = &mut session.kind
+            && let Some(lent) = lent.take()
+        {
+            lent.discard();
+        }
     }
 
     fn pooled(_: &Clients) -> (u32, bool) {
@@ -486,30 +480,4 @@ fn causes<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |error| error.source())
-}
-
-const TAKEN: &str = "the session is taken only on drop";
-
-impl Deref for Pooled {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        self.session.as_ref().expect(TAKEN)
-    }
-}
-
-impl DerefMut for Pooled {
-    fn deref_mut(&mut self) -> &mut Session {
-        self.session.as_mut().expect(TAKEN)
-    }
-}
-
-impl Drop for Pooled {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.take().filter(|_| self.is_broken)
-            && let Kind::Lent(lent) = session.kind
-        {
-            lent.discard();
-        }
-    }
 }

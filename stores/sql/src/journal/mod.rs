@@ -7,6 +7,7 @@
 mod privileges;
 mod rows;
 mod schema;
+mod statements;
 
 use std::fmt;
 use std::pin::pin;
@@ -21,8 +22,9 @@ use shedlock_store::{Result, configuration};
 
 pub(crate) use self::privileges::needed;
 use self::rows::{Words, fit};
+use self::schema::TABLES;
 pub(crate) use self::schema::definitions;
-use self::schema::{Statements, TABLES};
+use self::statements::Statements;
 use crate::call::{Call, SqlStore};
 use crate::driver::{Connections, Driver, Session, Wanted};
 use crate::failure::{Class, Failure};
@@ -54,7 +56,7 @@ impl<B: Driver> SqlJournal<B> {
     pub(crate) fn new(store: Arc<SqlStore<B>>) -> Self {
         let statements = Statements::new(B::DIALECT, &store.options);
         Self {
-            connections: store.second_connections(),
+            connections: store.connections.second(),
             store,
             statements,
             prunes: AtomicU32::new(0),
@@ -63,7 +65,7 @@ impl<B: Driver> SqlJournal<B> {
 
     fn explained(&self, failure: Failure, writes: bool) -> Error {
         let table = &self.store.options.table;
-        let error = match failure.class {
+        match failure.class {
             Class::Shape => failure.causing(
                 configuration(format!(
                     "there is no journal beside table {table}, or not all of it"
@@ -82,15 +84,6 @@ impl<B: Driver> SqlJournal<B> {
                 failure.causing(error.advise(advice))
             }
             _ => self.store.explained(failure, writes),
-        };
-        self.about(error)
-    }
-
-    fn about(&self, error: Error) -> Error {
-        let error = error.with_store(B::STORE);
-        match self.store.address() {
-            Some(address) => error.with_address(address),
-            None => error,
         }
     }
 
@@ -395,7 +388,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn runs<'a>(&'a self, request: &'a RunsRequest) -> BoxFuture<'a, Result<Vec<RunRecord>>> {
         Box::pin(async move {
-            let statement = schema::runs(B::DIALECT, &self.store.options, request);
+            let statement = statements::runs(B::DIALECT, &self.store.options, request);
             let before = request.before();
             let outcome = request.outcome().map_or("", |outcome| outcome.as_str());
             let words = Words::of_job(request.job().unwrap_or_default())
@@ -412,7 +405,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn audit<'a>(&'a self, request: &'a AuditRequest) -> BoxFuture<'a, Result<Vec<AuditRecord>>> {
         Box::pin(async move {
-            let statement = schema::audit(B::DIALECT, &self.store.options, request);
+            let statement = statements::audit(B::DIALECT, &self.store.options, request);
             let words = Words::default()
                 .text("j_name", fit(request.name().unwrap_or_default()))
                 .text("j_id", request.before().map_or("", RunId::as_str))
@@ -457,12 +450,12 @@ impl<B: Driver> Journal for SqlJournal<B> {
     }
 
     fn migrate(&self) -> BoxFuture<'_, Result<Migration>> {
-        Box::pin(async { self.create().await.map_err(|error| self.about(error)) })
+        Box::pin(self.create())
     }
 
     fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>>> {
         Box::pin(async {
-            let lacks = self.lacks().await.map_err(|error| self.about(error))?;
+            let lacks = self.lacks().await?;
             Ok(lacks.iter().map(Definition::step).collect())
         })
     }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::address;
-use shedlock_core::{BoxFuture, SystemClock};
+use shedlock_core::{BoxFuture, Clock, Moment, SystemClock};
 use sqlx::Postgres;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 

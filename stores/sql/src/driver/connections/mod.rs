@@ -1,23 +1,25 @@
 //! The connections of a provider: where they come from, when they may be reused, and how long a call waits for one.
 
+mod own;
+mod pool;
+
 use std::fmt;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use shedlock_core::{Clock, Moment};
-use shedlock_store::{FRESH, TEST};
-use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
+use self::own::{Held, OwnConnections};
+use self::pool::{Lent, PoolConnections, Waiting};
 use super::deadline::Deadline;
 use super::logins::Logins;
-use super::sharing::{Opened, Sharing};
+use super::sharing::Sharing;
 use super::{Driver, How};
 use crate::dialect::Proof;
-use crate::failure::{Class, Failure};
+use crate::failure::Failure;
 use crate::options::Options;
 use crate::statement::{Reply, Statement, Values};
 
@@ -33,44 +35,6 @@ pub(crate) enum Connections<B: Driver> {
     Spare(Arc<PoolConnections<B>>),
     Own(Arc<OwnConnections<B>>),
 }
-
-/// The user's pool. Which of its connections have been idle, and for how long, is not visible.
-pub(crate) struct PoolConnections<B: Driver> {
-    pool: B::Pool,
-    replies: Mutex<Replies>,
-    /// How many calls for locks wait for a connection.
-    waiting: AtomicUsize,
-    logins: Arc<Logins>,
-    clock: Arc<dyn Clock>,
-    proof: Proof,
-}
-
-/// A call for a lock that waits for a connection.
-struct Waiting<'a>(&'a AtomicUsize);
-
-/// When replies last came through a pool, and when one was lost.
-#[derive(Default)]
-struct Replies {
-    last: Option<Moment>,
-    lost: Option<Moment>,
-}
-
-pub(crate) struct OwnConnections<B: Driver> {
-    options: Arc<B::Options>,
-    /// Idle connections, each with the time of its last use.
-    parked: Mutex<Vec<(Moment, Opened<B>)>>,
-    /// When a reply was last lost. Connections that were parked before then may be broken as well.
-    lost: Mutex<Option<Moment>>,
-    permits: Arc<Semaphore>,
-    timeout: Duration,
-    sharing: Arc<Sharing>,
-    logins: Arc<Logins>,
-    clock: Arc<dyn Clock>,
-}
-
-/// A connection that was idle for longer than this is closed: firewalls drop idle connections after a few minutes,
-/// often without notifying either side.
-const IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -95,20 +59,6 @@ pub(crate) struct Session<'a, B: Driver> {
     keeps_statements: bool,
     /// How a statement proves that it is in no transaction but its own, if the session is not ours.
     proof: Option<&'a Proof>,
-}
-
-pub(crate) struct Held<B: Driver> {
-    opened: Opened<B>,
-    own: Arc<OwnConnections<B>>,
-    _permit: OwnedSemaphorePermit,
-    is_new: bool,
-}
-
-pub(crate) struct Lent<B: Driver> {
-    pooled: B::Pooled,
-    of: Arc<PoolConnections<B>>,
-    /// The last reply was read to its end.
-    is_fit: bool,
 }
 
 impl<B: Driver> Connections<B> {
@@ -259,208 +209,6 @@ impl<B: Driver> Connections<B> {
     }
 }
 
-impl<'a> Waiting<'a> {
-    fn of(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl<B: Driver> PoolConnections<B> {
-    /// The pause between two looks at the pool.
-    const LOOK: Duration = Duration::from_millis(20);
-
-    /// Gets a connection that is not the last one, and that no lock waits for.
-    async fn acquire_spare(
-        self: &Arc<Self>,
-        wanted: Wanted,
-        deadline: &Deadline<'_>,
-    ) -> Result<InUse<B>, Failure> {
-        while self.is_waited_for() || B::spare(&self.pool).is_some_and(|spare| spare < 2) {
-            if deadline.is_too_late_to_connect() {
-                return Err(Failure::none_to_spare());
-            }
-            self.pause().await;
-        }
-        self.acquire(wanted, deadline).await
-    }
-
-    fn is_waited_for(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-
-    async fn pause(&self) {
-        self.clock.sleep_until(self.clock.now() + Self::LOOK).await;
-    }
-
-    /// Gets a connection, within the call's time limit. The pool's own timeout may be longer.
-    async fn acquire(
-        self: &Arc<Self>,
-        wanted: Wanted,
-        deadline: &Deadline<'_>,
-    ) -> Result<InUse<B>, Failure> {
-        let is_proven = wanted == Wanted::Proven || self.may_be_broken();
-        // Each broken connection leaves the pool, so the pool eventually opens a new one.
-        let (size, _) = B::pooled(&self.pool);
-        let mut tries = size + 1;
-        while tries > 0 && !deadline.is_too_late_to_connect() {
-            // An idle connection is available at once, unless the pool waits for a reply on one that was dropped
-            // silently. When we stop waiting, that one leaves the pool.
-            let (_, has_idle) = B::pooled(&self.pool);
-            let patience = if has_idle { TEST } else { Duration::MAX };
-            // Without an idle connection, the pool logs in, unless it is full. It also does if the idle one is broken.
-            let acquire = async {
-                let acquire = B::acquire(&self.pool);
-                if B::taken(&self.pool).is_some() {
-                    return acquire.await;
-                }
-                let last_reply = self.replies().last;
-                match has_idle {
-                    true => self.logins.pace_idle(last_reply, acquire).await,
-                    false => self.logins.pace(acquire).await,
-                }
-            };
-            let Some(acquired) = deadline.connect(patience, pin!(acquire)).await else {
-                continue;
-            };
-            let acquired = acquired.map_err(|failure| match failure.class {
-                Class::NotSent => self.no_connection(failure),
-                _ => failure,
-            });
-            let mut lent = Lent {
-                pooled: acquired?,
-                of: Arc::clone(self),
-                is_fit: false,
-            };
-            if !is_proven {
-                return Ok(InUse::Lent(lent));
-            }
-            let answer = deadline
-                .connect(TEST, pin!(B::ping(&mut lent.pooled)))
-                .await;
-            if answer == Some(true) {
-                return Ok(InUse::Lent(lent));
-            }
-            tries -= 1;
-        }
-        Err(self.no_connection(Failure::no_connection()))
-    }
-
-    /// Says so if the pool is why there is no connection.
-    fn no_connection(&self, failure: Failure) -> Failure {
-        B::taken(&self.pool).map_or(failure, Failure::exhausted)
-    }
-
-    /// Whether the next connection may have been cut while it was idle: no reply came through the pool lately, or one
-    /// was lost.
-    fn may_be_broken(&self) -> bool {
-        let now = self.clock.now();
-        let is_recent = |moment: &Moment| now.saturating_since(*moment) <= FRESH;
-        let replies = self.replies();
-        replies.lost.as_ref().is_some_and(is_recent)
-            || !replies.last.as_ref().is_some_and(is_recent)
-    }
-
-    fn replies(&self) -> MutexGuard<'_, Replies> {
-        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<B: Driver> OwnConnections<B> {
-    /// The most recently used connection, if it may be used at once. This is by far the most frequent case.
-    fn ready(self: &Arc<Self>, wanted: Wanted) -> Option<InUse<B>> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
-        let is_ready =
-            |(since, _): &mut (Moment, _)| wanted == Wanted::Any && self.is_fresh(*since);
-        let (_, opened) = self.lock().pop_if(is_ready)?;
-        Some(self.held(opened, permit, false))
-    }
-
-    async fn acquire(
-        self: &Arc<Self>,
-        wanted: Wanted,
-        deadline: &Deadline<'_>,
-    ) -> Result<InUse<B>, Failure> {
-        let acquire = async {
-            // The semaphore is never closed, so this cannot fail.
-            let permit = Arc::clone(&self.permits).acquire_owned().await;
-            let permit = permit.map_err(|_| Failure::no_connection())?;
-            match self.used(wanted, deadline).await {
-                Some(opened) => Ok(self.held(opened, permit, false)),
-                None => {
-                    let open = self.sharing.open::<B>(&self.options, &*self.clock);
-                    let opened = self.logins.pace(open).await?;
-                    Ok(self.held(opened, permit, true))
-                }
-            }
-        };
-        let acquired = deadline.connect(self.timeout, pin!(acquire)).await;
-        acquired.unwrap_or_else(|| Err(Failure::no_connection()))
-    }
-
-    async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<Opened<B>> {
-        loop {
-            let (since, mut opened) = self.lock().pop()?;
-            let idle = self.idle(since);
-            if wanted == Wanted::New || idle > IDLE {
-                // The ones below have been idle for longer, and lead to the same server.
-                let mut others = std::mem::take(&mut *self.lock());
-                others.push((since, opened));
-                close::<B>(others);
-                return None;
-            }
-            if wanted == Wanted::Any && self.is_fresh(since) {
-                return Some(opened);
-            }
-            let ping = B::ping(&mut opened.connection);
-            let answer = deadline.connect(TEST, pin!(ping)).await;
-            match answer {
-                Some(true) => return Some(opened),
-                Some(false) => {}
-                // It was dropped silently, and so were the ones that have been idle for longer.
-                None => self.lock().clear(),
-            }
-        }
-    }
-
-    /// Whether a connection that was parked then may be used without a ping.
-    fn is_fresh(&self, since: Moment) -> bool {
-        self.idle(since) <= FRESH && self.lost().is_none_or(|lost| lost < since)
-    }
-
-    fn lost(&self) -> MutexGuard<'_, Option<Moment>> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn idle(&self, since: Moment) -> Duration {
-        self.clock.now().saturating_since(since)
-    }
-
-    fn held(
-        self: &Arc<Self>,
-        opened: Opened<B>,
-        _permit: OwnedSemaphorePermit,
-        is_new: bool,
-    ) -> InUse<B> {
-        InUse::Own(Held {
-            opened,
-            own: Arc::clone(self),
-            _permit,
-            is_new,
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Moment, Opened<B>)>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<B: Driver> InUse<B> {
     pub(crate) fn session(&mut self) -> Session<'_, B> {
         match self {
@@ -538,31 +286,6 @@ impl<B: Driver> Session<'_, B> {
             Some(proof) => B::run(self.connection, statement, values, How::Alone(proof)).await,
             None => self.run(statement, values).await,
         }
-    }
-}
-
-impl<B: Driver> Drop for Lent<B> {
-    fn drop(&mut self) {
-        if !self.is_fit {
-            B::discard(&mut self.pooled);
-        }
-    }
-}
-
-impl<B: Driver> Drop for OwnConnections<B> {
-    fn drop(&mut self) {
-        close::<B>(std::mem::take(&mut *self.lock()));
-    }
-}
-
-/// Closes the sessions cleanly in the background, if there is a runtime: servers log connections that just disappear.
-fn close<B: Driver>(parked: Vec<(Moment, Opened<B>)>) {
-    if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
-        runtime.spawn(async move {
-            for (_, opened) in parked {
-                B::close(opened.connection).await;
-            }
-        });
     }
 }
 
