@@ -8,7 +8,6 @@ use shedlock_core::shown::record_action;
 pub(crate) use shedlock_core::shown::taken_from;
 use shedlock_core::within;
 
-use crate::args::StoreArgs;
 use crate::journal::{FLUSH, why_none};
 use crate::output::{self, visible};
 use crate::store::Store;
@@ -37,8 +36,8 @@ pub(crate) struct Action<'a> {
 }
 
 impl Trail {
-    pub(crate) fn of(store: &Store, args: &StoreArgs, terminal: Terminal) -> Self {
-        let absent = || why_none(&store.journal_place(), &args.option());
+    pub(crate) fn of(store: &Store, terminal: Terminal) -> Self {
+        let absent = || why_none(&store.journal_place());
         Self {
             absent: store.has_own_journal().then(absent),
             locks: store.provider().clone(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use shedlock::{Clock as _, Finding, Level, SystemClock};
 use shedlock_core::shown::{ClockRate, journal_findings};
 
-use crate::args::{ANY_STORE, DoctorArgs};
+use crate::args::DoctorArgs;
 use crate::exit::{FAULTY, Failure, STORE};
 use crate::output;
 use crate::store::Store;
@@ -46,14 +46,6 @@ pub(crate) async fn doctor(args: &DoctorArgs, terminal: Terminal) -> Result<Exit
         Err(failure) => return Err(failure),
     };
     findings.extend(rate.finding().await);
-    let option = args.store.option();
-    for finding in &mut findings {
-        finding.message = finding.message.replace(ANY_STORE, &option);
-        finding.remedy = finding
-            .remedy
-            .take()
-            .map(|it| it.replace(ANY_STORE, &option));
-    }
     let name = store.as_ref().map(|store| store.provider().store());
     terminal.print(&output::findings(name, &findings, args.output.format))?;
     let bad = if args.strict {

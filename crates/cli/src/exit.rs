@@ -87,8 +87,7 @@ impl Failure {
     }
 
     /// The same before the command of this lock has started (`again`, for another attempt): a failure
-    /// of the store, or of this host's clock, says so. It names the lock once, and the option as it is written on the command
-    /// line.
+    /// of the store, or of this host's clock, says so. It names the lock once.
     pub(crate) fn not_started(self, name: &str, again: bool) -> Self {
         let again = if again { " again" } else { "" };
         self.about(name, &format!("the command was not started{again}"))
@@ -100,45 +99,28 @@ impl Failure {
     }
 
     fn about(self, name: &str, what: &str) -> Self {
-        let failure = self.with_options();
-        if ![STORE, SLOT_NOT_RUN].contains(&failure.code) {
-            return failure;
+        if ![STORE, SLOT_NOT_RUN].contains(&self.code) {
+            return self;
         }
         let start = format!("{name}: {what}: ");
-        let said = match failure.said {
+        let said = match self.said {
             Said::Text(text) => Said::Text(start + &text),
             Said::Error { about, error } => Said::Error {
                 about: start + &about,
                 error: error.without_lock(name),
             },
         };
-        Self { said, ..failure }
+        Self { said, ..self }
     }
 
-    /// The same with the names of options as they are written on the command line.
-    pub(crate) fn with_options(self) -> Self {
-        const NAMES: [(&str, &str); 4] = [
-            ("raise lock_at_most_for", "raise --lock-at-most-for"),
-            ("lock_at_most_for of ", "--lock-at-most-for of "),
-            ("lock_at_most_for is longer", "--lock-at-most-for is longer"),
-            (
-                "lock_at_least_for is longer",
-                "--lock-at-least-for is longer",
-            ),
-        ];
-        NAMES.into_iter().fold(self, |failure, (name, option)| {
-            failure.reworded(name, option)
-        })
-    }
-
-    /// The same with the advice of a library in the words of this command. Names and addresses stay.
-    pub(crate) fn reworded(self, advice: &str, words: &str) -> Self {
+    /// Adds a step of what to do, to an error of a library.
+    pub(crate) fn advise(self, step: &'static str) -> Self {
         let said = match self.said {
-            Said::Text(text) => Said::Text(text.replace(advice, words)),
             Said::Error { about, error } => Said::Error {
                 about,
-                error: error.reworded(|text| text.replace(advice, words)),
+                error: error.advise(step),
             },
+            text => text,
         };
         Self { said, ..self }
     }

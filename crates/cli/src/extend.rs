@@ -12,6 +12,7 @@ use crate::exit::{ABSENT, Failure};
 use crate::output::{self, visible};
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
+use crate::words;
 
 /// What became of the lease.
 enum Outcome {
@@ -49,9 +50,7 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
             reason: "",
             until: None,
         };
-        Trail::of(&store, &args.store, terminal)
-            .record(action)
-            .await;
+        Trail::of(&store, terminal).record(action).await;
     }
     let kind = store.provider().store();
     terminal.print(&output::extended(
@@ -68,7 +67,7 @@ pub(crate) async fn extend(args: &ExtendArgs, terminal: Terminal) -> Result<Exit
         }
         Outcome::Extended(None) => {
             let word = output::shell_word(name.as_str());
-            let store = args.store.option();
+            let store = words::store_option();
             terminal.warning(&format!(
                 "{shown}: extended, but its new end could not be read: run `shedlock show {word}{store}`"
             ));
@@ -116,9 +115,7 @@ async fn extend_lock(
     let owner = lock.owner.as_deref().unwrap_or_default();
     let provider = &**store.provider();
     let extended = extend_by_operator(provider, lock, expected, args.lasts).await;
-    let extended =
-        extended.map_err(|error| Failure::from(error).reworded("lock_at_most_for", "--for"))?;
-    let why = match extended {
+    let why = match extended? {
         Extended::Done(until) => return Ok(Outcome::Extended(until)),
         Extended::Unchanged(until) => return Ok(Outcome::Unchanged(until)),
         Extended::NotHeld => {
@@ -133,8 +130,10 @@ async fn extend_lock(
                     )
                 }
                 LockState::Paused => {
-                    let (name, store) =
-                        (output::shell_word(lock.name.as_str()), args.store.option());
+                    let (name, store) = (
+                        output::shell_word(lock.name.as_str()),
+                        words::store_option(),
+                    );
                     // Without it, the new pause would have none.
                     let reason = Pause::parse(owner).map_or("", |pause| pause.reason());
                     let reason = match reason {

@@ -9,6 +9,7 @@ use crate::exit::{ABSENT, Failure};
 use crate::output;
 use crate::store::Store;
 use crate::terminal::Terminal;
+use crate::words;
 
 /// Prints one lock.
 pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
@@ -22,7 +23,7 @@ pub(crate) async fn show(args: &ShowArgs, terminal: Terminal) -> Result<ExitCode
             "no lock {:?} in {}; to see all, run `shedlock list{}`",
             name.as_str(),
             store.place(),
-            args.store.option()
+            words::store_option()
         ));
         return Ok(ExitCode::from(ABSENT));
     }

@@ -24,6 +24,7 @@ use crate::output::{self, visible};
 use crate::spool::{KeptRun, Spool};
 use crate::store::{JournalPlace, Store};
 use crate::terminal::Terminal;
+use crate::words;
 
 /// How long a command that has ended waits for the journal.
 pub(crate) const FLUSH: Duration = Duration::from_secs(2);
@@ -36,7 +37,7 @@ const PAGE: usize = 1_000;
 pub(crate) fn writer(store: &Store, args: &RunArgs) -> Option<JournalWriter> {
     let settings = JournalSettings::new().errors(args.journal_errors.into());
     let settings = match store.has_own_journal() {
-        true => settings.absent(why_none(&store.journal_place(), &args.store.option())),
+        true => settings.absent(why_none(&store.journal_place())),
         false => settings.optional(),
     };
     Some(JournalWriter::with_settings(store.journal()?, settings))
@@ -141,7 +142,7 @@ pub(crate) async fn deliver(journal: &dyn Journal) {
 /// Prints the jobs.
 pub(crate) async fn jobs(args: &JobsArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
-    let journal = required(&store.journal_place(), &args.store.option()).await?;
+    let journal = required(&store.journal_place()).await?;
     if let Some(job) = &args.forget {
         return forget(args, job, &store, journal, terminal).await;
     }
@@ -202,7 +203,7 @@ async fn forget(
     terminal: Terminal,
 ) -> Result<ExitCode, Failure> {
     let name = LockName::new(name)?;
-    let job = known(args, &name, "removed", store, &*journal).await?;
+    let job = known(&name, "removed", store, &*journal).await?;
     print_jobs(args, store, &*journal, vec![job], "no jobs", terminal).await?;
     if !args.yes {
         terminal.notice(
@@ -219,13 +220,12 @@ async fn forget(
         reason: "",
         until: None,
     };
-    Trail::of(store, &args.store, terminal).record(action).await;
+    Trail::of(store, terminal).record(action).await;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The job with this name, or why nothing was done to it.
 async fn known(
-    args: &JobsArgs,
     name: &LockName,
     done: &str,
     store: &Store,
@@ -239,7 +239,7 @@ async fn known(
                  `shedlock jobs{}`",
                 visible(name.as_str()),
                 store.journal_place().place,
-                args.store.option()
+                words::store_option()
             ),
         )
     })
@@ -255,7 +255,7 @@ async fn watch(
     terminal: Terminal,
 ) -> Result<ExitCode, Failure> {
     let name = LockName::new(name)?;
-    let mut job = known(args, &name, "changed", store, &*journal).await?;
+    let mut job = known(&name, "changed", store, &*journal).await?;
     let entry = JournalEntry::Watched {
         job: job.job.clone(),
         elsewhere,
@@ -274,7 +274,7 @@ async fn watch(
         reason: "",
         until: None,
     };
-    Trail::of(store, &args.store, terminal).record(action).await;
+    Trail::of(store, terminal).record(action).await;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -282,7 +282,7 @@ async fn watch(
 pub(crate) async fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
     let place = store.journal_place();
-    let journal = required(&place, &args.store.option()).await?;
+    let journal = required(&place).await?;
     let of_job = RunsRequest::new().with_job(&args.name);
     let mut runs = matching(&*journal, &of_job, args).await?;
     if runs.is_empty() {
@@ -320,7 +320,7 @@ async fn nothing(
     args: &HistoryArgs,
     place: &str,
 ) -> Result<String, Failure> {
-    let (name, option) = (&args.name, args.store.option());
+    let (name, option) = (&args.name, words::store_option());
     let one = |request: RunsRequest| request.with_limit(1);
     let of_job = journal
         .runs(&one(RunsRequest::new().with_job(name)))
@@ -415,12 +415,9 @@ pub(crate) async fn existing(
 }
 
 /// The journal in this place.
-pub(crate) async fn required(
-    place: &JournalPlace,
-    option: &str,
-) -> Result<Arc<dyn Journal>, Failure> {
+pub(crate) async fn required(place: &JournalPlace) -> Result<Arc<dyn Journal>, Failure> {
     let found = existing(place.journal.clone()).await?;
-    let found = found.ok_or_else(|| Failure::new(ABSENT, why_none(place, option)))?;
+    let found = found.ok_or_else(|| Failure::new(ABSENT, why_none(place)))?;
     deliver(&*found).await;
     Ok(found)
 }
@@ -432,7 +429,6 @@ pub(crate) fn why_none(
         kind,
         place,
     }: &JournalPlace,
-    option: &str,
 ) -> String {
-    missing_journal(journal.is_some(), kind, place, option)
+    missing_journal(journal.is_some(), kind, place)
 }

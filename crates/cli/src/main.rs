@@ -40,10 +40,11 @@ mod unlock;
 mod unreleased;
 mod user;
 mod watchdog;
+mod words;
 
 use std::process::ExitCode;
 
-use args::{ANY_STORE, Command, SlotCommand, Wrong};
+use args::{Command, SlotCommand, Wrong};
 use exit::{Failure, INTERNAL};
 use terminal::Terminal;
 
@@ -89,16 +90,9 @@ fn start() -> ExitCode {
     if let Some(args) = cli.command.store_mut() {
         store::warn_of_exposed_stores(args, terminal);
     }
-    let option = cli.command.store_option();
-    execute(&cli.command, terminal).unwrap_or_else(|failure| {
-        // Some texts have the option already.
-        let failure = match option.contains(ANY_STORE) {
-            true => failure.reworded(&option, ANY_STORE),
-            false => failure,
-        };
-        let failure = failure.reworded(ANY_STORE, &option);
-        terminal.failure(&failure, cli.command.has_json_results())
-    })
+    words::set(&mut cli.command);
+    execute(&cli.command, terminal)
+        .unwrap_or_else(|failure| terminal.failure(&failure, cli.command.has_json_results()))
 }
 
 /// Hides this process's variables and memory, which may contain the password of a store, from other processes of the same

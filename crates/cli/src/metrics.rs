@@ -27,7 +27,7 @@ pub(crate) async fn metrics(args: &MetricsArgs, terminal: Terminal) -> Result<Ex
             if let Some(error) = text.error() {
                 terminal.error(&format!("{error:#}"));
             } else if !text.has_journal() {
-                let why = journal::why_none(&store.journal_place(), &args.store.option());
+                let why = journal::why_none(&store.journal_place());
                 terminal.notice(&format!("no job is reported, because there is {why}"));
             }
             text

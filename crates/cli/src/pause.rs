@@ -20,6 +20,7 @@ use crate::output::{self, PausedLock, visible};
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
 use crate::user;
+use crate::words;
 
 /// How long a running task is waited for, unless the user sets it.
 const WAIT: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
     };
     let has_end = args.lasts.is_some() || args.until.is_some();
     let mut paused = Vec::new();
-    let mut trail = Trail::of(&store, &args.store, terminal);
+    let mut trail = Trail::of(&store, terminal);
     let found = names.find(&store, ("lock", |_| true), terminal).await?;
     let is_unseen = warn_of_unseen(&store, &names, args, terminal);
     let mut result = Ok(found.is_complete && !(is_unseen && args.names.all));
@@ -108,7 +109,7 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
         }
     }
     if result.is_ok() || !paused.is_empty() {
-        for joined in paused.iter().filter_map(|lock| joined(lock, args)) {
+        for joined in paused.iter().filter_map(joined) {
             terminal.warning(&joined);
         }
         let provider = store.provider();
@@ -176,7 +177,7 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
         .find(&store, ("paused lock", is_paused), terminal)
         .await?;
     let mut resumed = Vec::new();
-    let mut trail = Trail::of(&store, &args.store, terminal);
+    let mut trail = Trail::of(&store, terminal);
     let mut result = Ok(found.is_complete);
     for name in found.names {
         let mut request = ResumeRequest::new(name.clone());
@@ -242,7 +243,7 @@ fn is_left(lock: &LockRecord, catches_up: bool) -> bool {
 
 /// Which slots this pause skips although they fell due before it: those since an earlier pause that the job has not run
 /// past.
-fn joined(lock: &PausedLock, args: &PauseArgs) -> Option<String> {
+fn joined(lock: &PausedLock) -> Option<String> {
     let before = lock.before.as_ref()?;
     let skipped = before.slots_skipped_before()?;
     Some(format!(
@@ -251,7 +252,7 @@ fn joined(lock: &PausedLock, args: &PauseArgs) -> Option<String> {
         visible(lock.name.as_str()),
         output::second(skipped.until.instant()),
         output::shell_word(lock.name.as_str()),
-        args.store.option(),
+        words::store_option(),
     ))
 }
 

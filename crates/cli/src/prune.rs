@@ -18,6 +18,7 @@ use crate::output::{self, PrunedLocks, visible};
 use crate::pause::Typed;
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
+use crate::words;
 
 /// Removes the records of the locks that were named, then of all that match. Without `--yes` it shows
 /// them.
@@ -34,7 +35,7 @@ pub(crate) async fn prune(args: &PruneArgs, terminal: Terminal) -> Result<ExitCo
             None => Vec::new(),
         },
         journal,
-        trail: Trail::of(&store, &args.store, terminal),
+        trail: Trail::of(&store, terminal),
         terminal,
         locks: PrunedLocks::new(store.provider().store(), args.yes, args.output.format),
         seen: 0,
@@ -274,7 +275,7 @@ impl Removal<'_> {
                 format!(
                     "its slot {slot} must not be lost and is not done; to give it up, run `shedlock \
                      slot reset {name} --to {slot}{}`",
-                    self.args.store.option()
+                    words::store_option()
                 )
             }
             KeepReason::UsedRecently => {

@@ -3,19 +3,20 @@
 use std::process::ExitCode;
 
 use shedlock::{
-    Clock as _, Journal, JournalWriter, LockName, Owner, Slot, SystemClock, identify_store,
-    store_identity,
+    Clock as _, Journal, JournalWriter, LockName, Operation, Owner, Slot, SystemClock,
+    identify_store, store_identity,
 };
 use shedlock_core::shown::{LostSlot, LostState, all_jobs, lost_in_words};
 use shedlock_core::within;
 
-use crate::args::{ANY_STORE, MigrateArgs};
+use crate::args::MigrateArgs;
 use crate::audit::{Action, Trail};
 use crate::exit::{ABSENT, Failure, STORE};
 use crate::journal::{FLUSH, existing, required};
 use crate::output::{self, Item, Lost, shell_word};
 use crate::store::Store;
 use crate::terminal::Terminal;
+use crate::words;
 
 /// Gives the store of the locks an identity, unless it has one. Returns whether it did.
 ///
@@ -40,7 +41,7 @@ pub(crate) async fn identify(
                 true => "the records of another lock store".to_owned(),
                 false => lost_in_words(&lost, now),
             };
-            let option = args.store.option();
+            let option = words::store_option();
             terminal.warning(&format!(
                 "this lock store has no identity, and the journal has {what}, of lock store {other}: if this is that \
                  store, which was dropped, flushed or restored, run `shedlock migrate --restore-from-journal{option}`; if it \
@@ -97,8 +98,9 @@ pub(crate) async fn refuse_lost(
         STORE,
         format!(
             "the store has lost {}, which the journal has; to put it back, run `shedlock migrate --restore-from-journal \
-             --yes{ANY_STORE}`; if this store never had it, run `shedlock migrate --new-identity{ANY_STORE}`",
+             --yes{option}`; if this store never had it, run `shedlock migrate --new-identity{option}`",
             lost_in_words(&lost, now),
+            option = words::store_option(),
         ),
     ))
 }
@@ -114,7 +116,7 @@ pub(crate) struct SlotOf {
 pub(crate) async fn restore(args: &MigrateArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.store, terminal).await?;
     let place = store.journal_place();
-    let journal = required(&place, &args.store.option()).await?;
+    let journal = required(&place).await?;
     let provider = store.provider();
     let now = SystemClock.system_time();
     let jobs = all_jobs(&*journal).await?;
@@ -123,7 +125,7 @@ pub(crate) async fn restore(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
     let identity = choose(&lost, asked, &place.place)?;
     lost.retain_of(&identity);
     let mut items = Vec::new();
-    let mut trail = Trail::of(&store, &args.store, terminal);
+    let mut trail = Trail::of(&store, terminal);
     // The identity comes last: until then, no lock runs that was lost.
     for pause in &lost.pauses {
         let action = &pause.action;
@@ -203,7 +205,8 @@ fn choose(lost: &LostState, asked: &str, place: &str) -> Result<String, Failure>
             ABSENT,
             format!(
                 "nothing can be restored: the journal of {place} has no runs or pauses of a lock store with an \
-                 identity; run `shedlock migrate{ANY_STORE}`, which gives this store one, so that they can be restored from then on"
+                 identity; run {}, which gives this store one, so that they can be restored from then on",
+                Operation::Migrate
             ),
         )),
         _ => Err(Failure::usage(format!(

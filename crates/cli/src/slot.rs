@@ -38,9 +38,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
                 reason: "",
                 until: None,
             };
-            Trail::of(&store, &args.store, terminal)
-                .record(action)
-                .await;
+            Trail::of(&store, terminal).record(action).await;
             (Some(before), Some(last_slot), None)
         }
         SlotReset::NotAhead(lock) => (Some(lock), None, Some(not_ahead(&**provider).await)),

@@ -12,6 +12,7 @@ use crate::output::{self, visible};
 use crate::store::{Store, no_such_lock};
 use crate::terminal::Terminal;
 use crate::user;
+use crate::words;
 
 /// Frees the lock, and prints its previous state and who freed it.
 pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
@@ -31,9 +32,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
                 reason: "",
                 until: None,
             };
-            Trail::of(&store, &args.store, terminal)
-                .record(action)
-                .await;
+            Trail::of(&store, terminal).record(action).await;
             (Some(lock), true, None)
         }
         ForcedUnlock::OwnerDiffers(lock) => {
@@ -45,7 +44,7 @@ pub(crate) async fn unlock(args: &UnlockArgs, terminal: Terminal) -> Result<Exit
             let resume = format!(
                 "it is paused; to resume it, run `shedlock resume {}{}`",
                 output::shell_word(name.as_str()),
-                args.store.option()
+                words::store_option()
             );
             (Some(lock), false, Some(resume))
         }

@@ -6,6 +6,7 @@ use shedlock::{Deadline, HeldLock};
 
 use crate::clock;
 use crate::output::{self, shell_word};
+use crate::words;
 
 /// Its lease goes on until its end, unless an operator frees it.
 #[derive(Clone, Debug)]
@@ -36,44 +37,38 @@ impl Unreleased {
         self.ends_at.left(clock::now()) < SOON
     }
 
-    /// What becomes of the lock. The rest of a sentence that begins with the lock, or with what happened to the command.
-    pub(crate) fn fate(&self, command: Option<&str>, is_over: bool, store_option: &str) -> String {
-        let (and, what) = if is_over {
-            let at = self.until.as_deref();
-            let at = at.map_or_else(String::new, |until| format!(", at {until}"));
-            ("and", format!("its lease has ended by itself{at}"))
-        } else {
-            let subject = if command.is_some() { "the lock" } else { "it" };
-            let and = if self.ends_soon() { "and" } else { "but" };
-            (and, format!("{subject} {}", self.outlook(store_option)))
-        };
-        match command {
-            Some(command) => format!("{command}, {and} {what}"),
-            None => what,
+    /// What becomes of the lock. The rest of a sentence that begins with it.
+    pub(crate) fn fate(&self, is_over: bool) -> String {
+        if !is_over {
+            return format!("it {}", self.outlook());
         }
+        let at = self.until.as_deref();
+        let at = at.map_or_else(String::new, |until| format!(", at {until}"));
+        format!("its lease has ended by itself{at}")
     }
 
     /// The same for a lock that another process goes on to release.
-    pub(crate) fn goes_on(&self, store_option: &str) -> String {
+    pub(crate) fn goes_on(&self) -> String {
         let at = self.until.as_deref();
         let at = at.map_or_else(String::new, |until| format!(" at {until}"));
         format!(
             "this goes on in the background until the lease ends{at}; if it is stopped before, run `{}`",
-            self.unlock(store_option)
+            self.unlock()
         )
     }
 
     /// The command that frees it.
-    fn unlock(&self, store_option: &str) -> String {
+    fn unlock(&self) -> String {
         format!(
-            "shedlock unlock {} --force --owner {}{store_option}",
+            "shedlock unlock {} --force --owner {}{}",
             shell_word(&self.name),
             shell_word(&self.owner),
+            words::store_option(),
         )
     }
 
     /// Until when it is taken, and how to free it sooner if there is time for that.
-    fn outlook(&self, store_option: &str) -> String {
+    fn outlook(&self) -> String {
         if self.ends_soon() {
             return match &self.until {
                 Some(until) => format!("becomes free by itself at {until}"),
@@ -85,7 +80,7 @@ impl Unreleased {
             self.until
                 .as_deref()
                 .unwrap_or("--lock-at-most-for has passed"),
-            self.unlock(store_option)
+            self.unlock()
         )
     }
 }
@@ -104,36 +99,16 @@ mod tests {
         };
         let at = Some("2027-01-15T08:00:00Z");
         assert_eq!(
-            lock(60, at).outlook(" --store …"),
+            lock(60, at).outlook(),
             "stays taken until 2027-01-15T08:00:00Z; to free it sooner, run `shedlock unlock 'a b' \
-             --force --owner web/4711/1a --store …`"
+             --force --owner web/4711/1a`"
         );
-        let unknown = lock(60, None).outlook("");
+        let unknown = lock(60, None).outlook();
         let said = "stays taken until --lock-at-most-for has passed; to free it sooner, run `";
         assert!(unknown.starts_with(said), "{unknown}");
         let said = "becomes free by itself at 2027-01-15T08:00:00Z";
-        assert_eq!(lock(9, at).outlook(" --store …"), said);
+        assert_eq!(lock(9, at).outlook(), said);
         let said = "becomes free by itself within seconds";
-        assert_eq!(lock(9, None).outlook(""), said);
-    }
-
-    #[test]
-    fn the_lock_is_named_again_after_the_command() {
-        let lock = |left| Unreleased {
-            name: "a".to_owned(),
-            owner: "web/4711/1a".to_owned(),
-            until: Some("T".to_owned()),
-            ends_at: clock::now().deadline(Duration::from_secs(left)),
-        };
-        let ended = Some("the command has ended");
-        let fate = |left, command, is_over| lock(left).fate(command, is_over, "");
-        let start = "the command has ended, but the lock stays taken until T; ";
-        assert!(fate(60, ended, false).starts_with(start));
-        assert!(fate(60, None, false).starts_with("it stays taken until T; "));
-        let said = "the command has ended, and the lock becomes free by itself at T";
-        assert_eq!(fate(9, ended, false), said);
-        let said = "the command has ended, and its lease has ended by itself, at T";
-        assert_eq!(fate(0, ended, true), said);
-        assert_eq!(fate(0, None, true), "its lease has ended by itself, at T");
+        assert_eq!(lock(9, None).outlook(), said);
     }
 }

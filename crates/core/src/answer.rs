@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use crate::{ClockOffset, Lease, LockRecord, Owner, Pause, SkippedSlots, Slot};
-use crate::{shown, text};
+use crate::{
+    ClockOffset, Lease, LockRecord, Operation, Owner, Pause, SkippedSlots, Slot, shown, text,
+};
 
 /// The result of an attempt at a lock. A provider grants a [`Lease`], and
 /// [`Executor::lock`](crate::Executor::lock) returns a [`HeldLock`](crate::HeldLock).
@@ -167,9 +168,11 @@ impl fmt::Display for Skip {
                 return Ok(());
             }
             SkipReason::SlotGivenUp => {
-                return f.write_str(
-                    "the slot is given up: no attempt at it succeeded; to retry it, set the last \
-                     slot to an earlier one with `shedlock slot reset --to`",
+                return write!(
+                    f,
+                    "the slot is given up: no attempt at it succeeded; to retry it, set the last slot \
+                     to an earlier one with {}",
+                    Operation::ResetSlot
                 );
             }
             SkipReason::LastSlotAhead => {
@@ -177,16 +180,16 @@ impl fmt::Display for Skip {
                 if let Some(slot) = self.last_slot {
                     write!(f, ", {slot},")?;
                 }
-                const RESET: &str = "set the last slot back with `shedlock slot reset`";
+                let reset = format!("set the last slot back with {}", Operation::ResetSlot);
                 return match self.clock {
                     None => write!(
                         f,
                         " is ahead of this host's clock; set the clock if it is wrong (NTP); if it is \
-                         right, {RESET}"
+                         right, {reset}"
                     ),
                     Some(clock) => {
                         let store = shown::second(clock.store);
-                        write!(f, " is ahead of the store's clock ({store}); {RESET}")?;
+                        write!(f, " is ahead of the store's clock ({store}); {reset}")?;
                         match clock.is_off() {
                             true => write!(f, "; {clock}: set it, too (NTP)"),
                             false => Ok(()),

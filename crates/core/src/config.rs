@@ -8,7 +8,8 @@ use crate::duration::{HUNDRED_YEARS, UnreadableDuration, check_longest};
 use crate::owner::check_prefix;
 use crate::text;
 use crate::{
-    AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, SkippedSlots, Slot,
+    AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Setting,
+    SkippedSlots, Slot,
 };
 
 /// The configuration of a lock: its name, how long it may be held, and how long it must be held.
@@ -345,8 +346,8 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
         )
         .advise("set it longer than the task can take"));
     }
-    check_longest("lock_at_most_for", at_most)?;
-    check_longest("lock_at_least_for", at_least)?;
+    check_longest(Setting::AtMost, at_most)?;
+    check_longest(Setting::AtLeast, at_least)?;
     if at_least > at_most {
         return Err(Error::new(
             ErrorKind::InvalidInput,

@@ -1,5 +1,6 @@
 //! Parses durations as users write them.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::{Error, ErrorKind};
@@ -50,14 +51,17 @@ const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 pub(crate) const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// Refuses a longer duration, whatever the store.
-pub(crate) fn check_longest(what: &str, duration: Duration) -> Result<(), Error> {
+/// Refuses durations over a hundred years. `what` names the setting.
+#[doc(hidden)]
+pub fn check_longest(what: impl fmt::Display, duration: Duration) -> Result<(), Error> {
     if duration <= HUNDRED_YEARS {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::InvalidInput,
-        format!("{what} is longer than a hundred years: shorten it"),
-    ))
+        format!("{what} is longer than a hundred years"),
+    )
+    .advise("shorten it"))
 }
 
 fn unreadable(text: &str) -> Error {

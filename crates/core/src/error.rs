@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use crate::advice::{Advice, write_steps};
 use crate::task_end::error_text;
 
 /// What to do about an [`Error`]. New kinds may be added; treat an unknown one as "give up".
@@ -75,32 +77,6 @@ pub enum Effect {
     MayHaveTakenEffect,
 }
 
-/// What a person can do about a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Advice {
-    /// Make the same call again.
-    Retry,
-    /// Make the same call again when some time has passed.
-    RetryLater,
-    /// A step in words, without a full stop: "check that the server is up".
-    Step(Cow<'static, str>),
-    /// A step that ends with statements of the store: "have a user who may run them".
-    Statements(Cow<'static, str>, Vec<String>),
-}
-
-impl From<&'static str> for Advice {
-    fn from(step: &'static str) -> Self {
-        Self::Step(Cow::Borrowed(step))
-    }
-}
-
-impl From<String> for Advice {
-    fn from(step: String) -> Self {
-        Self::Step(Cow::Owned(step))
-    }
-}
-
 /// A failure: what was attempted, what happened, what to do.
 ///
 /// A held lock is never an error (it is a [`Skip`](crate::Skip)), and a failing store is never a
@@ -110,7 +86,7 @@ impl From<String> for Advice {
 /// sources only by `{error:#}`.
 ///
 /// ```
-/// use shedlock::{Advice, Error, ErrorKind};
+/// use shedlock::{Advice, Error, ErrorKind, Operation};
 /// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
 /// let error = Error::new(ErrorKind::Unavailable, "cannot connect")
 ///     .advise("check that the server is up")
@@ -128,12 +104,12 @@ impl From<String> for Advice {
 /// );
 ///
 /// let error = Error::new(ErrorKind::Configuration, "table \"shedlock\" does not exist")
-///     .advise("create it with `shedlock migrate`")
+///     .advise(("create it with", Operation::Migrate))
 ///     .with_store("postgres")
 ///     .with_lock("payroll");
 /// assert_eq!(
 ///     error.to_string(),
-///     "lock \"payroll\" in postgres: table \"shedlock\" does not exist; create it with `shedlock migrate`",
+///     "lock \"payroll\" in postgres: table \"shedlock\" does not exist; create it with `migrate()`",
 /// );
 /// assert!(!error.is_retryable());
 /// ```
@@ -307,19 +283,6 @@ impl Error {
         self
     }
 
-    /// The same with other words for what failed and for the steps, but not for names and addresses.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
-        self.0.what = reword(&self.0.what).into();
-        for step in &mut self.0.advice {
-            if let Advice::Step(step) | Advice::Statements(step, _) = step {
-                *step = reword(step).into();
-            }
-        }
-        self
-    }
-
     /// The same without the name of the lock if it is this one, for a text that names it already.
     #[doc(hidden)]
     #[must_use]
@@ -433,6 +396,22 @@ impl Error {
     }
 }
 
+/// Recognizes the failure of something that is tried again, so that it is told once.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct LastFailure(Option<u64>);
+
+impl LastFailure {
+    /// Returns whether the last failure was another one, or there was none. The address does not count as one: the servers
+    /// of a store take turns.
+    pub fn is_news(&mut self, error: &Error) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (error.kind(), format!("{:#}", error.reason())).hash(&mut hasher);
+        let hash = hasher.finish();
+        self.0.replace(hash) != Some(hash)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_failure(f, self.lock())?;
@@ -519,22 +498,11 @@ impl Error {
     fn write_advice(
         &self,
         f: &mut fmt::Formatter<'_>,
-        mut before: &str,
+        before: &'static str,
         is_wanted: impl Fn(&Advice) -> bool,
     ) -> fmt::Result {
-        for step in self.0.advice.iter().filter(|step| is_wanted(step)) {
-            f.write_str(before)?;
-            f.write_str(match step {
-                Advice::Retry => "retry",
-                Advice::RetryLater => "retry later",
-                Advice::Step(step) | Advice::Statements(step, _) => step,
-            })?;
-            if let Advice::Statements(_, statements) = step {
-                write!(f, ": {}", statements.join("; "))?;
-            }
-            before = ", then ";
-        }
-        Ok(())
+        let steps = self.0.advice.iter().filter(|step| is_wanted(step));
+        write_steps(f, before, steps)
     }
 
     /// Writes the sources, on one line. Many clients repeat the text of a source in the error around

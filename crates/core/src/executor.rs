@@ -107,7 +107,7 @@ impl Executor {
     /// Adds a listener that is notified of every event. Listeners are called in the order in which
     /// they were added.
     pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
-        self.change().listeners.push(listener);
+        self.change().add_listener(listener);
         self
     }
 

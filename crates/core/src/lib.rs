@@ -4,6 +4,7 @@
 #[cfg(any(test, fuzzing))]
 extern crate self as shedlock_core;
 
+mod advice;
 mod answer;
 pub mod blocking;
 mod capabilities;
@@ -28,6 +29,7 @@ mod memory;
 #[cfg(feature = "metrics")]
 mod metrics_listener;
 mod name;
+mod narrator;
 mod operations;
 mod outcome;
 mod owner;
@@ -59,6 +61,9 @@ mod wrappers;
 use std::future::Future;
 use std::pin::Pin;
 
+pub use advice::{Advice, Operation};
+#[doc(hidden)]
+pub use advice::{Setting, Words, set_words};
 pub use answer::{
     Attempt, Extension, ForcedUnlock, Migration, MigrationStep, Schema, Skip, SkipReason,
     SlotReset, Unlock,
@@ -72,9 +77,13 @@ pub use clock::{
 pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
+#[doc(hidden)]
+pub use duration::check_longest;
 pub use duration::{LockDuration, parse_duration};
 // For the messages of the other crates.
-pub use error::{Advice, Effect, Error, ErrorKind};
+#[doc(hidden)]
+pub use error::LastFailure;
+pub use error::{Effect, Error, ErrorKind};
 pub use executor::Executor;
 pub use finding::{Finding, Level};
 pub use held_lock::HeldLock;
@@ -87,11 +96,13 @@ pub use journal::{
     RunRecord, RunState, RunsRequest, TakenElsewhere, missed_slots,
 };
 pub use lease::Lease;
-pub use listener::{Event, Listener};
+pub use listener::{Event, Listener, NotUnlocked};
 pub use memory::MemoryProvider;
 #[cfg(feature = "metrics")]
 pub use metrics_listener::MetricsListener;
 pub use name::LockName;
+#[doc(hidden)]
+pub use narrator::tell;
 pub use operations::{PauseEffect, ResetEffect, ResumeEffect};
 pub use outcome::Outcome;
 pub use owner::Owner;

@@ -145,7 +145,7 @@ impl Listener for MetricsListener {
             Event::SlowRun { .. } => count("shedlock.execution.slow"),
             Event::Lost { .. } => count("shedlock.lock.lost"),
             Event::StoreError { .. } => count("shedlock.store.errors"),
-            Event::Extended { .. } | Event::Unlocked { .. } | Event::UnlockFailed { .. } => {}
+            _ => {}
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::current::CurrentLock;
 use crate::runtime::{Context, Ended, Held, SlotWord};
 use crate::task_end::panic_text;
-use crate::{Event, Lease, Moment, TaskEnd, text};
+use crate::{Event, Moment, TaskEnd};
 
 /// Notifies the listeners of the start and the end of a task. If it is dropped before
 /// [`ended`](Self::ended), the task was cancelled.
@@ -106,20 +105,12 @@ impl Running {
         }
         let limit = self.held.slow_after();
         if let Some(limit) = limit.filter(|limit| ran_for >= *limit) {
-            self.warn_of_slow_run(&lease, ran_for, limit);
+            self.context.report(&Event::SlowRun {
+                lease: &lease,
+                ran_for,
+                slow_from: limit,
+            });
         }
-    }
-
-    fn warn_of_slow_run(&self, lease: &Lease, ran_for: Duration, limit: Duration) {
-        tracing::warn!(
-            target: "shedlock_core::slow_run",
-            lock = lease.name().as_str(),
-            ran_for = text::duration(ran_for),
-            slow_from = text::duration(limit),
-            "the run was slow: it came close to its time limit, at which it is stopped; raise \
-             lock_at_most_for (or max_run_time), or turn keep-alive on"
-        );
-        self.context.emit(|| Event::SlowRun { lease, ran_for });
     }
 }
 

@@ -133,7 +133,7 @@ impl Store {
     /// Why there is no journal, and what to do.
     pub(crate) fn why_no_journal(&self) -> String {
         let kind = self.provider.store();
-        missing_journal(self.journal.is_some(), kind, &self.name, " --store …")
+        missing_journal(self.journal.is_some(), kind, &self.name)
     }
 
     /// The scheduler of this process that runs this job.

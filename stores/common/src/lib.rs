@@ -37,7 +37,7 @@ pub use errors::{
     unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
 pub use idle::{FRESH, TEST};
-pub use limits::{HUNDRED_YEARS, check_duration, check_name_length};
+pub use limits::{HUNDRED_YEARS, check_name_length};
 pub use list::{Part, listed, paged};
 pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;

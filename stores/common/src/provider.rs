@@ -11,8 +11,8 @@ use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
     Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
     LockProvider, LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity,
-    PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock,
-    UnlockRequest, answered_within, within,
+    PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, Setting, SlotReset,
+    Unlock, UnlockRequest, answered_within, within,
 };
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
@@ -135,7 +135,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             request.validate()?;
             self.store.check_name(request.name())?;
             let at_most = request.lock_at_most_for();
-            self.store.check_duration("lock_at_most_for", at_most)?;
+            self.store.check_duration(Setting::AtMost, at_most)?;
             if self.store.tests_connections() {
                 return self.store.attempt(request).await;
             }
@@ -165,7 +165,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         let extension = async move {
             request.validate(lease.lock_at_least_for())?;
             let at_most = request.lock_at_most_for();
-            self.store.check_duration("lock_at_most_for", at_most)?;
+            self.store.check_duration(Setting::AtMost, at_most)?;
             self.store.extend(lease, request).await
         };
         Box::pin(self.call(lease.name(), OutcomeUnknown, extension))
@@ -178,8 +178,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     ) -> BoxFuture<'a, Result<Unlock>> {
         let unlock = async move {
             let end = End::unlocked(lease, request);
-            self.store
-                .check_duration("lock_at_least_for", end.at_least)?;
+            self.store.check_duration(Setting::AtLeast, end.at_least)?;
             self.store
                 .check_duration("the retry backoff", end.retry_after())?;
             Ok(match self.store.end(&end).await? {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use shedlock_core::check_longest;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
     Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
@@ -12,7 +13,7 @@ use shedlock_core::{
 
 use crate::cas::ceil;
 use crate::errors::Result;
-use crate::limits::{check_duration, check_name_length};
+use crate::limits::check_name_length;
 
 pub(crate) const DEFAULT_LONGEST_CALL: Duration = Duration::from_secs(10);
 
@@ -70,8 +71,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Refuses durations that the store cannot express as `InvalidInput`, before any I/O. Unless overridden, it refuses
     /// durations over a hundred years. `what` names the setting.
-    fn check_duration(&self, what: &str, duration: Duration) -> Result<()> {
-        check_duration(what, duration)
+    fn check_duration(&self, what: impl fmt::Display, duration: Duration) -> Result<()> {
+        check_longest(what, duration)
     }
 
     /// As [`LockProvider::attempt`](shedlock_core::LockProvider::attempt).

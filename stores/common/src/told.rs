@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use shedlock_core::{Advice, Error, ErrorKind, Finding, Level};
+use shedlock_core::{Advice, Error, ErrorKind, Finding, Level, Operation};
 
 /// All parts of an error that are known beforehand: what failed, its effect, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,7 @@ pub struct Told {
     nothing_written: bool,
     may_have_taken_effect: bool,
     step: Option<&'static str>,
+    operation: Option<Operation>,
     retry: Option<Retry>,
 }
 
@@ -28,6 +29,7 @@ pub const fn told(what: &'static str) -> Told {
         nothing_written: false,
         may_have_taken_effect: false,
         step: None,
+        operation: None,
         retry: None,
     }
 }
@@ -54,6 +56,14 @@ impl Told {
         self
     }
 
+    /// Sets what to do first: a step that ends with this operation.
+    #[must_use]
+    pub const fn advise_with(mut self, step: &'static str, operation: Operation) -> Self {
+        self.step = Some(step);
+        self.operation = Some(operation);
+        self
+    }
+
     /// Adds that the same call may succeed then.
     #[must_use]
     pub const fn retry(mut self) -> Self {
@@ -71,10 +81,18 @@ impl Told {
     /// Returns the warning of this check, with these values in place of their `{names}`.
     pub fn warning(self, check: &'static str, values: &[(&str, &str)]) -> Finding {
         let what = filled(self.what, values);
-        match self.step {
-            Some(step) => Finding::warning(check, what, filled(step, values)),
+        match self.advice(values) {
+            Some(advice) => Finding::warning(check, what, advice.to_string()),
             None => Finding::bare(check, Level::Warning, what),
         }
+    }
+
+    fn advice(self, values: &[(&str, &str)]) -> Option<Advice> {
+        let step = filled(self.step?, values);
+        Some(match self.operation {
+            Some(operation) => Advice::With(step, operation),
+            None => Advice::Step(step),
+        })
     }
 
     /// Returns the error of this kind.
@@ -91,8 +109,8 @@ impl Told {
         if self.may_have_taken_effect {
             error = error.may_have_taken_effect();
         }
-        if let Some(step) = self.step {
-            error = error.advise(Advice::Step(filled(step, values)));
+        if let Some(advice) = self.advice(values) {
+            error = error.advise(advice);
         }
         match self.retry {
             Some(Retry::Now) => error.advise(Advice::Retry),
@@ -106,8 +124,8 @@ impl fmt::Display for Told {
     /// What is wrong, and what to do, for a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.what)?;
-        match self.step {
-            Some(step) => write!(f, "; {step}"),
+        match self.advice(&[]) {
+            Some(advice) => write!(f, "; {advice}"),
             None => Ok(()),
         }
     }

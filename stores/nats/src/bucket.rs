@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shedlock_core::{Clock as _, Error, ErrorKind, Owner, SystemClock};
+use shedlock_core::{Clock as _, Error, ErrorKind, Operation, Owner, SystemClock};
 use shedlock_store::{Result, Written, closed, configuration, unknown};
 
 use crate::codec::Message;
@@ -220,7 +220,7 @@ impl Bucket {
             "the bucket {:?} does not exist",
             self.settings.bucket
         ))
-        .advise("create it with `shedlock migrate --store …`")
+        .advise(("create it with", Operation::Migrate))
     }
 
     pub(crate) async fn can_be_atomic(&self) -> Result<bool> {

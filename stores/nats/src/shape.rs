@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use shedlock_core::Finding;
+use shedlock_core::{Advice, Finding, Operation};
 use shedlock_store::{Result, configuration};
 
 /// The largest message that a lock can need, including its headers.
@@ -64,27 +64,37 @@ impl Shape {
     /// Refuses settings that lose held locks, or that prevent locks from being taken, as `Configuration`. The error
     /// names the setting and what to do.
     pub(crate) fn check(&self, bucket: &str) -> Result<()> {
-        let refused = |what: &str, remedy: &str| {
+        let refused = |what: &str, remedy: Advice| {
             let what = format!("the bucket {bucket:?} {what}");
-            Err(configuration(what).advise(remedy.to_owned()))
+            Err(configuration(what).advise(remedy))
         };
         let editable = self.editable_faults();
         if let Some((_, what, flag)) = editable.iter().find(|(is_so, ..)| *is_so) {
-            return refused(what, &format!("run `nats stream edit KV_{bucket} {flag}`"));
+            return refused(
+                what,
+                format!("run `nats stream edit KV_{bucket} {flag}`").into(),
+            );
         }
         if self.is_emptied() {
             return refused(
                 "is emptied when its server starts, held locks included (first_seq)",
-                "upgrade the servers, because this is a bug in NATS before 2.11.4, or use another \
-                 bucket, created with `shedlock migrate`",
+                (
+                    "upgrade the servers, because this is a bug in NATS before 2.11.4, or use another \
+                     bucket, created with",
+                    Operation::Migrate,
+                )
+                    .into(),
             );
         }
         let lasting = self.lasting_faults();
         if let Some((_, what)) = lasting.iter().find(|(is_so, _)| *is_so) {
             return refused(
                 what,
-                "use another bucket, created with `shedlock migrate`, because this setting cannot \
-                 be changed back",
+                (
+                    "this setting cannot be changed back, so use another bucket, created with",
+                    Operation::Migrate,
+                )
+                    .into(),
             );
         }
         Ok(())
@@ -211,7 +221,7 @@ impl Shape {
             if is_split {
                 let message = "the bucket accepts one message at a time (allow_atomic is off), \
                                although its servers support more: each lock takes more requests";
-                Finding::warning("bucket", message, "run `shedlock migrate --store …`")
+                Finding::warning("bucket", message, format!("run {}", Operation::Migrate))
             } else {
                 Finding::ok(
                     "bucket",

@@ -1,8 +1,8 @@
 //! Attempts and their withdrawals: which statement is sent, and what its reply means.
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Level, Skip, SkipReason,
-    Slot,
+    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Level, Setting, Skip,
+    SkipReason, Slot,
 };
 use shedlock_store::{Changed, Result, configuration, maybe, unavailable, unread};
 
@@ -43,8 +43,7 @@ impl<B: Driver> SqlStore<B> {
         values.freed = &freed;
         values.skipped(request.skipped_slots());
         values.skew = floor_micros(self.options.time.source().tolerated_skew());
-        values.at_most =
-            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
+        values.at_most = self.micros(Setting::AtMost, request.lock_at_most_for(), &plan.shape)?;
         values.slot = request.slot().map_or(0, Slot::as_micros);
         values.previous = request.previous_slot().map_or(0, Slot::as_micros);
         let retries = request.completion().retries();

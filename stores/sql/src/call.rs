@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Advice, Error, LockName, Owner, SETTINGS, format_duration};
+use shedlock_core::{Advice, Error, LockName, Operation, Owner, SETTINGS, format_duration};
 use shedlock_store::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
@@ -138,7 +138,12 @@ impl<B: Driver> SqlStore<B> {
     }
 
     /// A duration in microseconds, rounded up to the dialect's unit.
-    pub(crate) fn micros(&self, what: &str, duration: Duration, shape: &Shape) -> Result<i64> {
+    pub(crate) fn micros(
+        &self,
+        what: impl fmt::Display,
+        duration: Duration,
+        shape: &Shape,
+    ) -> Result<i64> {
         let longest = (B::DIALECT.longest_lease)(&self.options, shape);
         if duration > longest {
             return Err(invalid(format!(
@@ -245,12 +250,10 @@ impl<B: Driver> Call<'_, B> {
         let (plans, options, dialect) = (&self.plans, &self.options, B::DIALECT);
         let Some(first) = columns.first() else {
             plans.forget();
-            return Err(
-                configuration(format!("table {} is missing", options.table)).advise(format!(
-                    "create it with `shedlock migrate --store …` or with: {}",
-                    in_one_line(&dialect.table_creation(options))
-                )),
-            );
+            let creation = in_one_line(&dialect.table_creation(options));
+            return Err(configuration(format!("table {} is missing", options.table))
+                .advise(("create it with", Operation::Migrate))
+                .advise(Advice::Statements("or run".into(), vec![creation])));
         };
         plans.clock.observe(instant(first.server_time));
         let shape = dialect.shape(options, columns)?;

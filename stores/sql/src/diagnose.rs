@@ -1,6 +1,6 @@
 //! Checks of the table and its server.
 
-use shedlock_core::{Finding, Level};
+use shedlock_core::{Finding, Level, Operation};
 use shedlock_store::Result;
 
 use crate::call::Call;
@@ -60,7 +60,7 @@ impl<B: Driver> Call<'_, B> {
                 self.options.table,
                 COLUMNS.join(", ")
             ),
-            "run `shedlock migrate --store …`",
+            format!("run {}", Operation::Migrate),
         )
     }
 

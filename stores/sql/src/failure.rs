@@ -1,7 +1,7 @@
 //! Failures, classified by what can be done about them, and their error messages.
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Error, ErrorKind, Operation};
 use shedlock_store::{Told, root_cause, told, unresolved, untrusted_by};
 
 use crate::dialect::Dialect;
@@ -339,10 +339,10 @@ impl Class {
             Self::ReadOnly => told("the server rejects writes (it is a standby or read-only)")
                 .nothing_written()
                 .advise("connect to the primary, or retry when it has been promoted"),
-            Self::Privilege => told("the database user lacks a privilege").advise(
-                "grant it SELECT, INSERT and UPDATE on table {table}, for `shedlock prune` also \
-                 DELETE, and USAGE on its schema (`shedlock migrate --print --grant-to ROLE \
-                 --store …` prints the statements)",
+            Self::Privilege => told("the database user lacks a privilege").advise_with(
+                "grant it SELECT, INSERT and UPDATE on table {table}, to prune also DELETE, and USAGE on \
+                 its schema, with",
+                Operation::Grants,
             ),
             Self::Policy => told(
                 "a policy of row-level security does not let this user write the record in table \
@@ -403,9 +403,9 @@ impl Class {
                  writes",
             )
             .advise("check what wrote it, then correct it or delete the record"),
-            Self::Other => told("the server refused a statement on table {table}").advise(
-                "compare the table with `shedlock migrate --print --store …`, and check the \
-                 server's log",
+            Self::Other => told("the server refused a statement on table {table}").advise_with(
+                "check the server's log, and compare the table with",
+                Operation::PlanMigration,
             ),
         }
     }

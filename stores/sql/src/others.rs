@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Finding, LockName, Slot};
+use shedlock_core::{Finding, LockName, Operation, Slot};
 use shedlock_store::{Result, configuration};
 
 use crate::call::Call;
@@ -59,10 +59,13 @@ impl<B: Driver> Call<'_, B> {
         Err(configuration(format!(
             "table {table} is missing, but there are other lock tables: {found}"
         ))
-        .advise(format!(
+        .advise(
             "only if these services are meant to exclude each other, share one: add its option to \
-             the store's URL; otherwise create a table of your own with `shedlock migrate \
-             --new-table --store …` (in Rust, name it: `table({TABLE:?})`)"
+             the store's URL",
+        )
+        .advise((
+            "otherwise create a table of your own with",
+            Operation::NewTable,
         )))
     }
 

@@ -1,6 +1,6 @@
 //! Sends single statements: what is retried at once, and what a failure means.
 
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Error, ErrorKind, Operation};
 use shedlock_store::{Result, internal};
 
 use crate::call::Call;
@@ -119,8 +119,7 @@ impl<B: Driver> Call<'_, B> {
     pub(crate) fn statement<'p>(&self, step: Step, plan: &'p Plan) -> Result<&'p Statement> {
         plan.statements.get(step).ok_or_else(|| {
             let what = format!("slots need columns that table {} lacks", self.options.table);
-            Error::new(ErrorKind::Unsupported, what)
-                .advise("add them with `shedlock migrate --store …`")
+            Error::new(ErrorKind::Unsupported, what).advise(("add them with", Operation::Migrate))
         })
     }
 }

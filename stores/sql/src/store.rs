@@ -1,12 +1,13 @@
 //! The protocol, common to all dialects: which statement is sent, and what its reply means.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
-    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
-    SlotEnd,
+    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Setting,
+    Slot, SlotEnd,
 };
 use shedlock_store::{
     Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, listed, maybe,
@@ -87,7 +88,7 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     /// The limit depends on the table's columns.
-    fn check_duration(&self, _: &str, _: Duration) -> Result<()> {
+    fn check_duration(&self, _: impl fmt::Display, _: Duration) -> Result<()> {
         Ok(())
     }
 
@@ -103,8 +104,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let call = self.call();
         let plan = call.plan_of_lease().await?;
         let mut values = self.values_of(lease.name(), lease.owner().as_str(), "");
-        values.at_most =
-            self.micros("lock_at_most_for", request.lock_at_most_for(), &plan.shape)?;
+        values.at_most = self.micros(Setting::AtMost, request.lock_at_most_for(), &plan.shape)?;
         let reply = call.run(Step::Extend, &values).await?;
         if reply.affected == 0 {
             return Ok(Extension::Lost);
@@ -133,7 +133,7 @@ impl<B: Driver> Store for SqlStore<B> {
             false => Step::Unlock(SlotMark::Nothing),
         };
         let mut values = self.values_of(end.name, end.owner.as_str(), &released);
-        values.at_least = self.micros("lock_at_least_for", end.at_least, &plan.shape)?;
+        values.at_least = self.micros(Setting::AtLeast, end.at_least, &plan.shape)?;
         values.end_of(end.slot.map(|(slot, _)| slot));
         values.at_most = self.micros("the retry backoff", end.retry_after(), &plan.shape)?;
         let reply = call.run(step, &values).await?;

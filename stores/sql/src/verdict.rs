@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Owner, SkippedSlots, Slot,
-    SlotState,
+    Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Operation, Owner, SkippedSlots,
+    Slot, SlotState,
 };
 use shedlock_store::{Result, check_slot, conflict, internal, maybe, refusal};
 
@@ -90,7 +90,10 @@ fn check_slots(row: &Row) -> Result<()> {
     Err(conflict(format!(
         "the record's column {column} holds {value}, which shedlock never writes"
     ))
-    .advise("check what wrote it, then set the last slot with `shedlock slot reset --to`"))
+    .advise((
+        "check what wrote it, then set the last slot with",
+        Operation::ResetSlot,
+    )))
 }
 
 /// The last microsecond of the year 9999.

@@ -1,7 +1,7 @@
 //! Conversion of the client's errors into errors that say what to do.
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
-use shedlock_core::{Error, ErrorKind};
+use shedlock_core::{Error, ErrorKind, Operation};
 use shedlock_store::{configuration, internal, unanswered, unavailable, unresolved};
 use zookeeper_client::Error as ClientError;
 
@@ -24,7 +24,7 @@ pub(crate) fn explain(error: ClientError, lost: ErrorKind) -> Error {
             setup("a parent of the lock nodes is ephemeral").advise("use another path")
         }
         E::NoNode => setup("the chroot does not exist")
-            .advise("check its spelling, or create it with `shedlock migrate --store …`"),
+            .advise(("check its spelling, or create it with", Operation::Migrate)),
         E::Unimplemented => setup("the server is too old").advise("use ZooKeeper 3.6 or later"),
         E::NotReadOnly => {
             later("the server is read-only because it has lost contact with its ensemble")

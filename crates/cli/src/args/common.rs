@@ -83,9 +83,6 @@ pub(crate) struct StoreArgs {
     pub(crate) setting: Option<StoreSetting>,
 }
 
-/// What a library's advice has in place of the option of [`StoreArgs::option`].
-pub(crate) const ANY_STORE: &str = " --store …";
-
 impl StoreArgs {
     /// The option that selects the same store again, for commands that a message quotes. Without
     /// the URL, which may contain a password.
@@ -93,7 +90,7 @@ impl StoreArgs {
         let store = if self.local {
             " --local"
         } else if self.store.is_some() {
-            ANY_STORE
+            " --store …"
         } else if self.store_file.is_some() {
             " --store-file …"
         } else {

@@ -26,7 +26,7 @@ mod values;
 use clap::{Parser, Subcommand};
 
 pub(crate) use claim::Claim;
-pub(crate) use common::{ANY_STORE, Format, OutputArgs, StoreArgs, Voice};
+pub(crate) use common::{Format, OutputArgs, StoreArgs, Voice};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use extend::ExtendArgs;
 pub(crate) use generated::{CompletionsArgs, ConfigArgs, ManArgs};
@@ -114,12 +114,6 @@ impl Command {
             Self::Config(args) => &mut args.store,
             Self::Completions(_) | Self::Man(_) => return None,
         })
-    }
-
-    /// The option that selects the command's store again, for messages.
-    pub(crate) fn store_option(&mut self) -> String {
-        self.store_mut()
-            .map_or_else(String::new, |store| store.option())
     }
 
     /// Whether the results were asked for as JSON.

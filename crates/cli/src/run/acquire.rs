@@ -9,6 +9,7 @@ use shedlock::{
     Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, Moment, Release, Skip, SlotEnd,
     SystemClock, UnlockRequest,
 };
+use shedlock_core::LastFailure;
 
 use super::events::Events;
 use super::signals::Signals;
@@ -75,7 +76,7 @@ pub(super) async fn acquire(
                 "{}: the lock was not released: {}; {}",
                 claim.name,
                 format_args!("{:#}", error.cause(claim.name)),
-                lock.fate(None, false, &claim.store.option())
+                lock.fate(false)
             ));
         }
     }
@@ -189,7 +190,7 @@ async fn open(
 ) -> Result<Store, Failure> {
     const PAUSE: Duration = Duration::from_secs(1);
     const LEAST: Duration = Duration::from_secs(1);
-    let mut printed = String::new();
+    let mut last = LastFailure::default();
     loop {
         let left = wait_until.saturating_since(SystemClock.now());
         let limit = (!wait.is_zero()).then(|| left.max(LEAST));
@@ -227,13 +228,13 @@ async fn open(
                 format!("gave up after {}{option}: {why}", output::duration(waited)),
             ));
         }
-        let why = failure.cause(claim.name);
-        if printed != why {
+        let error = failure.into_error();
+        if last.is_news(&error) {
             terminal.notice(&format!(
-                "{}: waiting, and retrying until {wait:?} have passed{option}: {why}",
-                claim.name
+                "{}: waiting, and retrying until {wait:?} have passed{option}: {:#}",
+                claim.name,
+                error.cause(claim.name)
             ));
-            printed = why;
         }
         SystemClock.sleep_until((now + PAUSE).min(wait_until)).await;
     }

@@ -51,6 +51,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     let events = Arc::new(Events::new(
         terminal,
         "the lock is given up when the lease ends",
+        false,
     ));
     let since = clock::now();
     let acquired = acquire(
@@ -162,7 +163,7 @@ async fn end_of(
             held.leave_with(why);
             terminal.error(&format!(
                 "{name}: the lock is not extended any more: {why}; {}",
-                lock.fate(None, false, &args.store.option())
+                lock.fate(false)
             ));
             return exit::LOST;
         }
@@ -191,7 +192,7 @@ async fn end_of(
     };
     terminal.error(&format!(
         "{name}: the lock was not released: {why}; {}",
-        lock.fate(None, false, &args.store.option())
+        lock.fate(false)
     ));
     exit::STORE
 }

@@ -30,6 +30,7 @@ use crate::terminal::Terminal;
 use crate::watchdog::{
     Copies, Ended, Guard, Heirloom, Legacy, News, NotStarted, Plan, Start, StopReason,
 };
+use crate::words;
 
 /// The command to run under a lock.
 pub(super) struct Job<'a> {
@@ -226,7 +227,7 @@ impl<'a> Job<'a> {
                     handed_over: SystemClock.system_time(),
                 })
             }),
-            store_option: self.args.store.option(),
+            store_option: words::store_option().to_owned(),
             name: lock.name().as_str().to_owned(),
             owner: lock.owner().as_str().to_owned(),
             lock_at_most_for: lease.lock_at_most_for(),

@@ -32,7 +32,6 @@ use crate::exit::{self, Failure};
 use crate::output;
 use crate::terminal::Terminal;
 use crate::watchdog::{Ended, Status, StopReason};
-use events::NotExtended;
 use pings::Pings;
 use runner::{Runner, Turn};
 #[cfg(feature = "ui")]
@@ -97,7 +96,7 @@ fn report_skip(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Termin
         .until
         .and_then(|until| until.duration_since(SystemClock.system_time()).ok());
     let again = |slot| slot::again(args, slot, left.unwrap_or_default());
-    if let Some(why) = slot::not_run(&args.name, &args.store.option(), slot, skip, again) {
+    if let Some(why) = slot::not_run(&args.name, slot, skip, again) {
         terminal.error(&why);
         return true;
     }
@@ -109,7 +108,7 @@ fn report_skip(args: &RunArgs, slot: Option<Slot>, skip: &Skip, terminal: Termin
 fn explain(
     ended: &Ended,
     asked: Option<Asked>,
-    not_extended: Option<NotExtended>,
+    not_extended: Option<String>,
     jumped: Duration,
     args: &RunArgs,
     terminal: Terminal,
@@ -165,12 +164,9 @@ fn explain(
 }
 
 /// Why a lease could not be extended, after these words.
-fn why_not_extended(failure: Option<NotExtended>) -> String {
+fn why_not_extended(failure: Option<String>) -> String {
     match failure {
-        // The reason is printed already.
-        Some(failure) if failure.is_final => String::new(),
-        Some(failure) if failure.is_printed => " in time, for the reason above".to_owned(),
-        Some(failure) => format!(" in time: {}", failure.why),
+        Some(why) => format!(" in time: {why}"),
         None => {
             " in time: the store did not reply, or this process was suspended; check the store \
                  and the load of this host"

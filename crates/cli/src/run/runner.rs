@@ -117,10 +117,8 @@ impl<'a> Runner<'a> {
         let events = Arc::new(Events::new(
             self.terminal,
             "the command will be stopped before the lease ends",
+            std::mem::take(&mut self.is_backing_off),
         ));
-        if std::mem::take(&mut self.is_backing_off) {
-            events.expect_pause();
-        }
         let lock = lock(self.args, slot, wait);
         let claim = self.args.claim();
         let keeps = Keeps(Some(self.args));
@@ -234,7 +232,7 @@ impl<'a> Runner<'a> {
         self.terminal.error(&format!(
             "{name}: {}; they may run while another owner holds the lock; the lock is not released: {}",
             ended.survivors,
-            lock.fate(None, is_over, &self.args.store.option())
+            lock.fate(is_over)
         ));
         Given::NotBack
     }
@@ -287,10 +285,7 @@ impl<'a> Runner<'a> {
             Some(until) => format!("until the lease ends at {until}"),
             None => "until the lease ends".to_owned(),
         };
-        // The reason why the lease could not be extended is often that of the release too.
-        let known = events.not_extended().filter(|it| it.is_printed);
-        let is_known = |why: &str| known.as_ref().is_some_and(|it| it.why == why);
-        let (mut last_error, mut told) = (None, None);
+        let mut last_error = None;
         let released = tokio::select! {
             biased;
             released = unlock => Ok(released),
@@ -304,14 +299,9 @@ impl<'a> Runner<'a> {
                 })
             }
             () = retrying(events, &mut last_error, |why| {
-                let because = match is_known(why) {
-                    true => ", for the same reason".to_owned(),
-                    false => format!(": {why}"),
-                };
                 self.terminal.notice(&format!(
-                    "{name}: {command}; cannot release the lock yet, retrying {patience}{because}"
+                    "{name}: {command}; cannot release the lock yet, retrying {patience}: {why}"
                 ));
-                told = Some(why.to_owned()).filter(|_| !self.terminal.is_quiet());
             }) => {
                 unreachable!("it retries until something else happens")
             }
@@ -360,22 +350,16 @@ impl<'a> Runner<'a> {
             Err(end) => (last_error.unwrap_or_else(|| NO_REPLY.to_owned()), Some(end)),
         };
         let is_handed_over = matches!(end, Some(End::HandedOver));
-        let end = end.map(|end| match end {
-            End::Signal(signal) => format!("{} arrived", name_of(signal)),
-            End::GaveUp | End::HandedOver => {
-                format!("gave up after {}", output::duration(PATIENCE))
+        let end = match end {
+            Some(End::Signal(signal)) => format!("; {} arrived", name_of(signal)),
+            Some(End::GaveUp | End::HandedOver) => {
+                format!("; gave up after {}", output::duration(PATIENCE))
             }
-        });
-        let is_repeated = told.as_ref() == Some(&why);
-        let not_released = match end {
-            Some(end) if is_repeated || is_known(&why) => format!("was not released: {end}"),
-            Some(end) => format!("was not released: {why}; {end}"),
-            None if is_repeated => "was not released in time".to_owned(),
-            None if is_known(&why) => "was not released either, for the same reason".to_owned(),
-            None => format!("was not released: {why}"),
+            None => String::new(),
         };
+        let not_released = format!("was not released: {why}{end}");
         if is_handed_over {
-            let fate = lock.goes_on(&self.args.store.option());
+            let fate = lock.goes_on();
             self.terminal
                 .error(&format!("{name}: the lock {not_released}; {fate}"));
             return Given::NotBack;
@@ -383,8 +367,7 @@ impl<'a> Runner<'a> {
         // This host's calendar and the store's may differ.
         let has_passed = |until| until <= SystemClock.system_time();
         let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
-        let command = told.is_none().then_some(command);
-        let fate = lock.fate(command, is_over, &self.args.store.option());
+        let fate = lock.fate(is_over);
         self.terminal.error(&format!(
             "{name}: the lock {not_released}; {fate}{unrecorded}"
         ));

@@ -12,6 +12,7 @@ use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output::{instant, open_end, second, shedlock_on, shell_word, visible};
 use crate::terminal::Terminal;
+use crate::words;
 
 /// The current slot, if the arguments name a schedule. Read at the start, before the store takes time.
 pub(super) fn of(args: &RunArgs) -> Result<Option<Slot>, Failure> {
@@ -92,16 +93,14 @@ pub(super) fn again(args: &RunArgs, slot: Slot, taken_for: Duration) -> String {
          this command again with --lock-wait {}m",
         shell_word(&args.name),
         slot.just_before(),
-        &args.store.option(),
+        words::store_option(),
         pause.max(taken_for).as_secs() / 60 + 1,
     )
 }
 
-/// Why the slot is not run unless an operator acts, if that is so. The command that they need has
-/// this option for its store.
+/// Why the slot is not run unless an operator acts, if that is so.
 pub(super) fn not_run(
     name: &str,
-    option: &str,
     slot: Option<Slot>,
     skip: &Skip,
     again: impl FnOnce(Slot) -> String,
@@ -117,7 +116,7 @@ pub(super) fn not_run(
             let last = skip
                 .last_slot
                 .map_or_else(String::new, |last| format!(", {last},"));
-            let reset = format!("run `shedlock slot reset {word}{option}`");
+            let reset = format!("run `shedlock slot reset {word}{}`", words::store_option());
             let Some(clock) = skip.clock else {
                 return Some(format!(
                     "{name}: not run: the last slot taken{last} is ahead of this host's clock ({}), and \
@@ -312,7 +311,7 @@ mod tests {
         let never = |_| unreachable!("only for a slot that was given up");
         let given_up = Skip::new(SkipReason::SlotGivenUp);
         assert_eq!(
-            not_run("a b", "", Some(slot(0)), &given_up, |slot| format!(
+            not_run("a b", Some(slot(0)), &given_up, |slot| format!(
                 "reset {slot}"
             ))
             .unwrap(),
@@ -326,12 +325,12 @@ mod tests {
             Duration::ZERO,
         ));
         assert_eq!(
-            not_run("a b", " --local", Some(slot(0)), &ahead, never).unwrap(),
+            not_run("a b", Some(slot(0)), &ahead, never).unwrap(),
             "a b: not run: the last slot taken, 2027-01-15T08:01:00Z, is ahead of the store's clock \
              (2027-01-15T08:00:00Z): a host whose clock was wrong took it, or an operator set it \
-             with `slot reset --to`; to let slots run again, run `shedlock slot reset 'a b' --local`"
+             with `slot reset --to`; to let slots run again, run `shedlock slot reset 'a b'`"
         );
         let held = Skip::new(SkipReason::Held);
-        assert_eq!(not_run("a", "", Some(slot(0)), &held, never), None);
+        assert_eq!(not_run("a", Some(slot(0)), &held, never), None);
     }
 }

@@ -8,6 +8,7 @@ use super::runner::{Runner, Turn};
 use super::{interrupted, report_skip, skipped};
 use crate::exit::Failure;
 use crate::output::shell_word;
+use crate::words;
 
 /// More slots and attempts than one start can meet: each turn but the last belongs to a slot on
 /// which this or another host has made progress.
@@ -82,7 +83,7 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
             args.name,
             shell_word(&args.name),
             wanted.just_before(),
-            args.store.option()
+            words::store_option()
         ),
     ))
 }

@@ -128,7 +128,7 @@ pub(crate) fn report_refusals(terminal: Terminal) {
 
 /// The first advice if the default file does not exist.
 const UNSET: &str = "no store is set, so this is the default: set the store that your jobs use \
-                     (--store or SHEDLOCK_STORE), or";
+                     (--store or SHEDLOCK_STORE)";
 
 impl Store {
     /// Connects to the store of the arguments, otherwise of SHEDLOCK_STORE, otherwise to the local
@@ -163,16 +163,14 @@ impl Store {
         args: &StoreArgs,
         terminal: Terminal,
     ) -> Result<Self, Failure> {
-        let opened = Self::open_with(args, terminal, Purpose::Read, None).await;
-        opened.map_err(advise_creation)
+        Self::open_with(args, terminal, Purpose::Read, None).await
     }
 
     /// Connects to another store than that of the arguments; nothing is created. Its journal is the one
     /// beside its locks.
     #[cfg(feature = "ui")]
     pub(crate) async fn open_source(source: Source, terminal: Terminal) -> Result<Self, Failure> {
-        let opened = Self::connect(Choice::of(source)?, terminal, Purpose::Read, None).await;
-        opened.map_err(advise_creation)
+        Self::connect(Choice::of(source)?, terminal, Purpose::Read, None).await
     }
 
     async fn open_with(
@@ -241,7 +239,7 @@ impl Store {
                         if is_meant {
                             failure
                         } else {
-                            failure.reworded("check the path, or", UNSET)
+                            failure.advise(UNSET)
                         }
                     })?
                 };
@@ -301,14 +299,6 @@ impl Store {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
-}
-
-/// Names the commands that create a missing file, in place of the option of the URL.
-fn advise_creation(failure: Failure) -> Failure {
-    failure.reworded(
-        "or connect without create=false to create the file",
-        "or create the file with `shedlock migrate` (`shedlock run` creates it too)",
-    )
 }
 
 /// The kind of the store, and what it needs before it can keep locks. Connects to nothing.

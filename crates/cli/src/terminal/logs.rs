@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::{FilterExt, FilterFn, Targets};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -16,20 +16,6 @@ use shedlock_core::SETTINGS;
 
 use super::line::Line;
 use super::said;
-
-const WAIT: &str = "shedlock_core::runtime::wait";
-const LOST: &str = "shedlock_core::runtime::lost";
-const RELEASE: &str = "shedlock_core::runtime::release";
-const DROPPED: &str = "shedlock_core::runtime::dropped";
-const KEEP_ALIVE: &str = "shedlock_core::runtime::keep_alive";
-const ATTEMPTS: &str = "shedlock_core::runtime::attempts";
-
-/// What this program reports itself, in its own words: why a lock is waited for or skipped, that its lease cannot be
-/// extended or is lost, that it cannot be released, and that an attempt at a slot has failed.
-const OURS: [&str; 6] = [WAIT, LOST, RELEASE, DROPPED, KEEP_ALIVE, ATTEMPTS];
-
-/// For the authors of programs: that a run was slow.
-const SLOW: &str = "shedlock_core::slow_run";
 
 /// Prints warnings, or more with each `-v`.
 pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool, remembers: bool) {
@@ -49,17 +35,6 @@ pub(super) fn listen(is_quiet: bool, verbosity: u8, has_findings: bool, remember
         (false, 2) => Targets::new().with_default(LevelFilter::DEBUG),
         (false, _) => Targets::new().with_default(LevelFilter::TRACE),
     };
-    let levels = match verbosity {
-        0 => levels.with_target(SLOW, LevelFilter::OFF),
-        1 => levels
-            .with_target(WAIT, LevelFilter::OFF)
-            .with_target(DROPPED, LevelFilter::OFF),
-        _ => levels,
-    };
-    let not_ours = FilterFn::new(move |about| {
-        verbosity > 1 || *about.level() > Level::WARN || !OURS.contains(&about.target())
-    });
-    let levels = levels.and(not_ours.with_max_level_hint(LevelFilter::TRACE));
     let subscriber = tracing_subscriber::registry().with(Lines { remembers }.with_filter(levels));
     // Set once, at the start of the program, so no other subscriber exists.
     let _ = tracing::subscriber::set_global_default(subscriber);

@@ -19,6 +19,7 @@ use crate::signals::end_at_once;
 use crate::spool::{KeptRun, Spool};
 use crate::terminal::Terminal;
 use crate::unreleased::Unreleased;
+use crate::words;
 use crate::{clock, output};
 
 /// A job that has ended, and whose lock `run` does not release.
@@ -64,6 +65,7 @@ impl Orphaned {
     /// Releases the lock if nothing of the command can be left, and reports what happened, unless `run` does.
     pub(super) fn end(&self, terminal: Terminal) {
         crate::choose_crypto();
+        words::set_store_option(self.lock.store_option.clone());
         let mut goes_on = self.handed_over.is_some();
         if !goes_on {
             let said;
@@ -109,10 +111,9 @@ impl Orphaned {
                     ends_at: self.ends_at,
                 };
                 let goes_on = may_pass && !lock.ends_soon();
-                let option = &self.lock.store_option;
                 let fate = match goes_on {
-                    true => lock.goes_on(option),
-                    false => lock.fate(None, false, option),
+                    true => lock.goes_on(),
+                    false => lock.fate(false),
                 };
                 let said = format!(
                     "{name}: `shedlock run` was killed; {command}, but the lock was not released: \
@@ -409,15 +410,13 @@ mod tests {
             has_unanswered: Cell::default(),
             handed_over: None,
         };
-        orphaned.lock.store_option = " --store …".to_owned();
         let (said, _) = orphaned.settle();
         let start = "a: `shedlock run` was killed; the watchdog stopped its command, but the lock was \
                      not released: these processes of the command could not be stopped: 7, 8; it \
                      stays taken until about 20";
         assert!(said.starts_with(start), "{said}");
         let owner = &orphaned.lock.owner;
-        let end =
-            format!("to free it sooner, run `shedlock unlock a --force --owner {owner} --store …`");
+        let end = format!("to free it sooner, run `shedlock unlock a --force --owner {owner}`");
         assert!(said.ends_with(&end), "{said}");
 
         orphaned.ended.survivors = Survivors::Unknown;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::RunEnd;
-use crate::TaskEnd;
 use crate::clock::{Clock, SystemClock};
 use crate::redact::redact;
+use crate::{Operation, TaskEnd};
 
 /// What a [`JournalWriter`](super::JournalWriter) keeps, and how much it may have in its queue.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Default for JournalSettings {
             errors: ErrorText::default(),
             queue: 1_024,
             is_optional: false,
-            absent: "there is no journal; create it with `shedlock migrate`".to_owned(),
+            absent: format!("there is no journal; create it with {}", Operation::Migrate),
             clock: Arc::new(SystemClock),
         }
     }

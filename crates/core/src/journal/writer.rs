@@ -371,7 +371,7 @@ impl Listener for JournalWriter {
                         .push_run(RunRecord::elsewhere(request, slot, skip, at));
                 }
             }
-            Event::Unlocked { lease } | Event::UnlockFailed { lease } => {
+            Event::Unlocked { lease } | Event::UnlockFailed { lease, .. } => {
                 let known = self.0.state().runs.remove(lease.owner().as_str());
                 let Some(Tracked { run, succeeded, .. }) = known else {
                     return;

@@ -15,8 +15,8 @@ use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
     LockName, LockProvider, LockRecord, Migration, MigrationStep, Owner, PauseRequest, Paused,
-    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Skip, Slot,
-    SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
+    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Setting,
+    Skip, Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
 };
 
 /// Implements the whole contract over a map in memory.
@@ -136,7 +136,7 @@ impl MemoryProvider {
 
     fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
-        check_longest("lock_at_most_for", request.lock_at_most_for())?;
+        check_longest(Setting::AtMost, request.lock_at_most_for())?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         let locked_until = after(now, request.lock_at_most_for())?;
@@ -223,7 +223,7 @@ impl MemoryProvider {
         request
             .validate(lease.lock_at_least_for())
             .map_err(|e| e.with_lock(lease.name().as_str()))?;
-        check_longest("lock_at_most_for", request.lock_at_most_for())?;
+        check_longest(Setting::AtMost, request.lock_at_most_for())?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         match records.get_mut(lease.name()) {

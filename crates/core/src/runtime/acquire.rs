@@ -7,7 +7,7 @@ use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, Held};
 use crate::clock::{Deadline, Moment, NotBefore};
-use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease};
+use crate::{Attempt, AttemptRequest, Error, ErrorKind, Event, Lease, Operation};
 
 /// How often an attempt is sent if replies are lost, including the first time.
 const ASKED: u32 = 4;
@@ -53,11 +53,6 @@ pub(super) async fn attempt(
                 stray,
             );
             held.emit(|lease| Event::Acquired { lease });
-            tracing::debug!(
-                lock = held.name().as_str(),
-                owner = held.owner().as_str(),
-                "lock acquired"
-            );
             Ok(Attempt::Acquired(Arc::new(held)))
         }
         (Attempt::Skipped(skip), _) => {
@@ -78,7 +73,8 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
             crate::text::duration(lease.lock_at_most_for())
         ),
     )
-    .advise("raise lock_at_most_for, or check the latency of the store")
+    .advise(("", Operation::RaiseAtMost))
+    .advise("check the latency of the store")
     .with_lock(lease.name().as_str())
     .with_store(context.provider.store())
 }
@@ -159,8 +155,6 @@ impl Pending<'_> {
                 }
                 return Err(error);
             }
-            let why = error.cause(request.name().as_str());
-            tracing::debug!(error = %format_args!("{why:#}"), "retrying");
             clock.sleep_until(now + pause).await;
         }
         unreachable!("the loop returns")

@@ -4,12 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
+
 use super::withdrawal::Withdrawals;
 use super::{Duties, Errand, Handed, LostPolicy, Names};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
     AttemptRequest, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults, LockName,
-    LockProvider,
+    LockProvider, narrator,
 };
 
 #[derive(Clone, Debug)]
@@ -19,7 +21,9 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     /// For the ends of leases, over the same clock.
     pub(crate) lease_clock: LeaseClock,
-    pub(crate) listeners: Vec<Arc<dyn Listener>>,
+    listeners: Vec<Arc<dyn Listener>>,
+    /// A listener tells events, so they are not logged.
+    pub(super) is_told: bool,
     pub(crate) journal: Option<JournalWriter>,
     pub(crate) defaults: LockDefaults,
     pub(crate) lost_policy: LostPolicy,
@@ -39,6 +43,7 @@ impl Context {
             clock: Arc::new(SystemClock),
             lease_clock: LeaseClock::system(),
             listeners: Vec::new(),
+            is_told: false,
             journal: None,
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
@@ -141,19 +146,35 @@ impl Context {
         }
     }
 
+    pub(crate) fn add_listener(&mut self, listener: Arc<dyn Listener>) {
+        self.is_told |= listener.tells();
+        self.listeners.push(listener);
+    }
+
     pub(crate) fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
     }
 
-    /// Notifies the listeners, in the order in which they were added. A panic in one has no other
-    /// effect.
+    /// Whether anyone hears of what is not worth a warning.
+    pub(super) fn is_heard(&self) -> bool {
+        self.has_listeners() || LevelFilter::current() >= LevelFilter::DEBUG
+    }
+
+    /// Reports an event that is not worth a warning.
     pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        if !self.has_listeners() {
-            return;
+        if self.is_heard() {
+            self.report(&event());
         }
-        let event = event();
+    }
+
+    /// Logs an event unless a listener tells it, and notifies the listeners, in the order in which
+    /// they were added. A panic in one has no other effect.
+    pub(crate) fn report(&self, event: &Event<'_>) {
+        if !self.is_told {
+            narrator::tell(event);
+        }
         for listener in &self.listeners {
-            let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event)));
+            let told = catch_unwind(AssertUnwindSafe(|| listener.on_event(event)));
             if told.is_err() {
                 tracing::error!("a lock listener panicked; the lock is unaffected");
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Handed, Held, Patience, Release};
-use crate::Event;
+use crate::{Event, NotUnlocked};
 
 /// Gives the lock back in the background when it is dropped. Call [`defuse`](Self::defuse) if the
 /// lock was given back explicitly.
@@ -34,10 +34,6 @@ impl Drop for ReleaseOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        tracing::debug!(
-            lock = behind.held.name().as_str(),
-            "dropped: unlocking in the background"
-        );
         runtime.spawn(async move { behind.give_back().await });
     }
 }
@@ -68,14 +64,10 @@ impl Drop for Behind {
             // Its spawned tasks may be gone with the runtime.
             self.handed = self.held.hand_over();
         }
-        if self.handed.is_none() {
-            tracing::warn!(
-                lock = self.held.name().as_str(),
-                owner = self.held.owner().as_str(),
-                "the runtime shut down before the unlock, or there was none; the lock will be free \
-                 when lock_at_most_for has passed"
-            );
-        }
-        self.held.emit(|lease| Event::UnlockFailed { lease });
+        let why = match &self.handed {
+            Some(_) => NotUnlocked::HandedOver,
+            None => NotUnlocked::NoRuntime,
+        };
+        self.held.report(|lease| Event::UnlockFailed { lease, why });
     }
 }

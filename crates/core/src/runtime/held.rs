@@ -11,7 +11,8 @@ use tokio::runtime::Handle;
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, LeaseState, LostReason, Unanswered};
-use crate::clock::{Deadline, Moment, Reading};
+use crate::clock::{Deadline, Moment};
+use crate::narrator::{self, DutyEvent};
 use crate::{
     Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
     ProviderIdentity, Retries, Slot, SlotEnd, UnlockRequest,
@@ -199,7 +200,7 @@ impl Held {
         match self.completion.retries() {
             Some(retries) if failed => {
                 let attempt = self.slot_attempt().unwrap_or(1);
-                self.tell_of_failure(attempt, retries);
+                self.report_failure(attempt, retries);
                 request.with_slot_end(SlotEnd::Failed {
                     retry_after: retries.pause_after(attempt),
                 })
@@ -209,32 +210,12 @@ impl Held {
         }
     }
 
-    fn tell_of_failure(&self, attempt: u32, retries: Retries) {
-        const ATTEMPTS: &str = "shedlock_core::runtime::attempts";
-        let slot = self.slot.map(tracing::field::display);
-        let (lock, of) = (self.name.as_str(), retries.get_max_attempts());
-        if attempt < of {
-            tracing::warn!(
-                target: ATTEMPTS,
-                lock,
-                slot,
-                attempt,
-                of,
-                "an attempt at a slot failed; the slot will be retried"
-            );
-        } else {
-            tracing::error!(
-                target: ATTEMPTS,
-                lock,
-                slot,
-                attempt,
-                of,
-                "the last attempt at a slot failed; the slot is given up"
-            );
-            if let Some(slot) = self.slot {
-                let (name, job) = (&self.name, self.job());
-                self.context.emit(|| Event::SlotGivenUp { name, job, slot });
-            }
+    fn report_failure(&self, attempt: u32, retries: Retries) {
+        let of = retries.get_max_attempts();
+        self.report(|lease| Event::SlotAttemptFailed { lease, attempt, of });
+        if let Some(slot) = self.slot.filter(|_| attempt >= of) {
+            let (name, job) = (&self.name, self.job());
+            self.context.emit(|| Event::SlotGivenUp { name, job, slot });
         }
     }
 
@@ -313,13 +294,7 @@ impl Held {
     }
 
     fn announce_lost(&self, reason: LostReason) {
-        tracing::warn!(
-            target: "shedlock_core::runtime::lost",
-            lock = self.name.as_str(),
-            owner = self.owner.as_str(),
-            "the lease is lost: {reason}"
-        );
-        self.emit(|lease| Event::Lost { lease, reason });
+        self.report(|lease| Event::Lost { lease, reason });
     }
 
     /// Takes over an extension by the thread of the duties. Listeners are notified on the task's
@@ -332,11 +307,7 @@ impl Held {
     ) {
         self.state.extend(lease, deadline);
         self.was_extended.store(true, Ordering::Release);
-        tracing::debug!(
-            lock = self.name.as_str(),
-            "lease extended over a second connection"
-        );
-        if self.context.has_listeners() {
+        if self.context.is_heard() {
             let held = self.clone();
             runtime.spawn(async move { held.emit(|lease| Event::Extended { lease }) });
         }
@@ -348,39 +319,6 @@ impl Held {
         if self.state.lose_silently(reason) {
             let held = self.clone();
             runtime.spawn(async move { held.lost() });
-        }
-    }
-
-    pub(super) fn log_failed_duty(&self, error: &str) {
-        tracing::warn!(
-            target: "shedlock_core::runtime::keep_alive",
-            lock = self.name.as_str(),
-            error,
-            "cannot extend the lease over a second connection, retrying"
-        );
-    }
-
-    /// Logs that the task should have stopped and has not, from the thread of the duties.
-    pub(super) fn log_unnoticed(&self, now: Reading) {
-        let (lock, owner) = (self.name.as_str(), self.owner.as_str());
-        if self.state.deadline().has_passed(now) {
-            tracing::error!(
-                target: "shedlock_core::runtime::lost",
-                lock,
-                owner,
-                "the lease has ended and its task has not stopped, probably because the task blocks \
-                 its thread: another process can take the lock now; run blocking work with \
-                 execute_blocking or spawn_blocking"
-            );
-        } else {
-            tracing::error!(
-                target: "shedlock_core::runtime::lost",
-                lock,
-                owner,
-                "the maximum run time has passed and the task has not stopped, probably because it \
-                 blocks its thread: its lease is no longer extended; run blocking work with \
-                 execute_blocking or spawn_blocking"
-            );
         }
     }
 
@@ -450,11 +388,22 @@ impl Held {
         own.into_iter().chain(earlier).collect()
     }
 
-    /// Notifies the listeners, if there are any, with the current lease.
+    /// Reports an event that is not worth a warning, with the current lease.
     pub(crate) fn emit(&self, event: impl for<'a> FnOnce(&'a Lease) -> Event<'a>) {
-        if self.context.has_listeners() {
-            let lease = self.lease();
-            self.context.emit(|| event(&lease));
+        if self.context.is_heard() {
+            self.report(event);
+        }
+    }
+
+    /// Reports an event, with the current lease.
+    pub(super) fn report(&self, event: impl for<'a> FnOnce(&'a Lease) -> Event<'a>) {
+        self.context.report(&event(&self.lease()));
+    }
+
+    /// Logs what the thread of the duties has found, unless a listener tells events.
+    pub(super) fn log_duty(&self, event: DutyEvent<'_>) {
+        if !self.context.is_told {
+            narrator::tell_duty(self.name.as_str(), self.owner.as_str(), event);
         }
     }
 

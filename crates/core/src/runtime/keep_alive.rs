@@ -7,8 +7,8 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use super::Held;
-use crate::ExtendRequest;
 use crate::clock::Deadline;
+use crate::{Event, ExtendRequest, LastFailure};
 
 /// Extends a lease in the background until it is dropped or the lease is lost.
 ///
@@ -48,7 +48,7 @@ async fn keep(held: &Held) {
     let first_pause = (usable / 60).min(Duration::from_secs(1));
     let longest_pause = (usable / 12).min(Duration::from_secs(30));
     let (clock, lease_clock) = (&held.context().clock, &held.context().lease_clock);
-    let (mut pause, mut last_error) = (first_pause, String::new());
+    let (mut pause, mut last_failure) = (first_pause, LastFailure::default());
     loop {
         lease_clock.sleep_until(due(held, usable)).await;
         // The task may have extended the lease further.
@@ -60,28 +60,22 @@ async fn keep(held: &Held) {
         }
         match held.extend_within(&request, limit).await {
             Ok(()) => {
-                tracing::debug!(lock = held.name().as_str(), "lease extended");
                 pause = first_pause;
-                last_error.clear();
+                last_failure = LastFailure::default();
             }
-            Err(error) if held.lost().is_some() || held.is_released() => {
-                tracing::debug!(lock = held.name().as_str(), error = %format_args!("{error:#}"), "keep-alive stopped");
-                return;
-            }
-            Err(error) if error.is_final() => {
-                tracing::error!(lock = held.name().as_str(), error = %format_args!("{error:#}"),
-                    "cannot extend the lease; the task will be stopped before the lease ends");
-                return;
-            }
+            Err(_) if held.lost().is_some() || held.is_released() => return,
             Err(error) => {
-                let text = format!("{:#}", error.cause(held.name().as_str()));
-                if text != last_error {
-                    tracing::warn!(
-                        lock = held.name().as_str(),
-                        error = text,
-                        "cannot extend the lease, retrying"
-                    );
-                    last_error = text;
+                let is_final = error.is_final();
+                if last_failure.is_news(&error) || is_final {
+                    let lease = &held.lease();
+                    held.context().report(&Event::ExtendFailed {
+                        lease,
+                        error: &error,
+                        is_final,
+                    });
+                }
+                if is_final {
+                    return;
                 }
                 if error.is_retryable() {
                     clock.sleep_until(clock.now() + pause).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Call, Errand, Handed, Held, LostReason, Patience};
 use crate::clock::NotBefore;
-use crate::{Error, Event, UnlockRequest};
+use crate::{Error, Event, NotUnlocked, UnlockRequest};
 
 /// How the lock was given back after its task.
 #[derive(Debug)]
@@ -40,12 +40,8 @@ impl Held {
     /// Never gives the lock back: its lease ends by itself.
     pub(crate) fn leave(&self) {
         if self.claim_release(&UnlockRequest::new()) {
-            tracing::warn!(
-                lock = self.name().as_str(),
-                owner = self.owner().as_str(),
-                "the lock is left taken; it will be free when its lease ends"
-            );
-            self.emit(|lease| Event::UnlockFailed { lease });
+            let why = NotUnlocked::Left;
+            self.report(|lease| Event::UnlockFailed { lease, why });
         }
     }
 
@@ -75,31 +71,21 @@ impl Held {
             Release::Failed(error)
                 if patience == Patience::Caller && !error.is_final() && self.lasts() =>
             {
-                tracing::warn!(
-                    lock = self.name().as_str(),
-                    owner = self.owner().as_str(),
-                    error = %format_args!("{error:#}"),
-                    "cannot unlock; trying again in the background while the lease lasts"
-                );
+                let lease = self.lease();
+                let lease = &lease;
+                self.context()
+                    .report(&Event::UnlockDelayed { lease, error });
                 return release;
             }
             _ => self.set_given_back(),
         }
         match &release {
-            Release::Released | Release::Reentrant => {
-                self.emit(|lease| Event::Unlocked { lease });
-                tracing::debug!(lock = self.name().as_str(), "lock released");
-            }
+            Release::Released | Release::Reentrant => self.emit(|lease| Event::Unlocked { lease }),
             Release::Lost => self.mark_lost(LostReason::NotHeldInStore),
             Release::MaybeOverlapped => self.mark_lost(LostReason::MaybeOverlapped),
             Release::Failed(error) => {
-                tracing::error!(
-                    lock = self.name().as_str(),
-                    owner = self.owner().as_str(),
-                    error = %format_args!("{error:#}"),
-                    "cannot unlock; the lock will be free when lock_at_most_for has passed"
-                );
-                self.emit(|lease| Event::UnlockFailed { lease });
+                let (lease, why) = (&self.lease(), NotUnlocked::Failed(error));
+                self.context().report(&Event::UnlockFailed { lease, why });
             }
         }
         release

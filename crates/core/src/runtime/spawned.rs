@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{Held, LostPolicy};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Event};
 
 /// Counts a spawned task until its future is gone.
 struct Counted(Arc<Held>);
@@ -78,10 +78,7 @@ impl Held {
         tokio::select! {
             biased;
             () = poll_fn(|context| self.state().poll_idle(context)) => {}
-            () = over => tracing::error!(
-                lock = self.name().as_str(),
-                "a task spawned with the lock did not stop before the lease ended"
-            ),
+            () = over => self.report(|lease| Event::TasksLeft { lease }),
         }
     }
 }

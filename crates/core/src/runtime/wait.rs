@@ -27,6 +27,7 @@ pub(crate) async fn acquire(
     let until = (!wait.is_zero()).then(|| context.clock.now() + wait);
     let mut pauses = Pauses::of(wait);
     let mut was_freed = false;
+    let mut last_reason = None;
     loop {
         let request = request()?.with_timeout(context.store_timeout);
         let mut skip = match attempt(context, &request, until).await {
@@ -62,16 +63,15 @@ pub(crate) async fn acquire(
         });
         let Some((now, until)) = left else {
             report(context, &request, &skip);
-            context.emit(|| Event::Skipped {
-                request: &request,
-                skip: &skip,
-            });
             return Ok(Attempt::Skipped(skip));
         };
-        tracing::debug!(lock = request.name().as_str(), "waiting: {skip}");
+        // A race that was lost says nothing about who has the lock now.
+        let is_race = skip.reason == SkipReason::Contended && last_reason.is_some();
+        let is_news = !is_race && last_reason.replace(skip.reason) != Some(skip.reason);
         context.emit(|| Event::Waiting {
             request: &request,
             skip: &skip,
+            is_news,
         });
         let pause = pauses.next(&skip, &*context.clock);
         context.clock.sleep_until((now + pause).min(until)).await;
@@ -144,21 +144,12 @@ async fn clocks(context: &Context) -> Option<ClockOffset> {
     bounded(clock, context.store_timeout, read).await.ok()?
 }
 
-/// Skips are normal, except those that only an operator can end.
 fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
-    let lock = request.name().as_str();
-    let slot = request.slot().map(tracing::field::display);
-    match (skip.reason, request.slot()) {
-        (SkipReason::SlotGivenUp, Some(given_up)) => {
-            tracing::error!(lock, slot, "skipped: {skip}");
-            let (name, job, slot) = (request.name(), request.job(), given_up);
-            context.emit(|| Event::SlotGivenUp { name, job, slot });
-        }
-        (SkipReason::LastSlotAhead | SkipReason::ClockBehind, _) => {
-            tracing::error!(lock, slot, "skipped: {skip}")
-        }
-        _ => tracing::debug!(lock, "skipped: {skip}"),
+    if let (SkipReason::SlotGivenUp, Some(slot)) = (skip.reason, request.slot()) {
+        let (name, job) = (request.name(), request.job());
+        context.emit(|| Event::SlotGivenUp { name, job, slot });
     }
+    context.report(&Event::Skipped { request, skip });
 }
 
 /// The pauses between attempts: they grow within bounds, and differ between waiters for one lock,

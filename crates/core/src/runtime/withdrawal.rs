@@ -10,7 +10,7 @@ use super::bounded::bounded;
 use super::{Call, Context, Errand};
 use crate::clock::{Moment, NotBefore};
 use crate::store_clock::SLEW;
-use crate::{AttemptRequest, LockName};
+use crate::{AttemptRequest, Error, Event, LastFailure, LockName};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -94,11 +94,7 @@ impl Withdrawal {
         });
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             if handed.is_none() {
-                tracing::warn!(
-                    lock = self.request.name().as_str(),
-                    "an attempt was dropped outside a tokio runtime and cannot be withdrawn; if it \
-                     won, the lock will be free when lock_at_most_for has passed"
-                );
+                self.report_failure(context, None, true);
             }
             return;
         };
@@ -124,6 +120,14 @@ impl Withdrawal {
             .map(move |from| (from, call.clone()))
     }
 
+    fn report_failure(&self, context: &Context, error: Option<&Error>, is_final: bool) {
+        context.report(&Event::WithdrawalFailed {
+            request: &self.request,
+            error,
+            is_final,
+        });
+    }
+
     async fn run(&self, context: &Context, turn: &Turn) {
         let clock = &*context.clock;
         let last = self
@@ -144,8 +148,7 @@ impl Withdrawal {
     /// call is made at a time for each name. Returns whether the store has replied.
     async fn until_answered(&self, context: &Context, turn: &Turn, give_up: NotBefore) -> bool {
         let clock = &*context.clock;
-        let (lock, owner) = (self.request.name().as_str(), self.request.owner().as_str());
-        let (mut pause, mut last) = (FIRST_PAUSE, None);
+        let (mut pause, mut last) = (FIRST_PAUSE, LastFailure::default());
         loop {
             let my_turn = turn.lock().await;
             let call = context.provider.withdraw(&self.request);
@@ -153,21 +156,18 @@ impl Withdrawal {
             drop(my_turn);
             match answer {
                 Ok(true) => {
-                    tracing::info!(lock, owner, "withdrew an attempt whose reply was lost");
+                    let request = &self.request;
+                    context.report(&Event::Withdrawn { request });
                     return true;
                 }
                 Ok(false) => return true,
                 Err(error) if give_up.left(clock.now()) > pause => {
-                    let why = format!("{:#}", error.cause(lock));
-                    if last.as_ref() != Some(&why) {
-                        tracing::warn!(lock, owner, error = %why, "cannot withdraw an attempt, retrying");
+                    if last.is_news(&error) {
+                        self.report_failure(context, Some(&error), false);
                     }
-                    last = Some(why);
                 }
                 Err(error) => {
-                    tracing::error!(lock, owner, error = %format_args!("{error:#}"),
-                        "cannot withdraw an attempt, which keeps its lock until lock_at_most_for has \
-                         passed if it won");
+                    self.report_failure(context, Some(&error), true);
                     return false;
                 }
             }

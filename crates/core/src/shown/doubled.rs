@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use super::evidence::few;
 use super::second;
-use crate::{AuditRequest, Error, Finding, Journal, RunOutcome, RunRecord, RunsRequest, Slot};
+use crate::{
+    AuditRequest, Error, Finding, Journal, Operation, RunOutcome, RunRecord, RunsRequest, Slot,
+};
 
 const CHECK: &str = "slots-run-twice";
 
@@ -66,9 +68,11 @@ pub(super) async fn doubled_finding(
     Ok(Finding::warning(
         CHECK,
         few(doubled),
-        "a lock was freed by force or paused with --now while its task ran, or the store has lost it (a failover, a restored \
-         backup, a dropped table); `shedlock history NAME --store …` has the runs and what operators did; check what the \
-         task has done twice",
+        format!(
+            "a lock was freed by force or paused with --now while its task ran, or the store has lost it (a failover, a \
+             restored backup, a dropped table); {} has the runs and what operators did; check what the task has done twice",
+            Operation::History
+        ),
     ))
 }
 

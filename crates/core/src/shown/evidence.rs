@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use super::{elsewhere_in_words, open_end, second};
 use crate::journal::registered;
 use crate::status::LostState;
-use crate::{Finding, JobRecord, Owner};
+use crate::{Finding, JobRecord, Operation, Owner};
 
 const LOST: &str = "lost-state";
 const DRIFT: &str = "registrations";
@@ -24,7 +24,7 @@ pub(super) fn lost_state(lost: &LostState, is_elsewhere: bool, now: SystemTime) 
         return Finding::warning(
             LOST,
             "this lock store has no identity, so that slots and pauses that it loses cannot be restored from the journal",
-            "run `shedlock migrate --store …`, which gives it one",
+            format!("run {}, which gives it one", Operation::Migrate),
         );
     }
     if lost.is_empty() {
@@ -53,8 +53,11 @@ pub(super) fn lost_state(lost: &LostState, is_elsewhere: bool, now: SystemTime) 
             "the journal has what the locks have lost: {}{other}",
             what(lost, now)
         ),
-        "records were deleted, flushed or restored from a backup, or a host still uses a former primary; `shedlock migrate \
-         --restore-from-journal --store …` prints what can be put back, and does it with --yes",
+        format!(
+            "records were deleted, flushed or restored from a backup, or a host still uses a former primary; {} prints what \
+             can be put back, and does it with --yes",
+            Operation::Restore
+        ),
     )
 }
 
@@ -143,7 +146,10 @@ pub(super) fn unverified_finding(jobs: &[JobRecord]) -> Finding {
     Finding::warning(
         UNVERIFIED,
         few(unverified),
-        "the journal has no runs of Java's, so a job that fails there looks the same; check it there; if Java alerts on \
-         its failures, run `shedlock jobs --watched-by-java JOB --store …`",
+        format!(
+            "the journal has no runs of Java's, so a job that fails there looks the same; check it there; if Java alerts \
+             on its failures, run {}",
+            Operation::WatchJava
+        ),
     )
 }

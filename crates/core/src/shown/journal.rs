@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::doubled::doubled_finding;
 use super::evidence::{drift_finding, lost_state, unverified_finding};
 use crate::status::{LostState, all_jobs, store_now};
-use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider};
+use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider, Operation};
 
 /// What is wrong with the journal, and what it shows about the locks and the hosts. Locks work without it, so the worst
 /// is a warning. `is_elsewhere`: it is not beside the locks. `only_reads`: this user need not write.
@@ -16,7 +16,7 @@ pub async fn journal_findings(
     only_reads: bool,
     now: SystemTime,
 ) -> Vec<Finding> {
-    let mut findings = vec![journal_finding(journal, is_elsewhere, only_reads).await];
+    let mut findings = vec![journal_finding(journal, only_reads).await];
     let compared = async {
         if journal.version().await?.is_none() {
             return Ok::<_, Error>(Vec::new());
@@ -37,12 +37,11 @@ pub async fn journal_findings(
 }
 
 /// What is wrong with the journal.
-async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool, only_reads: bool) -> Finding {
+async fn journal_finding(journal: &dyn Journal, only_reads: bool) -> Finding {
     const CHECK: &str = "journal";
-    const CREATE: &str = "run `shedlock migrate` with the same --journal-store";
-    const CREATE_HERE: &str = "run `shedlock migrate`";
     const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
                          what each user needs";
+    let create = format!("run {}", Operation::Migrate);
     let version = journal.version().await;
     let lacking = match only_reads {
         true => String::new(),
@@ -69,7 +68,6 @@ async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool, only_reads: 
             if !lacking.is_empty() {
                 message += &format!("; a journal needs {lacking}, which this user lacks");
             }
-            let create = if is_elsewhere { CREATE } else { CREATE_HERE };
             Finding::warning(CHECK, message, create)
         }
         Ok(Some(version)) if version > JOURNAL_VERSION => Finding::warning(
@@ -86,7 +84,6 @@ async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool, only_reads: 
             if !missing.is_empty() {
                 let missing: Vec<_> = missing.iter().map(|step| &*step.change).collect();
                 let message = format!("the journal is incomplete: {}", missing.join(", "));
-                let create = if is_elsewhere { CREATE } else { CREATE_HERE };
                 return Finding::warning(CHECK, message, create);
             }
             if !lacking.is_empty() {
@@ -105,12 +102,15 @@ async fn journal_finding(journal: &dyn Journal, is_elsewhere: bool, only_reads: 
 }
 
 /// Why there is no journal, and what to do. `place` is where it would be.
-pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str, option: &str) -> String {
+pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str) -> String {
     if !can_keep_one {
         return format!(
             "no journal in {place}: {kind} cannot keep a journal; give the journal a store of its own \
              with --journal-store"
         );
     }
-    format!("no journal in {place}; to create one, run `shedlock migrate{option}`")
+    format!(
+        "no journal in {place}; to create one, run {}",
+        Operation::Migrate
+    )
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use jiff::{Timestamp, Unit};
 use shedlock_core::shown::unseen_in_words;
 use shedlock_core::{
-    Capabilities, Finding, ListRequest, LockProvider, LockRecord, LockState, Moment, Owner,
+    Capabilities, Finding, ListRequest, LockProvider, LockRecord, LockState, Moment, Operation,
+    Owner,
 };
 
 use crate::errors::Result;
@@ -235,10 +236,15 @@ impl Records {
             "no two names differ only in case or in blanks around them",
             "names that differ only in case or in blanks around them are different locks, and do \
              not exclude each other",
-            "if they are meant to be one lock, use one spelling everywhere, and a day after its last use remove the other \
-             record: `shedlock prune NAME --idle-for 1d --yes --store …`; if they are two jobs, as with computed names, leave \
-             both; remove no record of a job that a running ShedLock for Java still has, since it never writes that \
-             again on a SQL database: `shedlock pause NAME --create` and `shedlock resume NAME` do",
+            &format!(
+                "if they are meant to be one lock, use one spelling everywhere, and a day after its last use remove the \
+                 other record: {}; if they are two jobs, as with computed names, leave both; remove no record of a job \
+                 that a running ShedLock for Java still has, since it never writes that again on a SQL database: {} and \
+                 {} do",
+                Operation::Prune,
+                Operation::PauseNew,
+                Operation::Resume
+            ),
         );
         add(
             "end",
@@ -246,7 +252,10 @@ impl Records {
             &self.endless,
             "every lease ends within a year",
             "locks that stay taken for more than a year, so their jobs do not run until then",
-            "check what wrote them; if no job holds them, run `shedlock unlock --force NAME --store …`",
+            &format!(
+                "check what wrote them; if no job holds them, run {}",
+                Operation::ForceUnlock
+            ),
         );
         add(
             "acquired",
@@ -276,8 +285,10 @@ impl Records {
             &self.slots_ahead,
             "no lock's last slot is in the future",
             "locks whose last slot is in the future, so their jobs do not run until then",
-            "if an operator has set it with `shedlock slot reset --to`, leave it; otherwise set the clock \
-             of the host that took the slot, and run `shedlock slot reset NAME --store …`",
+            &format!(
+                "if an operator has set it, leave it; otherwise set the clock of the host that took the slot, and run {}",
+                Operation::ResetSlot
+            ),
         );
         add(
             "open-slots",
@@ -286,8 +297,10 @@ impl Records {
             "no slot has been open for over an hour",
             "slots that must not be lost but are not done, and that no host tries any more: all \
              attempts were made, or nothing runs the job",
-            "find out why the runs failed; `shedlock slot reset NAME --to TIME --store …` with an earlier \
-             time runs the slot again",
+            &format!(
+                "find out why the runs failed; {} to an earlier time runs the slot again",
+                Operation::ResetSlot
+            ),
         );
         add(
             "paused",
@@ -295,7 +308,7 @@ impl Records {
             &self.paused,
             "no lock is paused",
             "paused locks, whose jobs do not run",
-            "run `shedlock resume NAME --store …` when the job may run again",
+            &format!("run {} when the job may run again", Operation::Resume),
         );
         findings
     }

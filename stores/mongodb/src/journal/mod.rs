@@ -13,8 +13,8 @@ use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, doc};
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
-    JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Retention, RunOutcome, RunRecord,
-    RunsRequest,
+    JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunOutcome,
+    RunRecord, RunsRequest,
 };
 use shedlock_store::{Result, configuration, unavailable};
 
@@ -197,7 +197,7 @@ impl MongoJournal {
             "there is no journal beside collection {}",
             self.store.place.collection.name()
         ))
-        .advise("create it with `shedlock migrate`"))
+        .advise(("create it with", Operation::Migrate)))
     }
 
     async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {

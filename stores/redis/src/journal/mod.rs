@@ -15,8 +15,8 @@ use redis::{Value, cmd};
 use shedlock_core::shown::listed;
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
-    JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Retention, RunId, RunRecord,
-    RunsRequest,
+    JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
+    RunRecord, RunsRequest,
 };
 use shedlock_store::{Result, configuration, conflict};
 
@@ -126,7 +126,7 @@ impl RedisJournal {
                 "there is no journal at \"{}\"",
                 self.start
             ))
-            .advise("create it with `shedlock migrate`")),
+            .advise(("create it with", Operation::Migrate))),
             answer => Ok(answer),
         }
     }

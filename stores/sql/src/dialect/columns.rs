@@ -1,6 +1,6 @@
 //! Derives the shape of a table from its columns.
 
-use shedlock_core::Error;
+use shedlock_core::{Error, Operation};
 use shedlock_store::{Result, configuration};
 
 use super::Dialect;
@@ -23,7 +23,7 @@ impl Dialect {
             options.table,
             missing.join(", ")
         ))
-        .advise("add them with `shedlock migrate --store …`"))
+        .advise(("add them with", Operation::Migrate)))
     }
 
     /// The same for a migration, which may find some of our own columns. Also returns those that are missing.
@@ -120,8 +120,11 @@ impl<'a> Columns<'a> {
                 name.as_str()
             ))
             .advise(format!(
-                "choose another table (?table=NAME) and create it with `shedlock migrate --store …`, or, if the columns \
-                 have other names, set them (like ?{option}=NAME)"
+                "if the columns have other names, set them (like ?{option}=NAME)"
+            ))
+            .advise((
+                "otherwise choose another table (?table=NAME) and create it with",
+                Operation::Migrate,
             )),
         })
     }

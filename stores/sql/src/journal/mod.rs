@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
-    Migration, MigrationStep, Retention, RunId, RunRecord, RunsRequest,
+    Migration, MigrationStep, Operation, Retention, RunId, RunRecord, RunsRequest,
 };
 use shedlock_store::{Result, configuration};
 
@@ -70,18 +70,19 @@ impl<B: Driver> SqlJournal<B> {
                 configuration(format!(
                     "there is no journal beside table {table}, or not all of it"
                 ))
-                .advise("create it with `shedlock migrate`"),
+                .advise(("create it with", Operation::Migrate)),
             ),
             Class::Privilege => {
                 let needed = needed().map(|(suffix, privileges)| {
                     format!("{} on {}", privileges.join(", "), table.with_suffix(suffix))
                 });
                 let needed = needed.collect::<Vec<_>>().join("; ");
-                let advice = format!(
-                    "grant it {needed} (`shedlock migrate --print --grant-to ROLE --store …` prints the statements)"
-                );
                 let error = configuration("the database user may not use the journal");
-                failure.causing(error.advise(advice))
+                failure.causing(
+                    error
+                        .advise(format!("grant it {needed}"))
+                        .advise(("the statements are those of", Operation::Grants)),
+                )
             }
             _ => self.store.explained(failure, writes),
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Clock, Error, ErrorKind};
+use shedlock_core::{Clock, Error, ErrorKind, Operation};
 use shedlock_store::{Result, configuration, internal};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -232,7 +232,7 @@ fn is_about_path(error: &io::Error) -> bool {
 
 fn missing(path: &Path) -> Error {
     configuration(format!("no such file: {path:?}"))
-        .advise("check the path, or connect without create=false to create the file")
+        .advise(("check the path, or", Operation::CreateFile))
 }
 
 fn refused(path: &Path, why: &str) -> Error {

@@ -10,7 +10,8 @@ use super::super::withdrawal::Counted;
 use super::second::Second;
 use super::thread::Thread;
 use crate::clock::{Moment, NotBefore, SystemClock};
-use crate::{AttemptRequest, Error, Lease, Unlock, UnlockRequest};
+use crate::narrator::{self, DutyEvent};
+use crate::{AttemptRequest, Error, LastFailure, Lease, Unlock, UnlockRequest};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -40,7 +41,9 @@ pub(in crate::runtime) struct Errand {
     pause: Duration,
     /// The pause after an error that does not pass by itself.
     long_pause: Duration,
-    last_error: Option<String>,
+    last_failure: LastFailure,
+    /// A listener of the lock tells its events, and none is called from here.
+    is_told: bool,
 }
 
 impl Errand {
@@ -65,7 +68,8 @@ impl Errand {
             retry_at: None,
             pause: FIRST_PAUSE,
             long_pause: sixth,
-            last_error: None,
+            last_failure: LastFailure::default(),
+            is_told: context.is_told,
         }
     }
 
@@ -103,9 +107,18 @@ impl Errand {
             return true;
         };
         let (lock, owner) = call.of();
+        let tell = |event| {
+            if !self.is_told {
+                narrator::tell_duty(lock, owner, event);
+            }
+        };
         match answer {
             Ok(sent) => {
-                sent.log(lock, owner);
+                match sent {
+                    Sent::Unlocked => tell(DutyEvent::Unlocked),
+                    Sent::Withdrawn => tell(DutyEvent::Withdrawn),
+                    Sent::Nothing => {}
+                }
                 self.calls.pop_front();
                 self.pause = FIRST_PAUSE;
                 self.calls.is_empty()
@@ -116,17 +129,12 @@ impl Errand {
                     true => self.pause,
                     false => self.long_pause,
                 };
-                let text = format!("{:#}", error.cause(lock));
-                if error.is_final() || self.until.left(now) <= pause {
-                    tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner, error = text,
-                        "cannot end a lease over a second connection; the lock will be free when \
-                         lock_at_most_for has passed");
-                    return true;
+                let is_over = error.is_final() || self.until.left(now) <= pause;
+                if is_over || self.last_failure.is_news(&error) {
+                    tell(DutyEvent::EndFailed(&error, is_over));
                 }
-                if self.last_error.as_ref() != Some(&text) {
-                    tracing::warn!(target: "shedlock_core::runtime::dropped", lock, owner, error = text,
-                        "cannot end a lease over a second connection, retrying");
-                    self.last_error = Some(text);
+                if is_over {
+                    return true;
                 }
                 self.retry_at = Some(NotBefore::after(now, pause));
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
@@ -179,24 +187,6 @@ impl Sending {
             })
         };
         bounded(&SystemClock, self.timeout, call).await
-    }
-}
-
-impl Sent {
-    fn log(self, lock: &str, owner: &str) {
-        match self {
-            Self::Unlocked => tracing::info!(
-                lock,
-                owner,
-                "unlocked over a second connection: the runtime that dropped the lock had not done it"
-            ),
-            Self::Withdrawn => tracing::info!(
-                lock,
-                owner,
-                "withdrew an attempt whose reply was lost, over a second connection"
-            ),
-            Self::Nothing => {}
-        }
     }
 }
 

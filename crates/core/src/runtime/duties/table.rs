@@ -11,7 +11,8 @@ use super::errand::{Errand, Sending, Sent};
 use super::extension::Extension;
 use super::second::{Second, Seconds};
 use crate::clock::{Deadline, Reading};
-use crate::{Error, ExtendRequest, LostReason};
+use crate::narrator::DutyEvent;
+use crate::{Error, ExtendRequest, LastFailure, LostReason};
 
 /// The longest time between two looks, so that a jump of the wall clock is noticed within it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -60,7 +61,7 @@ struct KeptAlive {
     is_extending: bool,
     retry_at: Option<Deadline>,
     pause: Duration,
-    last_error: Option<String>,
+    last_failure: LastFailure,
 }
 
 impl Entry {
@@ -77,7 +78,7 @@ impl Entry {
                 is_extending: false,
                 retry_at: None,
                 pause: usable / 60,
-                last_error: None,
+                last_failure: LastFailure::default(),
             }
         });
         let deadline = held.state().deadline();
@@ -111,7 +112,8 @@ impl Entry {
         if stop_at.has_passed(now) {
             if unnoticed.has_passed(now) {
                 if !std::mem::replace(&mut self.is_logged, true) {
-                    held.log_unnoticed(now);
+                    let is_over = state.deadline().has_passed(now);
+                    held.log_duty(DutyEvent::NotStopped(is_over));
                 }
                 return (None, None);
             }
@@ -278,7 +280,7 @@ impl Table {
         }
         match answer {
             Ok(crate::Extension::Extended(lease)) => {
-                (kept.retry_at, kept.last_error) = (None, None);
+                (kept.retry_at, kept.last_failure) = (None, LastFailure::default());
                 kept.pause = kept.usable / 60;
                 held.extended_by_duty(lease, sent.deadline(kept.usable), &kept.runtime);
             }
@@ -293,11 +295,9 @@ impl Table {
                 };
                 kept.retry_at = Some(now.deadline(pause));
                 kept.pause = (kept.pause * 2).min(kept.usable / 12);
-                let text = format!("{:#}", error.cause(held.name().as_str()));
-                if kept.last_error.as_ref() != Some(&text) {
-                    held.log_failed_duty(&text);
+                if kept.last_failure.is_news(&error) {
+                    held.log_duty(DutyEvent::ExtendFailed(&error));
                 }
-                kept.last_error = Some(text);
             }
         }
     }
