@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The rows of every profile, in this order, and their titles in the table.
-const ROWS: [(&str, &str); 22] = [
+const ROWS: [(&str, &str); 21] = [
     (
         "law01",
         "**1** leases of one name never overlap; judged by the clock of",
@@ -50,7 +50,6 @@ const ROWS: [(&str, &str); 22] = [
         "law13",
         "**13** round trips: an attempt that gets the lock / the first attempt on a new name / an attempt on a held lock / extension / unlock",
     ),
-    ("extend", "leases can be extended"),
     ("list", "locks can be listed"),
     ("pause", "locks can be paused by an operator"),
     ("prune", "records of idle locks can be removed"),

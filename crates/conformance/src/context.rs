@@ -178,11 +178,6 @@ impl TestContext {
         declared(self.capabilities.fencing, "fencing")
     }
 
-    /// Ends the case as not applicable unless extension is declared.
-    pub(crate) fn needs_extend(&self) -> Result<(), Stop> {
-        declared(self.capabilities.extend, "extend")
-    }
-
     /// Ends the case as not applicable unless listing is declared.
     pub(crate) fn needs_list(&self) -> Result<(), Stop> {
         declared(self.capabilities.list, "list")

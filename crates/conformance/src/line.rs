@@ -66,12 +66,10 @@ impl Line {
         let mut counter = self.sees(&request);
         let mut lease = acquire(&self.through, &request).await?;
         seen.push((Call::Attempt, counter.seen()));
-        if context.capabilities().extend {
-            counter = self.sees(&request);
-            let longer = ExtendRequest::new(2 * context.timing().long());
-            lease = extend(&self.through, &lease, &longer).await?;
-            seen.push((Call::Extend, counter.seen()));
-        }
+        counter = self.sees(&request);
+        let longer = ExtendRequest::new(2 * context.timing().long());
+        lease = extend(&self.through, &lease, &longer).await?;
+        seen.push((Call::Extend, counter.seen()));
         counter = self.sees(&request);
         unlock(&self.through, &lease).await?;
         seen.push((Call::Unlock, counter.seen()));

@@ -133,7 +133,7 @@ impl StoreProfile {
         );
         BTreeMap::from([
             ("law01", clock),
-            ("law02", yes(capabilities.names_holder)),
+            ("law02", yes(true)),
             ("law03", yes(true)),
             ("law04", yes(true)),
             ("law05", spoken(capabilities.granularity)),
@@ -146,7 +146,6 @@ impl StoreProfile {
             ("law11", yes(true)),
             ("law12", yes(self.shares_records)),
             ("law13", round_trips),
-            ("extend", yes(capabilities.extend)),
             ("list", yes(capabilities.list)),
             ("pause", yes(capabilities.pause)),
             ("prune", yes(capabilities.prune)),

@@ -28,10 +28,6 @@ pub struct Capabilities {
     /// Whether slots can be kept open until they are done, and be set by an operator (law 9). If
     /// not, an attempt with [`Completion::OnSuccess`](crate::Completion::OnSuccess) is an error.
     pub completion: bool,
-    /// Whether a lease can be extended.
-    pub extend: bool,
-    /// Whether a skip names the holder of the lock.
-    pub names_holder: bool,
     /// Whether all locks can be listed.
     pub list: bool,
     /// Whether an operator can pause locks.
@@ -128,8 +124,6 @@ impl Capabilities {
             fencing: true,
             slots: true,
             completion: true,
-            extend: true,
-            names_holder: true,
             list: true,
             pause: true,
             prune: true,

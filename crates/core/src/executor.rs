@@ -450,7 +450,7 @@ impl Executor {
     /// defaults that apply. For callers that set up tasks long before they run.
     ///
     /// # Errors
-    /// `InvalidInput`, and `Unsupported` for a keep-alive that the store does not support.
+    /// `InvalidInput`.
     pub fn check(&self, config: &LockConfig) -> Result<(), Error> {
         self.request(config).map(drop)
     }
@@ -489,23 +489,7 @@ impl Executor {
         self.0
             .check_usable(request.lock_at_most_for())
             .map_err(|error| error.with_lock(config.name()))?;
-        if config.get_keep_alive() {
-            self.check_extends()
-                .map_err(|error| error.with_lock(config.name()))?;
-        }
         Ok(request)
-    }
-
-    fn check_extends(&self) -> Result<(), Error> {
-        if self.0.provider.capabilities().extend {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Unsupported,
-            "keep-alive is not supported: this store cannot extend leases",
-        )
-        .advise("turn keep-alive off")
-        .with_store(self.0.provider.store()))
     }
 
     /// Returns the lock of this configuration, if the running task holds it.

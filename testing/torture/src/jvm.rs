@@ -183,7 +183,7 @@ impl Hand {
     async fn hold(&mut self, attempt: &Attempt, mut handle: u64) -> Result<Option<()>, BoxError> {
         let longest = HOLDS_LONGER * self.spec.hold;
         sleep(self.rng.up_to(longest)).await;
-        if self.spec.extends && self.rng.one_in(4) {
+        if self.rng.one_in(4) {
             let command = self.lock(&attempt.job, json!({ "do": "extend", "handle": handle }));
             let asked = What::RenewAsked {
                 at_most: nanos(self.spec.at_most),

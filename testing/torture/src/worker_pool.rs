@@ -147,7 +147,6 @@ impl WorkerPool {
                 rest: REST,
                 patience: patience(at_most),
                 operates: false,
-                extends: context.capabilities().extend,
                 wrong: None,
                 seed: 0,
             },

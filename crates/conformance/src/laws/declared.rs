@@ -1,6 +1,6 @@
 //! Checks that a provider does what it declares, as far as the cases of the laws do not check it.
 
-use shedlock_core::{ErrorKind, ExtendRequest, Extension, UnlockRequest};
+use shedlock_core::{ExtendRequest, Extension, UnlockRequest};
 
 use crate::case::cases;
 use crate::context::{granted, name};
@@ -9,7 +9,6 @@ use crate::verdict::ensure;
 use crate::{Call, TestContext, Verdict};
 
 cases!("declared" [Declared]:
-    extend_is_refused_where_it_is_lacking [Smoke],
     providers_over_one_store_declare_the_same [Smoke],
     what_was_declared_at_first_contact_holds,
     what_is_opened_for_duties_extends_the_same_lease [Smoke],
@@ -18,25 +17,6 @@ cases!("declared" [Declared]:
     a_container_that_breaks_promises_is_refused_at_the_first_call,
     what_is_published_holds,
 );
-
-/// An extension that is not supported is refused as such, and the lease continues unchanged.
-pub async fn extend_is_refused_where_it_is_lacking(context: &TestContext) -> Verdict {
-    let provider = context.provider().await?;
-    let lease = acquire(&provider, &context.request(&name("job"))).await?;
-    let longer = ExtendRequest::new(2 * context.timing().long());
-    let answer = provider.extend(&lease, &longer).await;
-    if context.capabilities().extend {
-        answer?;
-        return Ok(());
-    }
-    let kind = answer.as_ref().err().map(shedlock_core::Error::kind);
-    ensure!(
-        kind == Some(ErrorKind::Unsupported),
-        "`extend` is not declared, so it should be refused as unsupported, but returned {answer:?}"
-    );
-    still_holds(&provider, &lease).await?;
-    unlock(&provider, &lease).await
-}
 
 /// Two providers over one store declare the same, once each has had contact with the store.
 pub async fn providers_over_one_store_declare_the_same(context: &TestContext) -> Verdict {
@@ -86,13 +66,11 @@ pub async fn what_is_opened_for_duties_extends_the_same_lease(context: &TestCont
     );
     let second = opened.await?;
     let longer = ExtendRequest::new(2 * context.timing().long());
-    if context.capabilities().extend {
-        let answer = second.extend(&lease, &longer).await?;
-        ensure!(
-            matches!(answer, Extension::Extended(_)),
-            "the second connection reports a lease that runs as lost"
-        );
-    }
+    let answer = second.extend(&lease, &longer).await?;
+    ensure!(
+        matches!(answer, Extension::Extended(_)),
+        "the second connection reports a lease that runs as lost"
+    );
     unlock(&provider, &lease).await?;
     let answer = second.extend(&lease, &longer).await;
     ensure!(
@@ -159,9 +137,6 @@ pub async fn a_container_that_breaks_promises_is_refused_at_the_first_call(
     context.weaken_container().await?;
     let calls = [Call::Attempt, Call::Extend, Call::Unlock, Call::Withdraw];
     for call in calls {
-        if call == Call::Extend && !context.capabilities().extend {
-            continue;
-        }
         // Failing to create the provider is a refusal as well.
         let Ok(provider) = context.namespace().provider().await else {
             continue;

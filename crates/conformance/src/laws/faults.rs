@@ -239,7 +239,6 @@ pub async fn an_extension_that_was_lost_on_the_way_is_asked_again(
 }
 
 async fn lose_extensions(context: &TestContext, strike: Strike) -> Verdict {
-    context.needs_extend()?;
     let line = Line::new(context).await?;
     let longer = ExtendRequest::new(2 * context.timing().long());
     for nth in 1..=Line::STATEMENTS {
@@ -290,7 +289,6 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestCon
 /// An extension that is in flight while its lease is unlocked on another connection must not revive
 /// the lease, even if at-least still keeps the record locked.
 pub async fn an_extension_that_arrives_after_the_unlock_is_lost(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let line = Line::new(context).await?;
     let long = context.timing().long();
     for at_least in [Duration::ZERO, long] {

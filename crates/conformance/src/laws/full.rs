@@ -89,9 +89,7 @@ pub async fn an_unlock_on_a_full_store_frees_the_lock(context: &TestContext) -> 
             unlock(&provider, &lease).await?;
             is_free(&provider, lease.name()).await?;
             unlock(&provider, &lease).await?;
-            if full.capabilities().extend {
-                extend_is_lost(&provider, &lease, full.timing().long()).await?;
-            }
+            extend_is_lost(&provider, &lease, full.timing().long()).await?;
             next_is_granted(&full, &provider, &lease).await
         })
     })
@@ -210,7 +208,6 @@ pub async fn a_refused_claim_can_be_withdrawn_from_a_full_store(context: &TestCo
 
 /// An extension works, or fails with an error that names the cause, and the lease stays. When there is space, it works.
 pub async fn an_extension_on_a_full_store_loses_nothing(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     with(context, |full, provider| {
         Box::pin(async move {
             let mut lease = acquire(&provider, &full.request(&name("job"))).await?;

@@ -229,7 +229,6 @@ impl Copy<'_> {
 pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_extend()?;
     let line = Line::new(context).await?;
     let (short, long) = (context.timing().short(), context.timing().long());
     for nth in 1..=Line::STATEMENTS {

@@ -228,7 +228,6 @@ pub async fn workers_that_count_under_two_locks_lose_no_update(context: &TestCon
 
 /// An extended lease still excludes others after the end that it had before the extension.
 pub async fn an_extended_lease_still_excludes(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let (first, second) = context.two().await?;
     let medium = context.timing().medium();
     let long = ExtendRequest::new(context.timing().long());

@@ -34,26 +34,18 @@ pub async fn a_skip_comes_at_once(context: &TestContext) -> Verdict {
     Ok(())
 }
 
-/// A skip contains the holder and the end of its lease, as far as `names_holder` declares it.
+/// A skip contains the holder and the end of its lease.
 pub async fn a_skip_names_holder_and_end(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
     let skip = skip_as(&second, &context.request(&job), SkipReason::Held).await?;
-    if context.capabilities().names_holder {
-        ensure!(
-            skip.owner.as_deref() == Some(lease.owner().as_str()),
-            "the holder is {}, but the skip names {:?}",
-            lease.owner(),
-            skip.owner
-        );
-    } else {
-        ensure!(
-            skip.owner.is_none(),
-            "the provider does not declare `names_holder`, yet the skip names {:?}",
-            skip.owner
-        );
-    }
+    ensure!(
+        skip.owner.as_deref() == Some(lease.owner().as_str()),
+        "the holder is {}, but the skip names {:?}",
+        lease.owner(),
+        skip.owner
+    );
     if let (Some(end), Some(until)) = (lease.locked_until(), skip.until) {
         ensure!(
             end == until,

@@ -46,7 +46,6 @@ pub async fn stale_unlock_by_another_client(context: &TestContext) -> Verdict {
 /// If a lease expired and another client acquired the lock, a late extension is lost and changes
 /// nothing.
 pub async fn stale_extend_by_another_client(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let (late, next) = context.two().await?;
     let job = name("job");
     let short = context.timing().short();
@@ -75,7 +74,6 @@ pub async fn stale_unlock_by_another_lease_of_this_client(context: &TestContext)
 
 /// A late extension is lost even if both leases belong to one client in one process.
 pub async fn stale_extend_by_another_lease_of_this_client(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let short = context.timing().short();
@@ -102,7 +100,6 @@ pub async fn unlock_after_expiry_is_lost(context: &TestContext) -> Verdict {
 
 /// An extension must not revive an expired lease, even if no one has acquired the lock since.
 pub async fn extend_after_expiry_is_lost(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let short = context.timing().short();
@@ -148,7 +145,6 @@ pub async fn unlock_twice_is_lost_once_another_owner_holds(context: &TestContext
 
 /// An extension after the unlock is lost: an unlock ends ownership.
 pub async fn extend_after_unlock_is_lost(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let lease = acquire(&provider, &context.request(&job)).await?;
@@ -160,7 +156,6 @@ pub async fn extend_after_unlock_is_lost(context: &TestContext) -> Verdict {
 /// A delayed extension that arrives after the unlock must not revive the lease, although the record
 /// is still locked.
 pub async fn extend_after_unlock_with_at_least_left_is_lost(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let request = context
@@ -201,7 +196,6 @@ pub async fn a_lock_kept_by_at_least_belongs_to_no_one(context: &TestContext) ->
 pub async fn calls_with_a_lease_from_before_an_extension_are_answered_correctly(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let first = acquire(&provider, &context.request(&job)).await?;
@@ -232,10 +226,8 @@ pub async fn stale_calls_on_a_deleted_record_are_lost(context: &TestContext) -> 
     let job = name("job");
     let lease = acquire(&provider, &context.request(&job)).await?;
     context.delete_record(&job).await?;
-    if context.capabilities().extend {
-        extend_is_lost(&provider, &lease, context.timing().long()).await?;
-        is_free(&provider, &job).await?;
-    }
+    extend_is_lost(&provider, &lease, context.timing().long()).await?;
+    is_free(&provider, &job).await?;
     unlock_is_lost(&provider, &lease).await?;
     is_free(&provider, &job).await
 }
@@ -247,10 +239,8 @@ pub async fn any_client_may_act_with_the_lease(context: &TestContext) -> Verdict
     let job = name("job");
     let mut lease = acquire(&first, &context.request(&job)).await?;
     drop(first);
-    if context.capabilities().extend {
-        let request = ExtendRequest::new(context.timing().long());
-        lease = extend(&second, &lease, &request).await?;
-    }
+    let request = ExtendRequest::new(context.timing().long());
+    lease = extend(&second, &lease, &request).await?;
     unlock(&second, &lease).await?;
     is_free(&second, &job).await
 }

@@ -66,7 +66,6 @@ pub async fn at_least_that_is_over_frees_at_once(context: &TestContext) -> Verdi
 
 /// An extension does not change the end of at-least, which counts from the acquisition.
 pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let at_least = context.timing().long();
@@ -82,7 +81,6 @@ pub async fn an_extension_neither_shortens_nor_moves_at_least(context: &TestCont
 
 /// An extension may lengthen at-least, which still counts from the acquisition.
 pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let at_least = context.timing().long();
@@ -102,7 +100,6 @@ pub async fn an_extension_may_lengthen_at_least(context: &TestContext) -> Verdic
 
 /// An extension with a lower at-least does not lower it; an at-most below at-least is refused.
 pub async fn an_extension_may_not_lower_at_least(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let at_least = context.timing().long();

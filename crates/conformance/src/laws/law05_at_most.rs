@@ -48,7 +48,6 @@ pub async fn an_abandoned_lock_comes_free_at_its_end(context: &TestContext) -> V
 
 /// An extended lock becomes free at its new end, which counts from the extension.
 pub async fn an_extended_lock_comes_free_at_its_new_end(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let medium = context.timing().medium();
@@ -70,7 +69,6 @@ pub async fn an_extended_lock_comes_free_at_its_new_end(context: &TestContext) -
 /// If an extension requests an earlier end than the lease has, the store keeps the later end and
 /// returns it: an extension that arrives late must not shorten a later one.
 pub async fn an_extension_never_shortens_the_lease(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let short = context.timing().short();
@@ -259,7 +257,6 @@ pub async fn at_least_over_at_most_is_refused(context: &TestContext) -> Verdict 
 
 /// An extension by zero is refused, and the lease continues unchanged.
 pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let job = name("job");
     let lease = acquire(&provider, &context.request(&job)).await?;
@@ -277,7 +274,6 @@ pub async fn an_extension_by_zero_is_refused(context: &TestContext) -> Verdict {
 pub async fn an_extension_past_what_is_declared_is_refused_or_held(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_extend()?;
     let (first, second) = context.two().await?;
     let longest = context.capabilities().longest_lock_at_most_for;
     let lengths = [

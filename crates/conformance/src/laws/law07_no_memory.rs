@@ -84,17 +84,15 @@ pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestConte
     let lease = acquire(&first, &context.request(&job)).await?;
 
     context.drop_container().await?;
-    if context.capabilities().extend {
-        let longer = ExtendRequest::new(context.timing().long());
-        match first.extend(&lease, &longer).await {
-            Ok(Extension::Lost) => {}
-            Ok(answer) => {
-                return Err(Stop::failed(format!(
-                    "an extension without a container returned {answer:?}"
-                )));
-            }
-            Err(error) => is_configuration(&error)?,
+    let longer = ExtendRequest::new(context.timing().long());
+    match first.extend(&lease, &longer).await {
+        Ok(Extension::Lost) => {}
+        Ok(answer) => {
+            return Err(Stop::failed(format!(
+                "an extension without a container returned {answer:?}"
+            )));
         }
+        Err(error) => is_configuration(&error)?,
     }
     match first.unlock(&lease, &UnlockRequest::new()).await {
         Ok(Unlock::Lost) => {}

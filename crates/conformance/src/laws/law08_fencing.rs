@@ -150,7 +150,6 @@ pub async fn tokens_grow_among_contenders(context: &TestContext) -> Verdict {
 /// An extension keeps the token: it is not a new acquisition.
 pub async fn an_extension_keeps_the_token(context: &TestContext) -> Verdict {
     context.needs_fencing()?;
-    context.needs_extend()?;
     let provider = context.provider().await?;
     let lease = acquire(&provider, &context.request(&name("job"))).await?;
     let longer = ExtendRequest::new(2 * context.timing().long());

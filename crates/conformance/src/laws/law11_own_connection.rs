@@ -73,12 +73,10 @@ pub async fn a_lock_is_not_written_into_a_transaction_that_was_left_open(
         let mut lease = acquire(&pool.provider, &request).await?;
         skipped(&other, &context.request(&name("job"))).await?;
         still_holds(&other, &lease).await?;
-        if context.capabilities().extend {
-            leave(&pool).await?;
-            let longer = ExtendRequest::new(context.timing().long());
-            lease = extend(&pool.provider, &lease, &longer).await?;
-            still_holds(&other, &lease).await?;
-        }
+        leave(&pool).await?;
+        let longer = ExtendRequest::new(context.timing().long());
+        lease = extend(&pool.provider, &lease, &longer).await?;
+        still_holds(&other, &lease).await?;
         leave(&pool).await?;
         unlock(&pool.provider, &lease).await?;
         is_free(&other, &name("job")).await?;

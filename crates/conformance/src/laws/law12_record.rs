@@ -92,9 +92,7 @@ pub async fn stale_calls_leave_what_shedlock_took(context: &TestContext) -> Verd
     let java = java(context, &provider, 600).await?;
     context.write_as_shedlock(&job, &java).await?;
     unlock_is_lost(&provider, &stale).await?;
-    if context.capabilities().extend {
-        extend_is_lost(&provider, &stale, context.timing().long()).await?;
-    }
+    extend_is_lost(&provider, &stale, context.timing().long()).await?;
     ensure!(
         !provider.withdraw(&request).await?,
         "our withdrawal reported that it freed a lock that ShedLock holds"

@@ -77,7 +77,6 @@ pub async fn a_lost_attempt_costs_what_is_declared(context: &TestContext) -> Ver
 
 /// An extension of a running lease sends as many requests as declared.
 pub async fn an_extension_costs_what_is_declared(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let line = warm(context).await?;
     let (request, lease) = held(context, &line, "cost-of-an-extension").await?;
     let longer = ExtendRequest::new(context.timing().long());
@@ -137,19 +136,10 @@ async fn round_trips(context: &TestContext, line: &Line, text: &str) -> Result<R
     let (first, lease) = line
         .round_trips(context, acquire(through, &context.request(&job)))
         .await?;
-    let (extend, lease) = if context.capabilities().extend {
-        let longer = ExtendRequest::new(context.timing().long());
-        line.round_trips(context, extend(through, &lease, &longer))
-            .await?
-    } else {
-        (
-            context
-                .harness()
-                .round_trips()
-                .map_or(0, |round_trips| round_trips.extend),
-            lease,
-        )
-    };
+    let longer = ExtendRequest::new(context.timing().long());
+    let (extend, lease) = line
+        .round_trips(context, extend(through, &lease, &longer))
+        .await?;
     let (unlocked, ()) = line.round_trips(context, unlock(through, &lease)).await?;
     let (won, lease) = line
         .round_trips(context, acquire(through, &context.request(&job)))
@@ -173,10 +163,8 @@ async fn warm(context: &TestContext) -> Result<Line, Stop> {
     let line = Line::new(context).await?;
     let (_, lease) = held(context, &line, "warm").await?;
     skipped(&line.through, &context.request(lease.name())).await?;
-    if context.capabilities().extend {
-        let longer = ExtendRequest::new(context.timing().long());
-        let _ = extend(&line.through, &lease, &longer).await?;
-    }
+    let longer = ExtendRequest::new(context.timing().long());
+    let _ = extend(&line.through, &lease, &longer).await?;
     unlock(&line.through, &lease).await?;
     Ok(line)
 }

@@ -414,16 +414,12 @@ pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verd
         .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&first, &request).await?;
     let _ = freed(&second, &ForceUnlockRequest::new(job.clone())).await?;
-    if context.capabilities().extend {
-        extend_is_lost(&first, &lease, context.timing().long()).await?;
-    }
+    extend_is_lost(&first, &lease, context.timing().long()).await?;
     // The result of its unlock ("lost" or "unlocked") is unspecified, but the lock must stay free.
     unlock_stale(&first, &lease, &UnlockRequest::new()).await?;
     is_free(&first, &job).await?;
     let next = acquire(&second, &context.request(&job)).await?;
-    if context.capabilities().extend {
-        extend_is_lost(&first, &lease, context.timing().long()).await?;
-    }
+    extend_is_lost(&first, &lease, context.timing().long()).await?;
     unlock_is_lost(&first, &lease).await?;
     still_holds(&second, &next).await?;
     unlock(&second, &next).await

@@ -69,10 +69,8 @@ pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
         again.fencing_token() == lease.fencing_token(),
         "after the store came back the lease {lease:?} became {again:?}"
     );
-    if context.capabilities().extend {
-        let longer = ExtendRequest::new(context.timing().long());
-        let _ = extended(line.through.extend(&lease, &longer).await?)?;
-    }
+    let longer = ExtendRequest::new(context.timing().long());
+    let _ = extended(line.through.extend(&lease, &longer).await?)?;
     unlock(&line.through, &lease).await?;
     is_free(&line.direct, lease.name()).await
 }
@@ -80,10 +78,8 @@ pub async fn a_store_that_goes_away_is_an_error_of_every_call_and_recovers(
 async fn every_call_fails(context: &TestContext, provider: &Provider, lease: &Lease) -> Verdict {
     let another = context.request(&name("another"));
     failed("an attempt", provider.attempt(&another).await)?;
-    if context.capabilities().extend {
-        let longer = ExtendRequest::new(context.timing().long());
-        failed("an extension", provider.extend(lease, &longer).await)?;
-    }
+    let longer = ExtendRequest::new(context.timing().long());
+    failed("an extension", provider.extend(lease, &longer).await)?;
     let request = UnlockRequest::new();
     failed("an unlock", provider.unlock(lease, &request).await)?;
     failed("a withdrawal", provider.withdraw(&another).await)?;

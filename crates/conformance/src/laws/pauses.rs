@@ -239,9 +239,7 @@ pub async fn a_pause_can_take_the_lock_from_its_holder(context: &TestContext) ->
         "{} held the lock, but the pause returned {before:?}",
         lease.owner()
     );
-    if context.capabilities().extend {
-        extend_is_lost(&first, &lease, context.timing().long()).await?;
-    }
+    extend_is_lost(&first, &lease, context.timing().long()).await?;
     unlock_is_lost(&first, &lease).await?;
     skipped_as(&first, &context.request(&job), SkipReason::Paused).await?;
     resume(&second, "job").await?;

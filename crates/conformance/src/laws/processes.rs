@@ -62,7 +62,6 @@ pub async fn stale_unlock_by_another_process(context: &TestContext) -> Verdict {
 
 /// A late extension by another process is lost; then with the roles swapped.
 pub async fn stale_extend_by_another_process(context: &TestContext) -> Verdict {
-    context.needs_extend()?;
     let mut late = RemoteClient::start(context).await?;
     let provider = context.provider().await?;
     let job = name("job");
@@ -112,11 +111,9 @@ pub async fn a_stopped_holder_cannot_come_back(context: &TestContext) -> Verdict
         .take_when_free(&provider, &job, context.timing().long())
         .await?;
     child::go_on(stopped.id())?;
-    if context.capabilities().extend {
-        stopped
-            .extends(&stale, context.timing().long(), Answer::Lost)
-            .await?;
-    }
+    stopped
+        .extends(&stale, context.timing().long(), Answer::Lost)
+        .await?;
     stopped.unlocks(&stale, Answer::Lost).await?;
     still_holds(&provider, &next.lease).await?;
     unlock(&provider, &next.lease).await

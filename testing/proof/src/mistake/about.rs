@@ -90,7 +90,6 @@ pub enum At {
 /// What a provider must declare for a mistake to be possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    Extend,
     Fencing,
     Slots,
     Completion,
@@ -103,7 +102,6 @@ impl Needs {
     /// The name of the capability, if it is not declared.
     pub(crate) fn is_lacking(self, capabilities: &Capabilities) -> Option<&'static str> {
         let (is_declared, name) = match self {
-            Self::Extend => (capabilities.extend, "extend"),
             Self::Fencing => (capabilities.fencing, "fencing"),
             Self::Slots => (capabilities.slots, "slots"),
             Self::Completion => (capabilities.completion, "completion"),

@@ -200,7 +200,6 @@ impl Known for ExtendWithoutOwner {
     const ABOUT: About = About::new("extend-without-owner")
         .caught_by(&["law03_ownership::stale_extend_by_another_client"])
         .violates(&["overlap", "revived", "lost ownership", "not the owner"])
-        .needs(&[Needs::Extend])
         .in_torture()
         .in_simulation();
 
@@ -226,7 +225,6 @@ impl Known for ExtendRevives {
     const ABOUT: About = About::new("extend-revives")
         .violates(&["revived", "not the owner"])
         .caught_by(&["law03_ownership::extend_after_expiry_is_lost"])
-        .needs(&[Needs::Extend])
         .in_torture()
         .in_simulation();
 
@@ -267,7 +265,6 @@ impl Known for ExtensionShortens {
             "law05_at_most::an_extension_never_shortens_the_lease",
             "law05_at_most::an_extension_that_arrives_late_does_not_shorten_the_lease",
         ])
-        .needs(&[Needs::Extend])
         .in_torture()
         .in_simulation();
 

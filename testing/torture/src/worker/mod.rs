@@ -244,8 +244,7 @@ impl Worker {
 
     async fn hold(&mut self, job: &Job, mut lease: Lease) -> Result<(), BoxError> {
         sleep(self.rng.up_to(self.spec.hold)).await;
-        let extends = self.spec.extends;
-        if extends && self.rng.one_in(4) {
+        if self.rng.one_in(4) {
             lease = match self.extend(lease).await? {
                 Some(lease) => lease,
                 None => return Ok(()),
@@ -255,7 +254,7 @@ impl Worker {
         if self.is_too_long(40) {
             // Too long: the next holder must not be affected.
             sleep(self.spec.at_most + self.spec.at_most / 4).await;
-            if extends && self.rng.one_in(2) {
+            if self.rng.one_in(2) {
                 lease = match self.extend(lease).await? {
                     Some(lease) => lease,
                     None => return Ok(()),
@@ -323,7 +322,7 @@ impl Worker {
         if let Some(slot) = slot {
             config = config.slot(slot).completion(job.completion());
         }
-        if self.spec.extends && self.rng.one_in(2) {
+        if self.rng.one_in(2) {
             config = config.keep_alive();
         }
         let takes = if self.is_too_long(6) {

@@ -32,8 +32,6 @@ pub(crate) struct WorkerSpec {
     pub(crate) patience: Duration,
     /// Whether it is an operator, who pauses the locks and resumes them.
     pub(crate) operates: bool,
-    /// Whether it extends leases.
-    pub(crate) extends: bool,
     /// The mistake that it has to make, to check that the judge detects it.
     pub(crate) wrong: Option<Mistake>,
     pub(crate) seed: u64,
