@@ -9,7 +9,7 @@ use shedlock::{
     ResumeRequest, Resumed, SkippedSlots, SystemClock,
 };
 use shedlock_core::shown::about;
-use shedlock_core::{ClockSource, within};
+use shedlock_core::{ClockSource, admin, within};
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
 use crate::audit::{Action, Trail, taken_from};
@@ -184,7 +184,7 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
         if args.catch_up {
             request = request.catching_up();
         }
-        match store.provider().resume(&request).await {
+        match admin::resume(&**store.provider(), &request).await {
             Ok(Resumed::Resumed(before)) => {
                 let was = match before.pause() {
                     Some(pause) => Some(format!("it was paused {pause}")),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use glob::Pattern;
 use shedlock::{
     Clock, JobRecord, JobsRequest, Journal, KeepReason, ListRequest, LockName, LockRecord,
-    PruneRequest, Pruned, RunsRequest, Slot, SystemClock, scheduler,
+    PruneRequest, Pruned, RunsRequest, Slot, SystemClock, admin, scheduler,
 };
 
 use crate::args::PruneArgs;
@@ -211,7 +211,7 @@ impl Removal<'_> {
             return Ok(Some((record, reason)));
         }
         let removed = if self.args.yes {
-            match self.store.provider().prune(&request).await? {
+            match admin::prune(&**self.store.provider(), &request).await? {
                 Pruned::Removed(record) => {
                     self.record(&record).await;
                     record

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use shedlock::{
-    ClockOffset, LockName, LockProvider, LockRecord, ResetSlotRequest, Slot, SlotReset, SystemClock,
+    ClockOffset, LockName, LockProvider, LockRecord, ResetSlotRequest, Slot, SlotReset,
+    SystemClock, admin,
 };
 use shedlock_core::shown::{is_far_ahead, slot_detail};
 
@@ -27,7 +28,7 @@ pub(crate) async fn reset(args: &ResetArgs, terminal: Terminal) -> Result<ExitCo
     if let (Some(to), false) = (args.to, args.force) {
         refuse_far_ahead(args, to.into(), provider.inspect(&name).await?.as_ref())?;
     }
-    let (lock, now, why_not) = match provider.reset_slot(&request).await? {
+    let (lock, now, why_not) = match admin::reset_slot(&**provider, &request).await? {
         SlotReset::Reset {
             before, last_slot, ..
         } => {

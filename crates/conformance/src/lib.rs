@@ -94,7 +94,7 @@
 //!     // Each action that a harness has makes more cases applicable.
 //!     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
 //!         action(async {
-//!             self.store.remove(name);
+//!             self.store.delete(name);
 //!             Ok(())
 //!         })
 //!     }

@@ -265,7 +265,7 @@ pub enum ForcedUnlock {
     NotHeld,
     /// The record names another owner than the expected one. Nothing was changed.
     OwnerDiffers(LockRecord),
-    /// The lock is paused. Nothing was changed: [`resume`](crate::LockProvider::resume) ends a
+    /// The lock is paused. Nothing was changed: [`resume`](crate::admin::resume) ends a
     /// pause.
     Paused(LockRecord),
 }
@@ -290,13 +290,6 @@ pub enum SlotReset {
     /// The slot to be restored is not later than the last one of the record, or is ahead of the store's
     /// clock. Nothing was changed.
     NotRestored(LockRecord),
-}
-
-impl SlotReset {
-    /// Creates the result for a last slot that was set. For providers.
-    pub fn reset(before: LockRecord, last_slot: Slot) -> Self {
-        Self::Reset { before, last_slot }
-    }
 }
 
 /// The steps that [`migrate`](crate::LockProvider::migrate) made, described in words. Empty if the

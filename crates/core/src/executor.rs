@@ -413,15 +413,16 @@ impl Executor {
         })
     }
 
-    /// Pauses a lock for an operator; see [`LockProvider::pause`]. If a task holds the lock, tries
+    /// Pauses a lock for an operator; see [`admin::pause`](crate::admin::pause). If a task holds the lock, tries
     /// until it has ended, for up to `wait`. A store that fails is tried again too, unless it rejects
     /// all writes.
-    /// [`LockProvider::resume`] ends the pause.
+    /// [`admin::resume`](crate::admin::resume) ends the pause.
     ///
     /// If the future is dropped, the lock may be paused.
     ///
     /// ```
     /// use shedlock::{Executor, LockConfig, LockName, MemoryProvider, PauseRequest, ResumeRequest};
+    /// use shedlock::admin;
     /// use std::sync::Arc;
     /// use std::time::Duration;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -435,13 +436,13 @@ impl Executor {
     /// let skip = outcome.skip().unwrap().to_string();
     /// assert!(skip.starts_with("paused by alice@"), "{skip}");
     ///
-    /// executor.provider().resume(&ResumeRequest::new(name)).await?;
+    /// admin::resume(&**executor.provider(), &ResumeRequest::new(name)).await?;
     /// assert!(executor.execute(&config, async {}).await?.is_executed());
     /// # Ok::<(), shedlock::Error>(()) }).unwrap();
     /// ```
     ///
     /// # Errors
-    /// As [`LockProvider::pause`], after `wait` if the error is retryable.
+    /// As [`admin::pause`](crate::admin::pause), after `wait` if the error is retryable.
     pub async fn pause(&self, request: &PauseRequest, wait: Duration) -> Result<Paused, Error> {
         pause(&self.0, request, wait).await
     }

@@ -4,6 +4,7 @@
 #[cfg(any(test, fuzzing))]
 extern crate self as shedlock_core;
 
+pub mod admin;
 mod advice;
 mod answer;
 pub mod blocking;
@@ -30,7 +31,6 @@ mod memory;
 mod metrics_listener;
 mod name;
 mod narrator;
-mod operations;
 mod outcome;
 mod owner;
 mod pause;
@@ -103,7 +103,6 @@ pub use metrics_listener::MetricsListener;
 pub use name::LockName;
 #[doc(hidden)]
 pub use narrator::tell;
-pub use operations::{PauseEffect, ResetEffect, ResumeEffect};
 pub use outcome::Outcome;
 pub use owner::Owner;
 pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};

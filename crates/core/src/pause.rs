@@ -185,12 +185,6 @@ impl PauseRequest {
         self
     }
 
-    /// Returns the same request under another name. For wrappers that map names.
-    pub fn with_name(mut self, name: LockName) -> Self {
-        self.name = name;
-        self
-    }
-
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
@@ -207,8 +201,8 @@ impl PauseRequest {
     }
 
     /// Returns the owner text of the pause, with the end that it keeps
-    /// ([`Pause::kept_until`]). For providers.
-    pub fn owner_keeping(&self, end: Option<SystemTime>) -> String {
+    /// ([`Pause::kept_until`]).
+    pub(crate) fn owner_keeping(&self, end: Option<SystemTime>) -> String {
         // Never earlier: a slot has whole microseconds.
         let up = |end: SystemTime| end.checked_add(Duration::from_nanos(999));
         let kept = end.and_then(up).and_then(|end| Slot::at(end).ok());
@@ -220,13 +214,13 @@ impl PauseRequest {
         owner
     }
 
-    /// Returns whether this is the pause of this very request. For providers.
+    /// Returns whether this is the pause of this very request.
     pub fn is_pause(&self, pause: &Pause<'_>) -> bool {
         pause.id == self.id
     }
 
     /// Returns the length of the pause if the store's clock shows `now` and `longest` is its longest
-    /// lease. For providers.
+    /// lease.
     ///
     /// # Errors
     /// `InvalidInput` for a pause that would end before it begins, or later than the store can hold.
@@ -279,12 +273,6 @@ impl ResumeRequest {
         self
     }
 
-    /// Returns the same request under another name. For wrappers that map names.
-    pub fn with_name(mut self, name: LockName) -> Self {
-        self.name = name;
-        self
-    }
-
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
@@ -310,13 +298,6 @@ pub enum Paused {
     },
     /// A task holds the lock. Nothing was changed.
     Held(LockRecord),
-}
-
-impl Paused {
-    /// Creates the result for a lock that is paused. For providers.
-    pub fn done(before: Option<LockRecord>, until: SystemTime) -> Self {
-        Self::Done { before, until }
-    }
 }
 
 /// The result of a resumption.

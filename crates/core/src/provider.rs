@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::admin::{Change, Changed, Seen};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
-    LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity, PruneRequest,
-    Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock, UnlockRequest,
+    Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, Migration,
+    MigrationStep, ProviderIdentity, Schema, Unlock, UnlockRequest,
 };
 
 /// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
@@ -81,11 +81,14 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>>;
 
-    /// Returns the record of one lock, or `None` if there is none.
+    /// Returns the record of one lock, or `None` if there is none: unless overridden, the one that
+    /// [`look`](Self::look) reads.
     fn inspect<'a>(
         &'a self,
         name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>>;
+    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+        Box::pin(async move { Ok(self.look(name).await?.map(|seen| seen.record)) })
+    }
 
     /// Returns a page of records in the byte order of their names.
     fn list<'a>(
@@ -93,50 +96,31 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         request: &'a ListRequest,
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>>;
 
-    /// Frees a lock, whoever holds it, unless it is paused. For operators.
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>>;
-
-    /// Sets which slot was taken last, so that slots after it can be taken, and gives up an open
-    /// slot. For operators: after a wrong clock has claimed a slot in the future, or to run a slot
-    /// again.
-    fn reset_slot<'a>(
-        &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        Box::pin(async move {
-            let what = "setting the last slot of a lock";
-            Err(unsupported(what, request.name(), self.store()))
-        })
-    }
-
-    /// Pauses a lock: an operator holds it until it is resumed or until the pause ends. For
-    /// operators.
+    /// Reads the record of one lock together with the store's version of it, for a
+    /// [`change`](Self::change) or a [`remove`](Self::remove) that must hit exactly what was read.
+    /// `None` if there is no record.
     ///
-    /// The owner in the record becomes [`PauseRequest::owner`], by a write that takes effect only
-    /// if the record has not changed since it was read. If the call is repeated after a lost reply,
-    /// it returns the pause that it finds.
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        Box::pin(async move { Err(unsupported(PAUSES, request.name(), self.store())) })
-    }
+    /// What operators do ([`admin`](crate::admin)) is a look and a conditional write.
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>>;
 
-    /// Ends the pause of a lock. For operators.
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        Box::pin(async move { Err(unsupported(PAUSES, request.name(), self.store())) })
-    }
+    /// Changes a record in one step, if it has not changed since it was read. Of the slots and the
+    /// lease, only those that the change replaces must be the same as when they were read; a change
+    /// that ends a lease or takes the lock must not hit a later lease.
+    fn change<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>>;
 
-    /// Removes the record of a lock that has been idle for a time, together with everything that the
-    /// store keeps beside it. For operators.
-    ///
-    /// The rules of [`PruneRequest::refusal`] decide which record may be removed. The write takes
-    /// effect only if the record has not changed since it was read. Afterwards the lock is like one
-    /// that was never taken.
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
-        let what = "removing records";
-        Box::pin(async move { Err(unsupported(what, request.name(), self.store())) })
-    }
+    /// Removes the record of a free lock and everything beside it, if nothing of it has changed since
+    /// it was read. Copies of requests that were sent before must find no more than they would after
+    /// a deletion by hand.
+    fn remove<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>>;
 
     /// Checks that the store is reachable and set up as this provider needs it. Afterwards
     /// [`capabilities`](Self::capabilities) is exact.
@@ -240,13 +224,4 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     fn schema(&self) -> Schema {
         Schema::default()
     }
-}
-
-const PAUSES: &str = "pausing locks";
-
-fn unsupported(what: &str, name: &LockName, store: &str) -> Error {
-    let message = format!("this store does not support {what}");
-    Error::new(ErrorKind::Unsupported, message)
-        .with_lock(name.as_str())
-        .with_store(store)
 }

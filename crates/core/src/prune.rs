@@ -117,12 +117,6 @@ impl PruneRequest {
         self
     }
 
-    /// Returns the same request under another name. For wrappers that map names.
-    pub fn with_name(mut self, name: LockName) -> Self {
-        self.name = name;
-        self
-    }
-
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
@@ -133,7 +127,7 @@ impl PruneRequest {
         self.idle_for
     }
 
-    /// Makes the check that every provider makes before any I/O.
+    /// Makes the check that comes before any I/O.
     ///
     /// # Errors
     /// `InvalidInput` for an idle time of zero.
@@ -147,8 +141,8 @@ impl PruneRequest {
     }
 
     /// Returns why this record must be kept; `None` if it may be removed. `now` is the time at which
-    /// it was read, by the clock that judges its lease. Providers use it with their capabilities, and
-    /// so do callers that only show what would be removed.
+    /// it was read, by the clock that judges its lease, and the capabilities are those of the provider.
+    /// For callers that only show what would be removed.
     pub fn refusal(
         &self,
         record: &LockRecord,
@@ -192,13 +186,6 @@ impl PruneRequest {
 /// Whether the record says of a slot what a new record could not say: that it must still run.
 fn has_undecided_slots(record: &LockRecord) -> bool {
     record.slot_attempts.is_some()
-}
-
-impl Pruned {
-    /// Creates the result for a record that must be kept. For providers.
-    pub fn kept(record: LockRecord, reason: KeepReason) -> Self {
-        Self::Kept { record, reason }
-    }
 }
 
 impl LockRecord {

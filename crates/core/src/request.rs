@@ -409,12 +409,6 @@ impl ForceUnlockRequest {
         self
     }
 
-    /// Returns the same request under another name. For wrappers that map names.
-    pub fn with_name(mut self, name: LockName) -> Self {
-        self.name = name;
-        self
-    }
-
     /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         &self.name
@@ -474,12 +468,6 @@ impl ResetSlotRequest {
     /// they were taken before.
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
-        self
-    }
-
-    /// Returns the same request under another name. For wrappers that map names.
-    pub fn with_name(mut self, name: LockName) -> Self {
-        self.name = name;
         self
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
-    LockProvider, LockState, Owner, Unlock, UnlockRequest,
+    LockProvider, LockState, Owner, Unlock, UnlockRequest, admin,
 };
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_forced_unlock_between_two_copies_of_an_attempt_does_not_cost_the_run(
         bench.settle().await;
         assert_eq!(bench.faulty.calls_of("attempt"), 2);
         let force = ForceUnlockRequest::new(LockName::new("a").unwrap());
-        let forced = bench.faulty.force_unlock(&force).await.unwrap();
+        let forced = admin::force_unlock(&bench.faulty, &force).await.unwrap();
         assert!(matches!(forced, ForcedUnlock::Freed(_)), "{forced:?}");
         bench.pass(secs(30)).await;
         assert!(task.await.unwrap().unwrap().is_executed());

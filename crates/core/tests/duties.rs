@@ -16,7 +16,7 @@ use common::{Heard, Logs};
 use shedlock_core::{
     BoxFuture, Capabilities, Clock as _, Error, Event, Executor, ExtendRequest, Extension,
     ForceUnlockRequest, Lease, Listener, LockConfig, LockName, LockProvider, LockState, LostReason,
-    MemoryProvider, Outcome, Release, SystemClock, current_lock, delegate,
+    MemoryProvider, Outcome, Release, SystemClock, admin, current_lock, delegate,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -222,7 +222,7 @@ fn a_blocked_task_sees_that_its_lock_was_freed_and_no_callback_runs_on_our_threa
             let noted = noted.clone();
             move || {
                 current_thread()
-                    .block_on(noted.inner.force_unlock(&force))
+                    .block_on(admin::force_unlock(&*noted.inner, &force))
                     .unwrap()
             }
         });

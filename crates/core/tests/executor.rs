@@ -226,7 +226,7 @@ fn a_context_in_which_no_call_can_wait_is_refused_before_the_call() {
     assert_eq!(error.kind(), ErrorKind::WrongContext);
     assert!(error.to_string().contains("has no timers"), "{error}");
     let name = shedlock_core::LockName::new("a").unwrap();
-    assert!(!provider.remove(&name), "nothing was written");
+    assert!(!provider.delete(&name), "nothing was written");
 }
 
 /// Names that a program computes, each of which is a series of metrics and a job in the journal.

@@ -14,7 +14,7 @@ use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, BoxFuture, Clock, Error, ErrorKind, Executor,
     ForceUnlockRequest, JobMetrics, JobMetricsText, JobRegistration, JournalSettings,
     JournalWriter, ListRequest, LockName, LockProvider, LockRecord, ManualClock, MemoryJournal,
-    MemoryProvider, Owner, PauseRequest, ResumeRequest, RunsRequest, Slot,
+    MemoryProvider, Owner, PauseRequest, ResumeRequest, RunsRequest, Slot, admin,
 };
 
 struct World {
@@ -78,12 +78,12 @@ impl World {
         if let Some(lasts) = lasts {
             request = request.lasting(lasts);
         }
-        self.provider.pause(&request).await.unwrap();
+        admin::pause(&*self.provider, &request).await.unwrap();
     }
 
     async fn resume(&self, name: &str) {
         let request = ResumeRequest::new(LockName::new(name).unwrap());
-        self.provider.resume(&request).await.unwrap();
+        admin::resume(&*self.provider, &request).await.unwrap();
     }
 
     fn metrics(&self) -> JobMetrics {
@@ -299,7 +299,9 @@ async fn a_run_that_lost_its_lock_is_reported_until_the_next_one() {
     let name = LockName::new("mail").unwrap();
     let task = async {
         let request = ForceUnlockRequest::new(name.clone());
-        world.provider.force_unlock(&request).await.unwrap();
+        admin::force_unlock(&*world.provider, &request)
+            .await
+            .unwrap();
         assert_eq!(world.writer.flush(secs(60)).await, 0);
         // It still runs.
         assert_eq!(lost().await, 1.0);
@@ -355,7 +357,9 @@ async fn slots_that_are_caught_up_after_a_pause_keep_their_deadline() {
     world.pause("report", None).await;
     world.clock.advance(HOUR * 3);
     let request = ResumeRequest::new(LockName::new("report").unwrap());
-    world.provider.resume(&request.catching_up()).await.unwrap();
+    admin::resume(&*world.provider, &request.catching_up())
+        .await
+        .unwrap();
     assert_eq!(world.deadline("report").await, start + HOUR * 2 + secs(600));
 }
 

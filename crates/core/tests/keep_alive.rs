@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Attempt, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
-    LostReason, Outcome, current_lock,
+    Attempt, ErrorKind, Executor, ForceUnlockRequest, LockName, LockState, LostReason, Outcome,
+    admin, current_lock,
 };
 use tokio::task::JoinHandle;
 
@@ -151,9 +151,7 @@ async fn a_lock_that_was_freed_by_force_stops_its_task_at_the_next_extension() {
     let task = start(&bench, secs(100));
     bench.settle().await;
     let name = LockName::new("a").unwrap();
-    bench
-        .faulty
-        .force_unlock(&ForceUnlockRequest::new(name))
+    admin::force_unlock(&bench.faulty, &ForceUnlockRequest::new(name))
         .await
         .unwrap();
     bench.pass(secs(4)).await;

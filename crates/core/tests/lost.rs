@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{Alive, Fault, bench, config, secs};
 use shedlock_core::{
-    Attempt, ErrorKind, Executor, ForceUnlockRequest, LockName, LockProvider, LockState,
-    LostPolicy, LostReason, Outcome, assert_locked, current_lock, extend_current,
+    Attempt, ErrorKind, Executor, ForceUnlockRequest, LockName, LockState, LostPolicy, LostReason,
+    Outcome, admin, assert_locked, current_lock, extend_current,
 };
 
 #[tokio::test]
@@ -242,8 +242,7 @@ async fn a_refused_extension_stops_the_task() {
         .executor
         .execute(&config("a"), async move {
             let name = LockName::new("a").unwrap();
-            store
-                .force_unlock(&ForceUnlockRequest::new(name))
+            admin::force_unlock(&store, &ForceUnlockRequest::new(name))
                 .await
                 .unwrap();
             let error = extend_current("10s").await.unwrap_err();

@@ -10,7 +10,7 @@ use shedlock_core::Journal as _;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ForceUnlockRequest, JournalEntry, JournalWriter, Lease,
     LockName, LockProvider, MemoryJournal, Owner, RunOutcome, RunRecord, RunState, RunsRequest,
-    UnlockRequest,
+    UnlockRequest, admin,
 };
 
 const FLUSH: Duration = secs(5);
@@ -64,7 +64,7 @@ async fn a_run_whose_lock_was_freed_is_without_its_lock_until_its_lease_would_ha
     let (bench, journal) = (bench(), MemoryJournal::new());
     let lease = started(&bench, &journal).await;
     let free = ForceUnlockRequest::new(lease.name().clone());
-    let freed = bench.faulty.force_unlock(&free).await;
+    let freed = admin::force_unlock(&bench.faulty, &free).await;
     let _ = freed.expect("memory replies");
     assert_eq!(state(&bench, &journal).await, RunState::WithoutLock);
     bench.pass(secs(11)).await;

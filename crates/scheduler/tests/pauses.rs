@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::{Node, alone, block_on, every, lock, millis, seconds, secs};
 use shedlock_core::{
-    Clock, Completion, LockConfig, LockName, LockProvider, Moment, PauseRequest, Paused,
-    ResumeRequest, Resumed, Retries,
+    Clock, Completion, LockConfig, LockName, Moment, PauseRequest, Paused, ResumeRequest, Resumed,
+    Retries, admin,
 };
 use shedlock_scheduler::{Job, JobRun};
 
@@ -53,12 +53,12 @@ fn slots_around_a_pause(
         if let Some(duration) = lasts {
             pause = pause.lasting(duration);
         }
-        let paused = world.store.pause(&pause).await.unwrap();
+        let paused = admin::pause(&world.store, &pause).await.unwrap();
         assert!(matches!(paused, Paused::Done { .. }), "{paused:?}");
         world.run_until(secs(610)).await;
         if let Some(changed) = resume {
             let request = changed(ResumeRequest::new(name));
-            let resumed = world.store.resume(&request).await.unwrap();
+            let resumed = admin::resume(&world.store, &request).await.unwrap();
             assert!(matches!(resumed, Resumed::Resumed(_)), "{resumed:?}");
         }
         world.run_until(secs(810)).await;

@@ -415,8 +415,8 @@ pub use shedlock_core::{
     ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState,
     RunsRequest, Schema, Skip, SkipReason, SkippedSlots, Slot, SlotEnd, SlotReset, SlotState,
     SystemClock, TakenElsewhere, TenantProvider, TenantRouter, TrackingProvider, Unanswered,
-    Unlock, UnlockRequest, assert_locked, blocking, current_lock, current_provider, delegate,
-    extend_current, identify_store, missed_slots, parse_duration, set_global_executor,
+    Unlock, UnlockRequest, admin, assert_locked, blocking, current_lock, current_provider,
+    delegate, extend_current, identify_store, missed_slots, parse_duration, set_global_executor,
     set_global_provider, store_identity, testing, with_executor, with_executor_blocking,
     with_provider, with_provider_blocking,
 };

@@ -14,7 +14,8 @@ use shedlock_core::shown::{
 };
 use shedlock_core::{
     Actor, Error, ForcedUnlock, LockName, LockRecord, LockState, Pause, PauseRequest, Paused,
-    ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SystemClock, parse_duration, within,
+    ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SystemClock, admin, parse_duration,
+    within,
 };
 
 use crate::Access;
@@ -319,7 +320,7 @@ async fn pause(
     if fields.now.is_some() {
         request = request.replacing_holder();
     }
-    match store.read(store.provider.pause(&request)).await? {
+    match store.read(admin::pause(&*store.provider, &request)).await? {
         Paused::Done { before, until, .. } => {
             let details = [
                 Some(pause_end(until, lasts.is_some())),
@@ -354,7 +355,10 @@ async fn resume(store: &Store, name: &LockName, fields: &Fields) -> Result<Done,
     if catches_up {
         request = request.catching_up();
     }
-    match store.read(store.provider.resume(&request)).await? {
+    match store
+        .read(admin::resume(&*store.provider, &request))
+        .await?
+    {
         Resumed::Resumed(before) => {
             let was = before.pause().map(|pause| format!("it was paused {pause}"));
             let catches_up = catches_up.then(|| "--catch-up".to_owned());
@@ -465,7 +469,10 @@ async fn reset_slot(store: &Store, name: &LockName, fields: &Fields) -> Result<D
         }
         request = request.with_slot(Slot::at(to)?);
     }
-    match store.read(store.provider.reset_slot(&request)).await? {
+    match store
+        .read(admin::reset_slot(&*store.provider, &request))
+        .await?
+    {
         SlotReset::Reset {
             before, last_slot, ..
         } => Ok(Done {

@@ -17,6 +17,7 @@ use shedlock::{
     Actor, Attempt, AttemptRequest, AuditRequest, Clock, Error, ErrorKind, JobRegistration,
     Journal, JournalEntry, JournalWriter, LockName, LockProvider, LockState, ManualClock,
     MemoryJournal, MemoryProvider, Owner, PauseRequest, RunEnd, RunOutcome, RunRecord, SystemClock,
+    admin,
 };
 use shedlock_ui::{Access, Dashboard};
 use tower::ServiceExt as _;
@@ -723,7 +724,7 @@ async fn a_form_does_not_undo_a_pause_that_it_did_not_show() {
     let name = LockName::new("report").unwrap();
     let pause = async |reason: &str| {
         let request = PauseRequest::new(name.clone(), "maria").with_reason(reason);
-        let _ = fixture.provider.pause(&request).await.unwrap();
+        let _ = admin::pause(&*fixture.provider, &request).await.unwrap();
         let lock = fixture.provider.inspect(&name).await.unwrap().unwrap();
         lock.owner.unwrap()
     };
@@ -755,11 +756,12 @@ async fn a_form_does_not_undo_a_pause_that_it_did_not_show() {
     );
     // A run that has come and gone since is no reason to look again.
     let owner = fixture.hold("report").await;
-    let _ = fixture
-        .provider
-        .force_unlock(&shedlock_core::ForceUnlockRequest::new(name.clone()))
-        .await
-        .unwrap();
+    let _ = admin::force_unlock(
+        &*fixture.provider,
+        &shedlock_core::ForceUnlockRequest::new(name.clone()),
+    )
+    .await
+    .unwrap();
     assert_eq!(act("pause", &owner).await.status, StatusCode::SEE_OTHER);
 }
 

@@ -15,7 +15,7 @@ use shedlock::scheduler::{Handle, Job, Schedule, Scheduler};
 use shedlock::{
     Actor, Attempt, AttemptRequest, AuditRequest, ErrorKind, Executor, Journal, LockConfig,
     LockName, LockProvider, MemoryJournal, MemoryProvider, Owner, PauseRequest, Unlock,
-    UnlockRequest,
+    UnlockRequest, admin,
 };
 use shedlock_ui::{Access, Dashboard};
 use tokio::sync::mpsc;
@@ -154,7 +154,7 @@ async fn a_run_that_would_be_skipped_is_refused_with_the_reason() {
     let unlocked = service.provider.unlock(&lease, &unlock).await.unwrap();
     assert_eq!(unlocked, Unlock::Unlocked);
     let pause = PauseRequest::new(name(), "bob");
-    service.provider.pause(&pause).await.unwrap();
+    admin::pause(&*service.provider, &pause).await.unwrap();
     refused("payroll", "not run: it is paused by bob").await;
     service.scheduler.shutdown(Duration::ZERO).await.unwrap();
     refused(

@@ -12,6 +12,14 @@ use crate::tls::in_words;
 /// The result of calls to a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// How many rounds a call makes before it returns an error. A round is lost only if another client won it.
+pub const ROUNDS: usize = 4;
+
+/// Returns the error for a call that lost every one of its [`ROUNDS`].
+pub fn contended() -> Error {
+    unavailable("other clients kept changing the lock before it could be written").retry()
+}
+
 /// Defines one constructor of errors per kind.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $kind:ident;)+) => {$(

@@ -10,7 +10,6 @@ mod idle;
 mod journal;
 mod limits;
 mod list;
-mod operator;
 mod provider;
 mod shedlock;
 mod slots;
@@ -33,17 +32,16 @@ pub use connection::{Call, Connect, Shared};
 pub use construct::{FromClient, FromUrl};
 pub use diagnose::quorum;
 pub use errors::{
-    Result, closed, configuration, conflict, in_doubt, internal, invalid, overtaken, root_cause,
-    unanswered, unavailable, unknown, unread, unresolvable, unresolved,
+    ROUNDS, Result, closed, configuration, conflict, contended, in_doubt, internal, invalid,
+    overtaken, root_cause, unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
 pub use idle::{FRESH, TEST};
 pub use limits::{HUNDRED_YEARS, check_name_length};
 pub use list::{Part, listed, paged};
-pub use operator::{ROUNDS, contended};
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};
 pub use slots::{check_slot, refusal, slot_ahead};
-pub use store::{Change, Changed, End, Ended, LeaseChange, Seen, Store};
+pub use store::{End, Ended, Seen, Store};
 pub use time::TimeMode;
 pub use tls::{TlsFiles, TlsNames, TlsOptions, read_file, read_text, unusable_file};
 #[cfg(feature = "crypto-choice")]

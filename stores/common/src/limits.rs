@@ -28,7 +28,9 @@ mod tests {
     #[test]
     fn what_no_store_can_express_is_refused() {
         assert!(shedlock_core::check_longest("it", HUNDRED_YEARS).is_ok());
-        assert!(shedlock_core::check_longest("it", HUNDRED_YEARS + Duration::from_nanos(1)).is_err());
+        assert!(
+            shedlock_core::check_longest("it", HUNDRED_YEARS + Duration::from_nanos(1)).is_err()
+        );
         let name = LockName::new("four").unwrap();
         assert!(check_name_length(&name, 4).is_ok());
         let error = check_name_length(&name, 3).unwrap_err();

@@ -7,12 +7,12 @@ use std::time::SystemTime;
 
 use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Finding, ForceUnlockRequest, ForcedUnlock, Journal, Lease, ListRequest, LockDefaults, LockName,
-    LockProvider, LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity,
-    PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, Setting, SlotReset,
-    Unlock, UnlockRequest, answered_within, within,
+    Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
+    Migration, MigrationStep, ProviderIdentity, Schema, Setting, Unlock, UnlockRequest,
+    answered_within, within,
 };
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
@@ -20,7 +20,6 @@ use tracing::subscriber::NoSubscriber;
 use crate::diagnose;
 use crate::idle::{LastReply, TEST};
 use crate::journal::OfProvider;
-use crate::operator;
 use crate::store::{End, Ended, Store};
 
 /// A lock provider over a [`Store`]. Clones count as the same provider.
@@ -206,32 +205,28 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         })
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>>> {
+        let look = async move {
+            self.store.check_name(name)?;
+            let seen = self.store.look(name).await?;
+            Ok(seen.map(|seen| Seen::new(seen.record.clone(), self.store.unit(), seen)))
+        };
+        Box::pin(self.call(name, Unavailable, look))
+    }
+
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock>> {
-        let forced = operator::force_unlock(&*self.store, request);
-        Box::pin(self.call(request.name(), OutcomeUnknown, forced))
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed>> {
+        let change = async move { self.store.change(name, seen.version()?, change).await };
+        Box::pin(self.call(name, OutcomeUnknown, change))
     }
 
-    fn reset_slot<'a>(&'a self, request: &'a ResetSlotRequest) -> BoxFuture<'a, Result<SlotReset>> {
-        let reset = operator::reset_slot(&*self.store, request);
-        Box::pin(self.call(request.name(), OutcomeUnknown, reset))
-    }
-
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused>> {
-        let pause = operator::pause(&*self.store, request);
-        Box::pin(self.call(request.name(), OutcomeUnknown, pause))
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed>> {
-        let resumption = operator::resume(&*self.store, request);
-        Box::pin(self.call(request.name(), OutcomeUnknown, resumption))
-    }
-
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned>> {
-        let prune = operator::prune(&*self.store, request);
-        Box::pin(self.call(request.name(), OutcomeUnknown, prune))
+    fn remove<'a>(&'a self, name: &'a LockName, seen: &'a Seen) -> BoxFuture<'a, Result<Changed>> {
+        let removal = async move { self.store.remove(name, seen.version()?).await };
+        Box::pin(self.call(name, OutcomeUnknown, removal))
     }
 
     fn check(&self) -> BoxFuture<'_, Result<()>> {

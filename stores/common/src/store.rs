@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use shedlock_core::admin::{Change, Changed};
 use shedlock_core::check_longest;
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
     Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
-    SlotEnd, SlotState, SystemClock, UnlockRequest,
+    SlotEnd, SystemClock, UnlockRequest,
 };
 
-use crate::cas::ceil;
 use crate::errors::Result;
 use crate::limits::check_name_length;
 
@@ -30,15 +30,15 @@ pub(crate) const PROBE: &str = "check";
 /// - [`check_name`](Self::check_name) and [`check_duration`](Self::check_duration) have already accepted names and
 ///   durations.
 /// - [`end`](Self::end) is both an unlock and, unless [`withdraw`](Self::withdraw) is overridden, a withdrawal.
-/// - The operations of operators (forced unlocks, slot resets, pauses, removals) are implemented once, on
-///   [`look`](Self::look) and two conditional writes, [`change`](Self::change) and [`remove`](Self::remove).
+/// - [`look`](Self::look) returns a version of a type of the store's own, which [`change`](Self::change) and
+///   [`remove`](Self::remove) get back.
 ///
 /// A store that keeps records with versions has less to implement: see [`VersionedStore`](crate::VersionedStore).
 ///
 /// Write the methods as `async fn`.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The state of a record when it was read: the condition of [`change`](Self::change) and [`remove`](Self::remove).
-    type Version: Send + Sync;
+    type Version: Send + Sync + 'static;
 
     /// The store's short name for messages: "etcd".
     fn name(&self) -> &str;
@@ -100,24 +100,20 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         name: &LockName,
     ) -> impl Future<Output = Result<Option<Seen<Self::Version>>>> + Send;
 
-    /// Rounds the end of a pause as [`change`](Self::change) stores it. Never earlier; to the next millisecond unless
-    /// overridden.
-    fn stored_end(&self, end: SystemTime) -> Result<SystemTime> {
-        ceil(end)
+    /// The unit in which the store keeps the end of a lease; a millisecond unless overridden.
+    fn unit(&self) -> Duration {
+        Duration::from_millis(1)
     }
 
-    /// Changes a record for an operator, in one step, if it has not changed since it was read. Of the slots and the
-    /// lease, only those that the change replaces must be the same as when they were read; a change that ends a lease
-    /// or takes the lock must not hit a later lease.
+    /// As [`LockProvider::change`](shedlock_core::LockProvider::change).
     fn change(
         &self,
         name: &LockName,
         seen: &Seen<Self::Version>,
-        change: &Change<'_>,
+        change: &Change,
     ) -> impl Future<Output = Result<Changed>> + Send;
 
-    /// Removes the record of a free lock and everything beside it, if nothing of it has changed since it was read.
-    /// Copies of requests that were sent before must find no more than they would after a deletion by hand.
+    /// As [`LockProvider::remove`](shedlock_core::LockProvider::remove).
     fn remove(
         &self,
         name: &LockName,
@@ -189,56 +185,6 @@ pub struct Seen<V> {
     pub record: LockRecord,
     /// Identifies this state of the record.
     pub version: V,
-}
-
-/// What an operator changes in a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
-    /// What becomes of the lease.
-    pub lease: LeaseChange<'a>,
-    /// The new slot state; none if it stays as it is.
-    pub slots: Option<SlotState>,
-}
-
-/// What an operator makes of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseChange<'a> {
-    /// It stays as it is.
-    Keep,
-    /// The lease ends.
-    End {
-        /// The owner text that the record keeps: that of the lease, marked as released or freed.
-        owner: &'a str,
-        /// Until when the lock stays taken; none if it is free at once.
-        kept: Option<SystemTime>,
-    },
-    /// An operator holds the lock: an acquisition like any other, with a new fencing token.
-    Take {
-        /// The owner text.
-        owner: &'a str,
-        /// When the lease ends, by the clock that judges leases: the same instant however late the write is executed,
-        /// because the slots up to it are marked as taken.
-        until: SystemTime,
-    },
-}
-
-/// The outcome of a conditional write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Changed {
-    /// The write took effect.
-    Done,
-    /// The record had already changed. Nothing was written.
-    Raced,
-    /// The reply was lost, and the record has changed since. The write may have been in effect in between.
-    Overtaken,
-}
-
-impl Changed {
-    /// Returns the outcome of a write that was either done or lost its race.
-    pub fn done(is_done: bool) -> Self {
-        if is_done { Self::Done } else { Self::Raced }
-    }
 }
 
 /// How a lease should end.

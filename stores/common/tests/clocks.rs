@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use common::Texts;
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
-    LockProvider, ManualClock, Moment, Owner, Unlock, UnlockRequest,
+    LockProvider, ManualClock, Moment, Owner, Unlock, UnlockRequest, admin,
 };
 use shedlock_store::{DEFAULT_TOLERATED_SKEW as SKEW, StoreProvider, Versioned};
 
@@ -98,7 +98,7 @@ async fn a_forced_out_lock_is_free_at_once_for_a_host_that_is_behind() {
     let [behind, ahead] = hosts(&clock);
     let lease = attempt(&behind).await.expect("the lock is free");
     let force = ForceUnlockRequest::new(lease.name().clone());
-    let freed = ahead.force_unlock(&force).await.unwrap();
+    let freed = admin::force_unlock(&ahead, &force).await.unwrap();
     assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
     assert!(attempt(&behind).await.is_some(), "the lock was freed");
 }

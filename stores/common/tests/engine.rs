@@ -15,7 +15,7 @@ use common::{Fault, Texts};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, KeepReason, Lease, LockName, LockProvider, LockState, ManualClock, Owner,
-    PruneRequest, Pruned, SkipReason, Unlock, UnlockRequest,
+    PruneRequest, Pruned, SkipReason, Unlock, UnlockRequest, admin,
 };
 use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, Store as _, StoreProvider, Versioned};
 
@@ -157,7 +157,9 @@ async fn a_forced_unlock_whose_answer_was_lost_forces_no_other_owner_out() {
     let _lease = room.acquire().await;
     room.texts.plan([Fault::ReplyLostThenTaken]);
     let request = ForceUnlockRequest::new(room.job.clone());
-    let error = room.provider.force_unlock(&request).await.unwrap_err();
+    let error = admin::force_unlock(&room.provider, &request)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(room.state().await, LockState::Held);
 }
@@ -302,10 +304,10 @@ async fn a_removal_whose_answer_was_lost_is_found_by_reading_back() {
     let room = Room::new();
     let prune = idle(&room).await;
     room.texts.plan([Fault::ReplyLost]);
-    let pruned = room.provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&room.provider, &prune).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
     assert!(room.texts.text(&room.job).is_none());
-    let again = room.provider.prune(&prune).await.unwrap();
+    let again = admin::prune(&room.provider, &prune).await.unwrap();
     assert!(matches!(again, Pruned::NoRecord), "{again:?}");
 }
 
@@ -314,10 +316,10 @@ async fn a_removal_that_may_still_arrive_is_unknown_and_can_be_repeated() {
     let room = Room::new();
     let prune = idle(&room).await;
     room.texts.plan([Fault::RequestLost]);
-    let error = room.provider.prune(&prune).await.unwrap_err();
+    let error = admin::prune(&room.provider, &prune).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     assert!(room.texts.text(&room.job).is_some());
-    let pruned = room.provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&room.provider, &prune).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
 }
 
@@ -326,7 +328,7 @@ async fn a_removal_that_lost_its_race_looks_again() {
     let room = Room::new();
     let prune = idle(&room).await;
     room.texts.plan([Fault::Raced, Fault::None]);
-    let pruned = room.provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&room.provider, &prune).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
 }
 
@@ -338,12 +340,12 @@ async fn the_record_of_a_withdrawn_attempt_is_kept() {
     assert!(!room.provider.withdraw(&attempt).await.unwrap());
     room.clock.advance(2 * HOUR);
     let prune = PruneRequest::new(room.job.clone(), HOUR);
-    let pruned = room.provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&room.provider, &prune).await.unwrap();
     let is_kept =
         matches!(&pruned, Pruned::Kept { reason, .. } if *reason == KeepReason::AgeUnknown);
     assert!(is_kept, "{pruned:?}");
     // A use gives it an age.
     let prune = idle(&room).await;
-    let pruned = room.provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&room.provider, &prune).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
 }

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::LockName;
-use shedlock_store::{
-    Changed, End, Ended, ROUNDS, Record, Result, contended, overtaken, whole_millis,
-};
+use shedlock_core::admin::Changed;
+use shedlock_store::{End, Ended, ROUNDS, Record, Result, contended, overtaken, whole_millis};
 
 use crate::codec::released;
 use crate::explain::is_full;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{LockName, LockState};
-use shedlock_store::{Change, Changed, LeaseChange, Result, Seen, whole_millis};
+use shedlock_store::{Result, Seen, whole_millis};
 
 use crate::codec::write;
 use crate::found::{Found, KeyChange};
@@ -31,16 +32,16 @@ impl EtcdStore {
         &self,
         name: &LockName,
         found: &Found,
-        change: &Change<'_>,
+        change: &Change,
     ) -> Result<Changed> {
         let now = self.clock.system_time();
-        let (key, mut record) = match change.lease {
+        let (key, mut record) = match &change.lease {
             LeaseChange::Keep => (KeyChange::Leave, Some(found.record())),
             LeaseChange::End { owner, kept } => {
                 // The record describes only our own acquisitions. Freeing a lock that ShedLock holds leaves it unchanged.
                 let own = Some(found.record()).filter(|it| it.owner == found.value().owner);
                 let freed = own.map(|mut record| {
-                    record.owner = owner.to_owned();
+                    record.owner.clone_from(owner);
                     record.locked_until = whole_millis(now);
                     record
                 });

@@ -6,14 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use ErrorKind::{Configuration, Unavailable};
 use etcd_client::Client;
+use shedlock_core::admin::{Change, Changed};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
     Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
     Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_store::{
-    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store,
-    StoreProvider, check_slot, conflict, contended, maybe, paged, quorum, refusal, whole_millis,
+    End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store, StoreProvider,
+    check_slot, conflict, contended, maybe, paged, quorum, refusal, whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -307,7 +308,7 @@ impl Store for EtcdStore {
         &self,
         name: &LockName,
         seen: &Seen<Found>,
-        change: &Change<'_>,
+        change: &Change,
     ) -> Result<Changed> {
         self.change_record(name, &seen.version, change).await
     }

@@ -6,8 +6,9 @@ use ErrorKind::{Lost, OutcomeUnknown, Unavailable};
 use etcd_client::{
     Client, Compare, CompareOp, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
 };
+use shedlock_core::admin::Changed;
 use shedlock_core::{ErrorKind, LockName};
-use shedlock_store::{Changed, Record, Result, internal};
+use shedlock_store::{Record, Result, internal};
 
 use crate::found::{Found, Kept, KeyChange, Locked};
 use crate::store::EtcdStore;

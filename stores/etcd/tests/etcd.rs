@@ -16,7 +16,7 @@ use shedlock_conformance::support::address;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Level, ListRequest,
     LockName, LockProvider, LockState, ManualClock, Owner, PruneRequest, Pruned, SkipReason, Slot,
-    SlotEnd, SystemClock, Unlock, UnlockRequest,
+    SlotEnd, SystemClock, Unlock, UnlockRequest, admin,
 };
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::given::{program, server};
@@ -398,7 +398,7 @@ async fn a_removal_deletes_the_companion_key() {
     sleep(Duration::from_millis(50)).await;
     let name = LockName::new("job").unwrap();
     let prune = PruneRequest::new(name, Duration::from_millis(1));
-    let pruned = room.provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&room.provider, &prune).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
     assert!(room.key(&room.lock).await.is_none() && room.key(&room.kept).await.is_none());
     assert!(room.take().await.fencing_token() > lease.fencing_token());

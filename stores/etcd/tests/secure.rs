@@ -12,7 +12,7 @@ use etcd_client::{Client, Permission};
 use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock,
-    ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
+    ListRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest, admin,
 };
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::Certificates;
@@ -44,7 +44,7 @@ async fn works(provider: &EtcdProvider) {
     let attempt = provider.attempt(&request()).await.unwrap();
     assert!(attempt.acquired().is_some(), "the lock should be free");
     let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
-    let freed = provider.force_unlock(&force).await.unwrap();
+    let freed = admin::force_unlock(&*provider, &force).await.unwrap();
     assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
 }
 

@@ -11,14 +11,15 @@ use mongodb::bson::{Bson, DateTime, Document, doc, serialize_to_document};
 use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
 use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
     Failover, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, SETTINGS,
     Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
 use shedlock_store::{
-    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Part, Result, Seen, Store,
-    StoreProvider, TimeMode, Told, configuration, paged, told,
+    End, Ended, FromClient, HUNDRED_YEARS, Part, Result, Seen, Store, StoreProvider, TimeMode,
+    Told, configuration, paged, told,
 };
 
 use crate::MongoProvider;
@@ -272,14 +273,14 @@ impl Store for MongoStore {
         &self,
         name: &LockName,
         seen: &Seen<String>,
-        change: &Change<'_>,
+        change: &Change,
     ) -> Result<Changed> {
         let now = self.now();
         let owner = &*seen.version;
-        let (mut query, mut fields) = match change.lease {
+        let (mut query, mut fields) = match &change.lease {
             LeaseChange::Keep => (doc! { "_id": name.as_str() }, doc! {}),
             LeaseChange::End { owner: by, kept } => {
-                (running(name, owner, now), ended_by_operator(now, by, kept))
+                (running(name, owner, now), ended_by_operator(now, by, *kept))
             }
             LeaseChange::Take {
                 owner: by,
@@ -290,7 +291,7 @@ impl Store for MongoStore {
                 let until = seen.record.locked_until.map(DateTime::from_system_time);
                 same.insert(UNTIL, until);
                 let mut fields = acquired(now, by, Duration::ZERO);
-                fields.insert(UNTIL, DateTime::from_system_time(end));
+                fields.insert(UNTIL, DateTime::from_system_time(*end));
                 (same, fields)
             }
         };

@@ -18,7 +18,7 @@ use shedlock_conformance::support::{assert_value_outlives_client, unique, warns_
 use shedlock_core::{
     AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Level, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd,
-    SystemClock, Unlock, UnlockRequest,
+    SystemClock, Unlock, UnlockRequest, admin,
 };
 use shedlock_mongodb::MongoProvider;
 use shedlock_rig::wait::sleep;
@@ -293,10 +293,7 @@ async fn a_lock_without_an_owner_can_be_freed_by_force() {
         room.skipped(&room.request(MINUTE)).await.reason,
         SkipReason::Held
     );
-    let freed = room
-        .provider
-        .force_unlock(&ForceUnlockRequest::new(job()))
-        .await;
+    let freed = admin::force_unlock(&room.provider, &ForceUnlockRequest::new(job())).await;
     let Ok(ForcedUnlock::Freed(before)) = freed else {
         panic!("the lock is held: {freed:?}");
     };

@@ -18,7 +18,7 @@ use shedlock_conformance::support::unique;
 use shedlock_core::{
     Attempt, Clock as _, ErrorKind, Executor, ExtendRequest, Extension, ListRequest, LockConfig,
     LockName, LockProvider, Outcome, PruneRequest, Pruned, Slot, SlotEnd, SystemClock, Unlock,
-    UnlockRequest, within,
+    UnlockRequest, admin, within,
 };
 use shedlock_nats::NatsProvider;
 use shedlock_rig::wait::sleep;
@@ -318,7 +318,7 @@ async fn a_removal_leaves_no_message_of_either_key() {
         assert!(room.stored("=s.job").await.is_some());
         sleep(Duration::from_millis(50)).await;
         let prune = PruneRequest::new(LockName::new("job").unwrap(), Duration::from_millis(1));
-        let pruned = room.provider.prune(&prune).await.unwrap();
+        let pruned = admin::prune(&*room.provider, &prune).await.unwrap();
         assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
         for key in ["job", "=s.job"] {
             assert_eq!(room.stored(key).await, None, "{key}");
@@ -328,7 +328,7 @@ async fn a_removal_leaves_no_message_of_either_key() {
         // What ShedLock leaves when it unlocks, a marker of its own, is removed too.
         room.put(&[("KV-Operation", "DEL")], Vec::new()).await;
         sleep(Duration::from_millis(50)).await;
-        let pruned = room.provider.prune(&prune).await.unwrap();
+        let pruned = admin::prune(&*room.provider, &prune).await.unwrap();
         assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
         assert_eq!(room.stored("job").await, None);
     }

@@ -7,14 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::ready;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults,
     LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within,
 };
 use shedlock_store::{
-    Change, Changed, End, Ended, FromClient, HUNDRED_YEARS, LeaseChange, Result, Seen, Store,
-    StoreProvider, check_slot, conflict, listed, maybe, refusal, slot_ahead, unknown,
+    End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, check_slot,
+    conflict, listed, maybe, refusal, slot_ahead, unknown,
 };
 
 use crate::RedisProvider;
@@ -347,12 +348,12 @@ impl Store for RedisStore {
         &self,
         name: &LockName,
         seen: &Seen<Version>,
-        change: &Change<'_>,
+        change: &Change,
     ) -> Result<Changed> {
         let value = seen.version.value.as_deref();
         let seen_words = slots_of(&seen.version.record);
         let slots = change.slots.map(|slots| words(&slots, seen_words));
-        match change.lease {
+        match &change.lease {
             LeaseChange::Keep => {
                 let slots = slots.as_deref().unwrap_or(seen_words);
                 let arguments = [seen_words, slots];
@@ -375,7 +376,7 @@ impl Store for RedisStore {
             }
             LeaseChange::Take { owner, until } => {
                 let value = value.map_or_else(Vec::new, |value| [b"=", value].concat());
-                let until = Slot::at(until)?.as_micros().to_string();
+                let until = Slot::at(*until)?.as_micros().to_string();
                 let slots = slots.as_deref().unwrap_or(seen_words);
                 let arguments = [
                     owner.as_bytes(),

@@ -14,7 +14,7 @@ use redis::cmd;
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockState, Owner, Slot as Tick,
-    Unlock, UnlockRequest,
+    Unlock, UnlockRequest, admin,
 };
 use shedlock_redis::RedisProvider;
 use shedlock_rig::wait::answered;
@@ -102,7 +102,7 @@ async fn names_with_braces(provider: &RedisProvider) {
     assert_eq!(listed, expected);
     for text in names {
         let force = ForceUnlockRequest::new(name(text));
-        let freed = provider.force_unlock(&force).await.unwrap();
+        let freed = admin::force_unlock(&*provider, &force).await.unwrap();
         assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
     }
 }

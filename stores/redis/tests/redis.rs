@@ -12,15 +12,16 @@ use common::own::{DURABLE, Own};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue, cmd};
 use shedlock_conformance::support::assert_value_outlives_client;
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, Executor, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot, SlotEnd,
-    SlotState, Unlock, UnlockRequest,
+    SlotState, Unlock, UnlockRequest, admin,
 };
 use shedlock_redis::RedisProvider;
 use shedlock_rig::given::program;
 use shedlock_rig::wait::sleep;
-use shedlock_store::{Change, Changed, LeaseChange, Store as _};
+use shedlock_store::Store as _;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -349,14 +350,14 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let slots = Some(SlotState::new(Some(slot(70)), None, None));
     let before: Vec<String> = room.run(&all).await;
     let change = |lease, slots| Change { lease, slots };
-    let owner = "a@b/1/ff paused: x";
+    let owner = "a@b/1/ff paused: x".to_owned();
     let end = LeaseChange::End {
-        owner: "a/1/ff freed",
+        owner: "a/1/ff freed".to_owned(),
         kept: None,
     };
     let until = UNIX_EPOCH + Duration::from_secs(now.0 + 9);
     for change in [
-        change(end, None),
+        change(end.clone(), None),
         change(end, slots),
         change(LeaseChange::Keep, slots),
         change(LeaseChange::Take { owner, until }, slots),
@@ -370,7 +371,7 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     assert_eq!(room.run::<Vec<String>>(&all).await, before);
 
     let seen = store.look(&name).await.unwrap().unwrap();
-    for change in [change(LeaseChange::Keep, slots), change(end, None)] {
+    for change in [change(LeaseChange::Keep, slots), change(end.clone(), None)] {
         let done = store.change(&name, &seen, &change).await.unwrap();
         assert_eq!(done, Changed::Done, "{change:?}");
     }
@@ -408,7 +409,7 @@ async fn a_lock_whose_value_is_no_text_is_freed_by_force() {
         set.arg(&lock).arg(value).arg("PX").arg(60_000);
         let () = set.query_async(&mut room.admin).await.unwrap();
         let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
-        let freed = room.provider.force_unlock(&force).await.unwrap();
+        let freed = admin::force_unlock(&room.provider, &force).await.unwrap();
         assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
         assert_eq!(room.value().await, None);
     }

@@ -12,7 +12,7 @@ use common::watched::{SENTINELS_PASSWORD, Watched};
 use shedlock_conformance::support::warns_of_unverified;
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, ForceUnlockRequest, ForcedUnlock, ListRequest,
-    LockName, LockProvider, Owner, Unlock, UnlockRequest,
+    LockName, LockProvider, Owner, Unlock, UnlockRequest, admin,
 };
 use shedlock_redis::RedisProvider;
 use shedlock_rig::Certificates;
@@ -37,7 +37,7 @@ async fn works(provider: &RedisProvider) {
     let attempt = provider.attempt(&request()).await.unwrap();
     assert!(attempt.acquired().is_some(), "the lock should be free");
     let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
-    let freed = provider.force_unlock(&force).await.unwrap();
+    let freed = admin::force_unlock(&*provider, &force).await.unwrap();
     assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
 }
 

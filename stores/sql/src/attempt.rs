@@ -1,10 +1,11 @@
 //! Attempts and their withdrawals: which statement is sent, and what its reply means.
 
+use shedlock_core::admin::Changed;
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Level, Setting, Skip,
     SkipReason, Slot,
 };
-use shedlock_store::{Changed, Result, configuration, maybe, unavailable, unread};
+use shedlock_store::{Result, configuration, maybe, unavailable, unread};
 
 use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
 use crate::dialect::{CANCELLED, Claim, End, GONE, Step};

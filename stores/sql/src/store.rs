@@ -4,15 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
     Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Setting,
     Slot, SlotEnd,
 };
-use shedlock_store::{
-    Change, Changed, End, Ended, LeaseChange, Result, Seen, Store, invalid, listed, maybe,
-    overtaken,
-};
+use shedlock_store::{End, Ended, Result, Seen, Store, invalid, listed, maybe, overtaken};
 
 use crate::call::{Call, SqlStore, check_owner, check_owner_text};
 use crate::dialect::{End as SlotMark, Step, is_partial};
@@ -162,17 +160,12 @@ impl<B: Driver> Store for SqlStore<B> {
     }
 
     /// Rounds to the unit of the column.
-    fn stored_end(&self, end: SystemTime) -> Result<SystemTime> {
+    fn unit(&self) -> Duration {
         let plan = self.plans.known();
         let shape = plan
             .as_ref()
             .map_or(&B::DIALECT.assumed, |plan| &plan.shape);
-        let unit = shape.lock_until.unit();
-        let since = end
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let micros = i64::try_from(since.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX - unit);
-        Ok(instant((micros + unit - 1) / unit * unit))
+        Duration::from_micros(shape.lock_until.unit().unsigned_abs())
     }
 
     /// A lease is identified by its exact owner text, slots by the last slot. An owner of ShedLock is the same for each
@@ -181,20 +174,20 @@ impl<B: Driver> Store for SqlStore<B> {
         &self,
         name: &LockName,
         seen: &Seen<Stored>,
-        change: &Change<'_>,
+        change: &Change,
     ) -> Result<Changed> {
         if matches!(change.lease, LeaseChange::End { .. }) && seen.record.locked_until.is_none() {
             return Err(no_end());
         }
         let call = self.call();
-        let step = match (change.lease, change.slots) {
+        let step = match (&change.lease, change.slots) {
             (LeaseChange::Keep, _) => Step::ResetSlot,
             (LeaseChange::End { kept: None, .. }, None) => Step::Withdraw,
             (LeaseChange::End { .. }, _) => Step::Resume,
             (LeaseChange::Take { .. }, _) => Step::Pause,
         };
         let plan = call.plan_for(|plan| {
-            if let LeaseChange::Take { owner, .. } = change.lease {
+            if let LeaseChange::Take { owner, .. } = &change.lease {
                 check_owner_text(owner, &plan.shape, &self.options)?;
             }
             call.statement(step, plan).map(drop)
@@ -204,19 +197,19 @@ impl<B: Driver> Store for SqlStore<B> {
         let mut values = self.values_of(name, stored.owner(), "");
         stored.set(&mut values);
         values.slots(&change.slots.unwrap_or_default());
-        let reply = match change.lease {
+        let reply = match &change.lease {
             LeaseChange::Keep => call.run(step, &values).await?,
             LeaseChange::End { owner, kept } => {
                 values.released = marked(owner, stored.owner(), shape);
                 values.ends_at = match kept {
-                    Some(kept) => Slot::at(kept)?.as_micros(),
+                    Some(kept) => Slot::at(*kept)?.as_micros(),
                     None => 0,
                 };
                 return call.ended(step, &values).await;
             }
             LeaseChange::Take { owner, until } => {
                 values.released = owner;
-                values.ends_at = Slot::at(until)?.as_micros();
+                values.ends_at = Slot::at(*until)?.as_micros();
                 // After a lost reply, the next look shows whether the first try took the lock.
                 let reply = call.run(step, &values).await?;
                 return Ok(Changed::done(reply.affected > 0));

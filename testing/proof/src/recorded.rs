@@ -7,7 +7,7 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock as _, Error, ExtendRequest, Extension, Lease,
     LockName, LockProvider, Owner, Pause, PauseRequest, Paused, ResumeRequest, Resumed, SlotEnd,
-    SystemClock, Unlock, UnlockRequest,
+    SystemClock, Unlock, UnlockRequest, admin,
 };
 
 use crate::history::{What, nanos};
@@ -83,6 +83,46 @@ impl<R: Recorder> Recorded<R> {
             owner,
             unanswered: Some(unanswered),
         })
+    }
+
+    /// Pauses a lock ([`admin::pause`]).
+    ///
+    /// # Errors
+    /// As there, and if it cannot be recorded.
+    pub async fn pause(&self, request: &PauseRequest) -> Result<Paused, Error> {
+        let longest = self.inner.capabilities().longest_lock_at_most_for;
+        let lasts = request.duration(SystemClock.system_time(), longest.min(HUNDRED_YEARS))?;
+        let owner = request.owner();
+        let id = Pause::parse(&owner).map_or(&*owner, |pause| pause.id());
+        let sent = What::pause_asked(request, lasts, self.longest_call);
+        let call = self.call(request.name(), id, sent, What::Unknown)?;
+        let answer = admin::pause(&*self.inner, request).await;
+        call.answered(match &answer {
+            Ok(paused) => What::paused(paused),
+            Err(error) if error.is_outcome_unknown() => What::Unknown,
+            Err(_) => What::Failed,
+        })?;
+        answer
+    }
+
+    /// Ends the pause of a lock ([`admin::resume`]).
+    ///
+    /// # Errors
+    /// As there, and if it cannot be recorded.
+    pub async fn resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
+        let call = Owner::generate();
+        let sent = What::ResumeAsked {
+            catches_up: request.is_catching_up(),
+            timeout: nanos(self.longest_call),
+        };
+        let call = self.call(request.name(), call.as_str(), sent, What::Unknown)?;
+        let answer = admin::resume(&*self.inner, request).await;
+        call.answered(match &answer {
+            Ok(resumed) => What::resumed(resumed),
+            Err(error) if error.is_outcome_unknown() => What::Unknown,
+            Err(_) => What::Failed,
+        })?;
+        answer
     }
 }
 
@@ -179,41 +219,5 @@ impl<R: Recorder> LockProvider for Recorded<R> {
         })
     }
 
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        Box::pin(async move {
-            let longest = self.inner.capabilities().longest_lock_at_most_for;
-            let lasts = request.duration(SystemClock.system_time(), longest.min(HUNDRED_YEARS))?;
-            let owner = request.owner();
-            let id = Pause::parse(&owner).map_or(&*owner, |pause| pause.id());
-            let sent = What::pause_asked(request, lasts, self.longest_call);
-            let call = self.call(request.name(), id, sent, What::Unknown)?;
-            let answer = self.inner.pause(request).await;
-            call.answered(match &answer {
-                Ok(paused) => What::paused(paused),
-                Err(error) if error.is_outcome_unknown() => What::Unknown,
-                Err(_) => What::Failed,
-            })?;
-            answer
-        })
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        Box::pin(async move {
-            let call = Owner::generate();
-            let sent = What::ResumeAsked {
-                catches_up: request.is_catching_up(),
-                timeout: nanos(self.longest_call),
-            };
-            let call = self.call(request.name(), call.as_str(), sent, What::Unknown)?;
-            let answer = self.inner.resume(request).await;
-            call.answered(match &answer {
-                Ok(resumed) => What::resumed(resumed),
-                Err(error) if error.is_outcome_unknown() => What::Unknown,
-                Err(_) => What::Failed,
-            })?;
-            answer
-        })
-    }
-
-    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock, pause, resume);
+    shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock);
 }

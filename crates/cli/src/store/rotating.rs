@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use shedlock::admin::{Change, Changed, Seen};
 use shedlock::{
     Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities, Error, ErrorKind,
-    ExtendRequest, Extension, Finding, ForceUnlockRequest, ForcedUnlock, JobRecord, JobsRequest,
-    Journal, JournalEntry, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
-    ResetSlotRequest, ResumeRequest, Resumed, Retention, RunRecord, RunsRequest, Schema, SlotReset,
-    Unlock, UnlockRequest,
+    ExtendRequest, Extension, Finding, JobRecord, JobsRequest, Journal, JournalEntry, Lease,
+    ListRequest, LockDefaults, LockName, LockProvider, LockRecord, Migration, MigrationStep,
+    ProviderIdentity, Retention, RunRecord, RunsRequest, Schema, Unlock, UnlockRequest,
 };
 use tokio::sync::Mutex;
 
@@ -153,11 +152,9 @@ impl LockProvider for Rotating {
         fn unlock(lease: Lease, request: UnlockRequest) -> Unlock;
         fn inspect(name: LockName) -> Option<LockRecord>;
         fn list(request: ListRequest) -> Vec<LockRecord>;
-        fn force_unlock(request: ForceUnlockRequest) -> ForcedUnlock;
-        fn reset_slot(request: ResetSlotRequest) -> SlotReset;
-        fn pause(request: PauseRequest) -> Paused;
-        fn resume(request: ResumeRequest) -> Resumed;
-        fn prune(request: PruneRequest) -> Pruned;
+        fn look(name: LockName) -> Option<Seen>;
+        fn change(name: LockName, seen: Seen, change: Change) -> Changed;
+        fn remove(name: LockName, seen: Seen) -> Changed;
         fn check() -> ();
         fn diagnose() -> Vec<Finding>;
         fn store_time() -> Option<SystemTime>;

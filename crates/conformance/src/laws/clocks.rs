@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     BoxFuture, Clock, ClockSource, ErrorKind, Moment, ResumeRequest, Resumed, SkipReason, Slot,
-    SystemClock,
+    SystemClock, admin,
 };
 
 use super::pauses::{paused, request, resume};
@@ -132,7 +132,7 @@ pub async fn a_client_behind_skips_what_a_pause_has_skipped(context: &TestContex
         let last = context.request(&job).with_slot(first.until);
         skipped_as(provider, &last, SkipReason::SlotTaken).await?;
     }
-    let again = behind.resume(&ResumeRequest::new(job.clone())).await?;
+    let again = admin::resume(&*behind, &ResumeRequest::new(job.clone())).await?;
     ensure!(
         matches!(again, Resumed::NotPaused(_)) && skipped().await? == first,
         "the pause was resumed before, but the answer was {again:?}"

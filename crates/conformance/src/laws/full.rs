@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     BoxFuture, Error, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease,
-    ListRequest, LockState, SlotEnd, Unlock, UnlockRequest,
+    ListRequest, LockState, SlotEnd, Unlock, UnlockRequest, admin,
 };
 
 use crate::case::cases;
@@ -237,7 +237,7 @@ pub async fn a_forced_unlock_on_a_full_store_frees_the_lock(context: &TestContex
             let lease = acquire(&provider, &full.request(&name("job"))).await?;
             full.fill().await?;
             let force = ForceUnlockRequest::new(lease.name().clone());
-            match provider.force_unlock(&force).await? {
+            match admin::force_unlock(&*provider, &force).await? {
                 ForcedUnlock::Freed(before) => ensure!(
                     before.state == LockState::Held
                         && before.owner.as_deref() == Some(lease.owner().as_str()),

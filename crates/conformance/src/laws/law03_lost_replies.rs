@@ -8,7 +8,7 @@ use std::time::Duration;
 use shedlock_core::{
     AttemptRequest, BoxFuture, ClockSource, Error, ErrorKind, Executor, ForceUnlockRequest, Lease,
     LockConfig, LockName, LockProvider, LostReason, Outcome, PauseRequest, Release, ResumeRequest,
-    Unlock, UnlockRequest, delegate,
+    Unlock, UnlockRequest, admin, delegate,
 };
 
 use crate::case::cases;
@@ -41,9 +41,7 @@ pub async fn a_run_that_was_overlapped_is_lost_although_its_unlock_got_no_reply(
         let direct = context.provider().await?;
         let job = name(&format!("job-{other:?}"));
         let task = async {
-            direct
-                .force_unlock(&ForceUnlockRequest::new(job.clone()))
-                .await?;
+            admin::force_unlock(&*direct, &ForceUnlockRequest::new(job.clone())).await?;
             take(context, &direct, &job, other).await
         };
         was_overlapped(context, &job, task).await?;
@@ -62,8 +60,8 @@ pub async fn a_run_whose_lock_was_paused_at_once_and_taken_is_lost_although_its_
     let job = name("job");
     let task = async {
         let pause = PauseRequest::new(job.clone(), "kit").replacing_holder();
-        let _ = direct.pause(&pause).await?;
-        let _ = direct.resume(&ResumeRequest::new(job.clone())).await?;
+        let _ = admin::pause(&*direct, &pause).await?;
+        let _ = admin::resume(&*direct, &ResumeRequest::new(job.clone())).await?;
         take(context, &direct, &job, Other::Holds).await
     };
     was_overlapped(context, &job, task).await
@@ -104,9 +102,7 @@ pub async fn a_run_that_no_other_followed_is_a_success_although_its_unlock_got_n
         let provider = NoReply::new(context.provider().await?, None);
         let task = async {
             if is_freed {
-                direct
-                    .force_unlock(&ForceUnlockRequest::new(job.clone()))
-                    .await?;
+                admin::force_unlock(&*direct, &ForceUnlockRequest::new(job.clone())).await?;
             }
             Ok(())
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::{
-    ResetSlotRequest, RestoredSlot, SkipReason, Slot, SlotEnd, SlotReset, UnlockRequest,
+    ResetSlotRequest, RestoredSlot, SkipReason, Slot, SlotEnd, SlotReset, UnlockRequest, admin,
 };
 
 use super::law09_open_slots::{attempt_is, done, new, open, state_is, unlock_with};
@@ -80,7 +80,7 @@ pub async fn an_unneeded_reset_changes_nothing(context: &TestContext) -> Verdict
     let case = new(context).await?;
     let request = ResetSlotRequest::new(case.job.clone());
     for _ in 0..2 {
-        let answer = case.first.reset_slot(&request).await?;
+        let answer = admin::reset_slot(&*case.first, &request).await?;
         ensure!(
             matches!(answer, SlotReset::NoSlot),
             "no slot was ever taken, but the reset returned {answer:?}"
@@ -90,7 +90,7 @@ pub async fn an_unneeded_reset_changes_nothing(context: &TestContext) -> Verdict
     }
     let lease = acquire(&case.second, &case.request(0)?).await?;
     unlock(&case.second, &lease).await?;
-    let answer = case.first.reset_slot(&request).await?;
+    let answer = admin::reset_slot(&*case.first, &request).await?;
     ensure!(
         matches!(answer, SlotReset::NotAhead(_)),
         "the last slot is before the store's time, but the reset was answered {answer:?}"
@@ -125,7 +125,7 @@ pub async fn a_lost_slot_is_restored_but_never_backwards(context: &TestContext) 
         restoring(3, RestoredSlot::UsedUp)?,
         ahead,
     ] {
-        let answer = case.second.reset_slot(&request).await?;
+        let answer = admin::reset_slot(&*case.second, &request).await?;
         ensure!(
             matches!(answer, SlotReset::NotRestored(_)),
             "{request:?} is not later, was given back or is in the future, but was answered {answer:?}"
@@ -162,7 +162,7 @@ async fn reset(
     provider: &Provider,
     request: ResetSlotRequest,
 ) -> Result<(Option<Slot>, Slot), Stop> {
-    match provider.reset_slot(&request).await? {
+    match admin::reset_slot(&**provider, &request).await? {
         SlotReset::Reset {
             before, last_slot, ..
         } => Ok((before.last_slot, last_slot)),

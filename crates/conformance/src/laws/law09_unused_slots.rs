@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Lease, Owner, ResetSlotRequest, SkipReason, SlotEnd, Unlock,
-    UnlockRequest,
+    UnlockRequest, admin,
 };
 use tokio::task::JoinSet;
 
@@ -147,7 +147,7 @@ pub async fn a_slot_that_was_reset_meanwhile_is_not_given_back(context: &TestCon
 
 async fn reset(case: &Slots<'_>, slot: u32) -> Verdict {
     let request = ResetSlotRequest::new(case.job.clone()).with_slot(case.slot(slot)?);
-    case.second.reset_slot(&request).await?;
+    admin::reset_slot(&*case.second, &request).await?;
     Ok(())
 }
 

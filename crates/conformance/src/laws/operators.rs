@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     ErrorKind, ForceUnlockRequest, ForcedUnlock, ListRequest, LockName, LockRecord, LockState,
-    Owner, SkipReason, SlotEnd, Unlock, UnlockRequest, identify_store, store_identity,
+    Owner, PauseRequest, SkipReason, SlotEnd, Unlock, UnlockRequest, admin, identify_store,
+    store_identity,
 };
 
 use crate::case::cases;
@@ -31,6 +33,7 @@ cases!("operators" [Operators]:
     the_holder_loses_a_lock_that_was_freed_by_force,
     a_slot_whose_lock_was_freed_by_force_stays_open [Slots],
     force_unlock_of_another_owner_changes_nothing,
+    a_record_that_has_changed_since_a_look_is_left_alone [Smoke],
     force_unlock_keeps_the_slot [Slots],
     force_unlock_frees_a_lock_of_shedlock [Record],
     a_forced_out_holder_cannot_come_back,
@@ -266,9 +269,8 @@ pub async fn force_unlock_of_a_free_lock_changes_nothing(context: &TestContext) 
     abandon(&provider, &context.request_for(&expired, short)).await?;
     context.pass(context.timing().past(short)).await;
     for free in [name("never taken"), unlocked, expired] {
-        let answer = provider
-            .force_unlock(&ForceUnlockRequest::new(free.clone()))
-            .await?;
+        let answer =
+            admin::force_unlock(&*provider, &ForceUnlockRequest::new(free.clone())).await?;
         ensure!(
             matches!(answer, ForcedUnlock::NotHeld),
             "no one holds {free}, but the forced unlock returned {answer:?}"
@@ -300,6 +302,47 @@ pub async fn force_unlock_ends_at_least(context: &TestContext) -> Verdict {
     abandon(&provider, &context.request(&job)).await
 }
 
+/// A write on the condition of a look changes nothing if another lease has begun since.
+pub async fn a_record_that_has_changed_since_a_look_is_left_alone(
+    context: &TestContext,
+) -> Verdict {
+    let (first, second) = context.two().await?;
+    let job = name("job");
+    let before = acquire(&first, &context.request(&job)).await?;
+    let seen = second.look(&job).await?;
+    let seen = seen.ok_or_else(|| Stop::failed("a look finds no record of a held lock"))?;
+    ensure!(
+        seen.record.owner.as_deref() == Some(before.owner().as_str()),
+        "{} holds {job}, but a look shows {seen:?}",
+        before.owner()
+    );
+    unlock(&first, &before).await?;
+    let lease = acquire(&first, &context.request(&job)).await?;
+    let end = LeaseChange::End {
+        owner: before.owner().freed(),
+        kept: None,
+    };
+    let take = LeaseChange::Take {
+        owner: PauseRequest::new(job.clone(), "kit").owner(),
+        until: context.store_now(&second).await? + context.timing().long(),
+    };
+    for lease in [end, take] {
+        let change = Change { lease, slots: None };
+        let answer = second.change(&job, &seen, &change).await?;
+        ensure!(
+            answer == Changed::Raced,
+            "the record has changed since the look, but {change:?} returned {answer:?}"
+        );
+    }
+    let answer = second.remove(&job, &seen).await?;
+    ensure!(
+        answer == Changed::Raced,
+        "the record has changed since the look, but a removal returned {answer:?}"
+    );
+    still_holds(&first, &lease).await?;
+    unlock(&first, &lease).await
+}
+
 /// A forced unlock of an expected owner changes nothing if the lock has changed hands since.
 pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
@@ -308,7 +351,7 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
     let other = context.request(&job);
     for owner in [other.owner().as_str(), "java-host", "%", ""] {
         let request = ForceUnlockRequest::new(job.clone()).with_expected_owner(owner);
-        match second.force_unlock(&request).await? {
+        match admin::force_unlock(&*second, &request).await? {
             ForcedUnlock::OwnerDiffers(found) => ensure!(
                 found.owner.as_deref() == Some(lease.owner().as_str()),
                 "{} holds {job}, but the refused forced unlock reports {found:?}",
@@ -388,7 +431,7 @@ pub async fn force_unlock_frees_a_lock_of_shedlock(context: &TestContext) -> Ver
     let job = name("job");
     context.hold_as_shedlock(&provider, &job).await?;
     let wrong = ForceUnlockRequest::new(job.clone()).with_expected_owner("another-host");
-    let answer = provider.force_unlock(&wrong).await?;
+    let answer = admin::force_unlock(&*provider, &wrong).await?;
     ensure!(
         matches!(answer, ForcedUnlock::OwnerDiffers(_)),
         "\"java-host\" holds {job}, but a forced unlock that expects another owner returned \
@@ -426,7 +469,7 @@ pub async fn a_forced_out_holder_cannot_come_back(context: &TestContext) -> Verd
 }
 
 async fn freed(provider: &Provider, request: &ForceUnlockRequest) -> Result<LockRecord, Stop> {
-    match provider.force_unlock(request).await? {
+    match admin::force_unlock(&**provider, request).await? {
         ForcedUnlock::Freed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
             "a forced unlock of {} should free it, but returned {answer:?}",

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
     Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, Level, LockRecord, LockState, Pause,
-    PauseRequest, Paused, ResumeRequest, Resumed, SkipReason,
+    PauseRequest, Paused, ResumeRequest, Resumed, SkipReason, admin,
 };
 
 use crate::case::cases;
@@ -47,7 +47,7 @@ pub(super) async fn paused(
     provider: &Provider,
     request: &PauseRequest,
 ) -> Result<Option<LockRecord>, Stop> {
-    match provider.pause(request).await? {
+    match admin::pause(&**provider, request).await? {
         Paused::Done { before, .. } => Ok(before),
         answer => Err(Stop::failed(format!(
             "{} should be paused, but the answer was {answer:?}",
@@ -60,7 +60,7 @@ pub(super) async fn resumed(
     provider: &Provider,
     request: &ResumeRequest,
 ) -> Result<LockRecord, Stop> {
-    match provider.resume(request).await? {
+    match admin::resume(&**provider, request).await? {
         Resumed::Resumed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
             "{} should be resumed, but the answer was {answer:?}",
@@ -92,9 +92,8 @@ pub async fn pausing_is_refused_unless_declared(context: &TestContext) -> Verdic
         return resume(&provider, "job").await;
     }
     let refused = [
-        provider.pause(&request("job")).await.err(),
-        provider
-            .resume(&ResumeRequest::new(name("job")))
+        admin::pause(&*provider, &request("job")).await.err(),
+        admin::resume(&*provider, &ResumeRequest::new(name("job")))
             .await
             .err(),
     ];
@@ -165,7 +164,7 @@ pub async fn a_pause_is_one_whatever_its_reason(context: &TestContext) -> Verdic
         paused(&first, &request).await?;
         skipped_as(&second, &context.request(&job), SkipReason::Paused).await?;
         let force = ForceUnlockRequest::new(job.clone());
-        let answer = second.force_unlock(&force).await?;
+        let answer = admin::force_unlock(&*second, &force).await?;
         ensure!(
             matches!(answer, ForcedUnlock::Paused(_)),
             "the lock is paused for {reason:?}, but a forced unlock returned {answer:?}"
@@ -195,7 +194,7 @@ pub async fn a_pause_that_is_refused_takes_no_lock(context: &TestContext) -> Ver
         request("job").lasting(Duration::ZERO),
         request("job").until(SystemTime::UNIX_EPOCH),
     ] {
-        let refused = provider.pause(&request).await;
+        let refused = admin::pause(&*provider, &request).await;
         let is_invalid = |error: &Error| error.kind() == ErrorKind::InvalidInput;
         ensure!(
             refused.as_ref().is_err_and(is_invalid),
@@ -215,7 +214,7 @@ pub async fn a_pause_leaves_a_running_task_alone(context: &TestContext) -> Verdi
     context.needs_pause()?;
     let (first, second) = context.two().await?;
     let lease = acquire(&first, &context.request(&name("job"))).await?;
-    let answer = second.pause(&request("job")).await?;
+    let answer = admin::pause(&*second, &request("job")).await?;
     ensure!(
         matches!(&answer, Paused::Held(found) if found.owner.as_deref() == Some(lease.owner().as_str())),
         "{} holds the lock, but a pause returned {answer:?}",
@@ -309,7 +308,7 @@ pub async fn a_pause_until_resumed_lasts_as_long_as_a_lease_can(context: &TestCo
     context.needs_pause()?;
     let provider = context.provider().await?;
     let job = name("job");
-    let until = match provider.pause(&request("job")).await? {
+    let until = match admin::pause(&*provider, &request("job")).await? {
         Paused::Done { until, .. } => until,
         answer => return Err(Stop::failed(format!("not paused: {answer:?}"))),
     };
@@ -373,9 +372,7 @@ pub async fn a_forced_unlock_refuses_a_pause(context: &TestContext) -> Verdict {
     let (first, second) = context.two().await?;
     let job = name("job");
     paused(&first, &request("job")).await?;
-    let answer = second
-        .force_unlock(&ForceUnlockRequest::new(job.clone()))
-        .await?;
+    let answer = admin::force_unlock(&*second, &ForceUnlockRequest::new(job.clone())).await?;
     ensure!(
         matches!(answer, ForcedUnlock::Paused(_)),
         "the lock is paused, but a forced unlock returned {answer:?}"
@@ -397,12 +394,12 @@ pub async fn only_a_pause_can_be_resumed(context: &TestContext) -> Verdict {
         );
         Ok::<_, Stop>(())
     };
-    refused(second.resume(&resume).await?)?;
+    refused(admin::resume(&*second, &resume).await?)?;
     let lease = acquire(&first, &context.request(&job)).await?;
-    refused(second.resume(&resume).await?)?;
+    refused(admin::resume(&*second, &resume).await?)?;
     still_holds(&first, &lease).await?;
     unlock(&first, &lease).await?;
-    refused(second.resume(&resume).await?)
+    refused(admin::resume(&*second, &resume).await?)
 }
 
 /// A lock that ShedLock holds is paused only by a request that replaces the holder.
@@ -411,7 +408,7 @@ pub async fn a_pause_takes_a_lock_of_shedlock_only_if_asked_to(context: &TestCon
     let provider = context.provider().await?;
     let job = name("job");
     context.hold_as_shedlock(&provider, &job).await?;
-    let answer = provider.pause(&request("job")).await?;
+    let answer = admin::pause(&*provider, &request("job")).await?;
     ensure!(
         matches!(answer, Paused::Held(_)),
         "ShedLock holds the lock, but a pause returned {answer:?}"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     AttemptRequest, LockState, PauseRequest, ResetSlotRequest, ResumeRequest, Skip, SkipReason,
-    SkippedSlots, Slot, SlotReset,
+    SkippedSlots, Slot, SlotReset, admin,
 };
 
 use super::law09_open_slots::{done, new, open};
@@ -402,7 +402,7 @@ pub async fn what_shedlock_has_left_of_a_pause_can_be_resumed_and_reset(
         "the slots up to the resumption are skipped, instead of {skipped:?}: {resumed:?}"
     );
     let to = ResetSlotRequest::new(case.job.clone()).with_slot(case.slot(0)?);
-    let reset = case.second.reset_slot(&to).await?;
+    let reset = admin::reset_slot(&*case.second, &to).await?;
     ensure!(
         matches!(reset, SlotReset::Reset { .. }),
         "there is a last slot, but the answer was {reset:?}"
@@ -422,7 +422,7 @@ pub async fn a_reset_keeps_what_a_pause_skips_while_it_lasts(context: &TestConte
     run(&case, 1).await?;
     paused(&case.first, &request("job")).await?;
     let to = ResetSlotRequest::new(case.job.clone()).with_slot(case.slot(0)?);
-    let reset = case.second.reset_slot(&to).await?;
+    let reset = admin::reset_slot(&*case.second, &to).await?;
     ensure!(
         matches!(reset, SlotReset::Reset { .. }),
         "there is a last slot, but the answer was {reset:?}"

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Error, ErrorKind, KeepReason, LockName, LockRecord, PauseRequest, Paused, PruneRequest, Pruned,
-    ResumeRequest, SkipReason, Slot,
+    ResumeRequest, SkipReason, Slot, admin,
 };
 use tokio::task::JoinSet;
 
@@ -53,7 +53,7 @@ async fn removal(
     lock: &LockName,
     idle_for: Duration,
 ) -> Result<LockRecord, Stop> {
-    match provider.prune(&request(lock, idle_for)).await? {
+    match admin::prune(&**provider, &request(lock, idle_for)).await? {
         Pruned::Removed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
             "the record of {lock} should be removed, but the answer was {answer:?}"
@@ -76,7 +76,7 @@ async fn kept(
 
 async fn kept_from(provider: &Provider, request: &PruneRequest, expected: KeepReason) -> Verdict {
     let lock = request.name();
-    let answer = provider.prune(request).await?;
+    let answer = admin::prune(&**provider, request).await?;
     ensure!(
         matches!(&answer, Pruned::Kept { reason, .. } if *reason == expected),
         "the record of {lock} should be kept ({expected:?}), but the answer was {answer:?}"
@@ -101,7 +101,7 @@ pub async fn pruning_is_refused_unless_declared(context: &TestContext) -> Verdic
     if context.capabilities().prune {
         return removed(&provider, &job, idle).await;
     }
-    let error = provider.prune(&request(&job, idle)).await.err();
+    let error = admin::prune(&*provider, &request(&job, idle)).await.err();
     ensure!(
         error.as_ref().map(Error::kind) == Some(ErrorKind::Unsupported),
         "removals are not declared, so they should be refused as unsupported, not as {error:?}"
@@ -136,7 +136,7 @@ pub async fn an_idle_record_is_removed(context: &TestContext) -> Verdict {
             "only \"other\" should be listed, but {names:?} are"
         );
     }
-    let again = first.prune(&request(&job, idle)).await?;
+    let again = admin::prune(&*first, &request(&job, idle)).await?;
     ensure!(
         matches!(again, Pruned::NoRecord),
         "the record was removed before, but the answer was {again:?}"
@@ -171,9 +171,7 @@ pub async fn a_lock_that_was_never_taken_has_no_record_to_remove(context: &TestC
     context.needs_prune()?;
     let provider = context.provider().await?;
     let short = context.timing().short();
-    let answer = provider
-        .prune(&request(&name("never-locked"), short))
-        .await?;
+    let answer = admin::prune(&*provider, &request(&name("never-locked"), short)).await?;
     ensure!(
         matches!(answer, Pruned::NoRecord),
         "no one took this lock, but the answer was {answer:?}"
@@ -186,7 +184,7 @@ pub async fn an_idle_time_of_zero_is_refused(context: &TestContext) -> Verdict {
     context.needs_prune()?;
     let provider = context.provider().await?;
     let zero = request(&name("job"), Duration::ZERO);
-    let error = provider.prune(&zero).await.err();
+    let error = admin::prune(&*provider, &zero).await.err();
     ensure!(
         error.as_ref().map(Error::kind) == Some(ErrorKind::InvalidInput),
         "an idle time of zero should be refused as invalid, not as {error:?}"
@@ -239,16 +237,14 @@ pub async fn a_paused_lock_keeps_its_record(context: &TestContext) -> Verdict {
     context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
-    let answer = first
-        .pause(&PauseRequest::new(job.clone(), "alice"))
-        .await?;
+    let answer = admin::pause(&*first, &PauseRequest::new(job.clone(), "alice")).await?;
     ensure!(
         matches!(answer, Paused::Done { .. }),
         "{job} should be paused, but the answer was {answer:?}"
     );
     let short = idle(context).await;
     kept(&second, &job, short, KeepReason::Taken).await?;
-    first.resume(&ResumeRequest::new(job.clone())).await?;
+    admin::resume(&*first, &ResumeRequest::new(job.clone())).await?;
     let long = context.timing().long();
     kept(&second, &job, long, KeepReason::UsedRecently).await?;
     let short = idle(context).await;
@@ -335,7 +331,7 @@ pub async fn a_record_that_shedlock_may_remember_is_kept(context: &TestContext) 
         kept_from(&second, &careful, KeepReason::RememberedByShedLock).await?;
         return removed(&second, &job, short).await;
     }
-    let answer = second.prune(&careful).await?;
+    let answer = admin::prune(&*second, &careful).await?;
     ensure!(
         matches!(answer, Pruned::Removed(_)),
         "ShedLock does not remember names of this store, but the answer was {answer:?}"
@@ -384,7 +380,7 @@ pub async fn a_record_that_is_taken_meanwhile_is_kept(context: &TestContext) -> 
     let idle = idle(context).await;
     for (i, job) in jobs.iter().enumerate() {
         let (attempt, prune) = (context.request(job), request(job, idle));
-        let (attempt, prune) = (try_take(&first, &attempt), second.prune(&prune));
+        let (attempt, prune) = (try_take(&first, &attempt), admin::prune(&*second, &prune));
         // Each of them is sent first half of the times.
         let (attempt, pruned) = if i % 2 == 0 {
             tokio::join!(attempt, prune)
@@ -448,7 +444,7 @@ pub async fn attempts_and_removals_at_once_break_nothing(context: &TestContext) 
     workers.spawn(async move {
         let request = request(&job, Duration::from_millis(5));
         while !is_done.load(Ordering::SeqCst) {
-            match remover.prune(&request).await {
+            match admin::prune(&*remover, &request).await {
                 // All rounds were lost against the workers.
                 Err(error) if error.is_retryable() => {}
                 answer => drop(answer?),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{join, join_all, try_join_all};
 use shedlock_core::{
     Error, ErrorKind, Executor, ExtendRequest, ForceUnlockRequest, Lease, ListRequest, LockConfig,
-    ResetSlotRequest, UnlockRequest,
+    ResetSlotRequest, UnlockRequest, admin,
 };
 
 use crate::case::cases;
@@ -166,11 +166,11 @@ async fn made(
         Call::List => provider.list(&ListRequest::new()).await.map(drop),
         Call::ForcedUnlock => {
             let request = ForceUnlockRequest::new(held.clone());
-            provider.force_unlock(&request).await.map(drop)
+            admin::force_unlock(&**provider, &request).await.map(drop)
         }
         Call::ResetSlot => {
             let request = ResetSlotRequest::new(held.clone());
-            provider.reset_slot(&request).await.map(drop)
+            admin::reset_slot(&**provider, &request).await.map(drop)
         }
         Call::Check => provider.check().await,
         Call::Migrate => provider.migrate().await.map(drop),

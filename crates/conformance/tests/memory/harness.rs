@@ -133,7 +133,7 @@ impl Namespace for Map {
 
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         action(async {
-            self.store.remove(name);
+            self.store.delete(name);
             Ok(())
         })
     }

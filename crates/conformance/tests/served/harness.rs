@@ -105,7 +105,7 @@ impl Namespace for Own {
 
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         action(async {
-            self.server.store.remove(name);
+            self.server.store.delete(name);
             Ok(())
         })
     }

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use shedlock_conformance::wait::now;
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, ClockSource, Error,
-    ErrorKind, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest,
-    LockName, LockProvider, LockRecord, Moment, ProviderIdentity, StoreClock, SystemClock, Unlock,
-    UnlockRequest, answered_within,
+    ErrorKind, ExtendRequest, Extension, Lease, ListRequest, LockName, LockProvider, LockRecord,
+    Moment, ProviderIdentity, Slot, StoreClock, SystemClock, Unlock, UnlockRequest,
+    answered_within,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
@@ -71,10 +72,17 @@ impl ServedProvider {
 
     async fn call(&self, call: Call) -> Result<Reply, Error> {
         let unanswered = match call {
-            Call::Inspect(_) | Call::List { .. } => ErrorKind::Unavailable,
+            Call::Inspect(_) | Call::List { .. } | Call::Look(_) => ErrorKind::Unavailable,
             _ => ErrorKind::OutcomeUnknown,
         };
         answered_within(&SystemClock, TIMEOUT, unanswered, self.sent(call)).await
+    }
+
+    async fn changed(&self, call: Call) -> Result<Changed, Error> {
+        match self.call(call).await? {
+            Reply::Changed(is_done) => Ok(Changed::done(is_done)),
+            reply => Err(unexpected(&reply)),
+        }
     }
 
     async fn sent(&self, call: Call) -> Result<Reply, Error> {
@@ -227,17 +235,45 @@ impl LockProvider for ServedProvider {
         })
     }
 
-    fn force_unlock<'a>(
-        &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
         Box::pin(async move {
-            match self.call(Call::force_unlock(request)).await? {
-                Reply::Freed(record) => Ok(ForcedUnlock::Freed(record.record()?)),
-                Reply::NotHeld => Ok(ForcedUnlock::NotHeld),
-                Reply::OwnerDiffers(record) => Ok(ForcedUnlock::OwnerDiffers(record.record()?)),
+            match self.call(Call::Look(name.to_string())).await? {
+                Reply::Seen(None) => Ok(None),
+                Reply::Seen(Some((number, record))) => {
+                    let unit = Duration::from_micros(1);
+                    Ok(Some(Seen::new(record.record()?, unit, number)))
+                }
                 reply => Err(unexpected(&reply)),
             }
+        })
+    }
+
+    fn change<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move {
+            let last = change.slots.and_then(|slots| slots.last);
+            let call = Call::Change {
+                name: name.to_string(),
+                seen: *seen.version()?,
+                lease: change.lease.clone().into(),
+                last_slot: last.map(Slot::as_micros),
+            };
+            self.changed(call).await
+        })
+    }
+
+    fn remove<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move {
+            let (name, seen) = (name.to_string(), *seen.version()?);
+            self.changed(Call::Remove { name, seen }).await
         })
     }
 
@@ -252,8 +288,6 @@ impl LockProvider for ServedProvider {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
         capabilities.completion = false;
-        capabilities.pause = false;
-        capabilities.prune = false;
         // An attempt may be sent twice.
         capabilities.longest_call = 2 * TIMEOUT;
         capabilities.longest_lock_at_most_for = Duration::from_secs(100 * 366 * 86_400);

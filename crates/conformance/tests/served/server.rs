@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use shedlock_conformance::BoxError;
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, ListRequest, LockName, LockProvider, LockState, MemoryProvider, SlotEnd,
-    SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ListRequest,
+    LockName, LockProvider, LockState, MemoryProvider, Slot, SlotEnd, SlotState, SystemClock,
+    Unlock, UnlockRequest,
 };
 use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -94,6 +95,7 @@ impl Server {
             is_weak: Arc::clone(&self.is_weak),
             wrong: self.wrong,
             turn: Arc::default(),
+            looks: Arc::default(),
         };
         async move {
             let mut connections = JoinSet::new();
@@ -153,6 +155,7 @@ struct Desk {
     is_weak: Arc<AtomicBool>,
     wrong: Option<Mistake>,
     turn: Arc<tokio::sync::Mutex<()>>,
+    looks: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Desk {
@@ -223,22 +226,46 @@ impl Desk {
                 let page = store.list(&request).await?;
                 Reply::Listed(page.into_iter().map(Into::into).collect())
             }
-            Call::ForcedUnlock {
+            Call::Look(name) => {
+                let seen = store.look(&LockName::of_record(name)?).await?;
+                Reply::Seen(seen.map(|seen| {
+                    let record = seen.record.clone().into();
+                    let mut looks = self.looks.lock().expect("no one panics with it");
+                    looks.push(seen);
+                    (looks.len() as u64 - 1, record)
+                }))
+            }
+            Call::Change {
                 name,
-                expected_owner,
+                seen,
+                lease,
+                last_slot,
             } => {
-                let mut request = ForceUnlockRequest::new(LockName::new(name)?);
-                if let Some(owner) = expected_owner {
-                    request = request.with_expected_owner(owner);
+                let last = last_slot.map(Slot::from_micros).transpose()?;
+                let change = Change {
+                    lease: lease.into(),
+                    slots: last.map(|last| SlotState::new(Some(last), None, None)),
+                };
+                let name = LockName::of_record(name)?;
+                match self.seen(seen) {
+                    Some(seen) => changed(store.change(&name, &seen, &change).await?),
+                    None => Reply::Changed(false),
                 }
-                match store.force_unlock(&request).await? {
-                    ForcedUnlock::Freed(record) => Reply::Freed(record.into()),
-                    ForcedUnlock::NotHeld => Reply::NotHeld,
-                    ForcedUnlock::OwnerDiffers(record) => Reply::OwnerDiffers(record.into()),
-                    _ => return Err(unknown_answer()),
+            }
+            Call::Remove { name, seen } => {
+                let name = LockName::of_record(name)?;
+                match self.seen(seen) {
+                    Some(seen) => changed(store.remove(&name, &seen).await?),
+                    None => Reply::Changed(false),
                 }
             }
         })
+    }
+
+    /// What a look has read; none if that was before a restart.
+    fn seen(&self, number: u64) -> Option<Seen> {
+        let looks = self.looks.lock().expect("no one panics with it");
+        looks.get(usize::try_from(number).ok()?).cloned()
     }
 
     async fn attempt(
@@ -272,6 +299,10 @@ impl Desk {
             .is_none_or(|slot| record.last_slot < Some(slot));
         Ok(record.state == LockState::Free && has_slot)
     }
+}
+
+fn changed(changed: Changed) -> Reply {
+    Reply::Changed(changed == Changed::Done)
 }
 
 fn unknown_answer() -> Error {

@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use shedlock_core::admin::LeaseChange;
 use shedlock_core::{
-    AttemptRequest, Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease, ListRequest,
-    LockName, LockRecord, LockState, Owner, Skip, SkipReason, Slot, SlotEnd, UnlockRequest,
+    AttemptRequest, Error, ErrorKind, ExtendRequest, Lease, ListRequest, LockName, LockRecord,
+    LockState, Owner, Skip, SkipReason, Slot, SlotEnd, UnlockRequest,
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,10 +33,45 @@ pub(crate) enum Call {
         limit: usize,
         held_only: bool,
     },
-    ForcedUnlock {
+    Look(String),
+    Change {
         name: String,
-        expected_owner: Option<String>,
+        /// The number of the look.
+        seen: u64,
+        lease: LeaseEdit,
+        last_slot: Option<i64>,
     },
+    Remove {
+        name: String,
+        seen: u64,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum LeaseEdit {
+    Keep,
+    End(String, Option<SystemTime>),
+    Take(String, SystemTime),
+}
+
+impl From<LeaseChange> for LeaseEdit {
+    fn from(change: LeaseChange) -> Self {
+        match change {
+            LeaseChange::Keep => Self::Keep,
+            LeaseChange::End { owner, kept } => Self::End(owner, kept),
+            LeaseChange::Take { owner, until } => Self::Take(owner, until),
+        }
+    }
+}
+
+impl From<LeaseEdit> for LeaseChange {
+    fn from(edit: LeaseEdit) -> Self {
+        match edit {
+            LeaseEdit::Keep => Self::Keep,
+            LeaseEdit::End(owner, kept) => Self::End { owner, kept },
+            LeaseEdit::Take(owner, until) => Self::Take { owner, until },
+        }
+    }
 }
 
 /// Each reply carries the store's time.
@@ -56,9 +92,8 @@ pub(crate) enum Reply {
     Withdrawn(bool),
     Found(Option<Record>),
     Listed(Vec<Record>),
-    Freed(Record),
-    NotHeld,
-    OwnerDiffers(Record),
+    Seen(Option<(u64, Record)>),
+    Changed(bool),
     Failed(String, String),
 }
 
@@ -169,11 +204,12 @@ impl Granted {
     }
 }
 
-const REASONS: [SkipReason; 4] = [
+const REASONS: [SkipReason; 5] = [
     SkipReason::Held,
     SkipReason::AtLeast,
     SkipReason::SlotTaken,
     SkipReason::Contended,
+    SkipReason::Paused,
 ];
 
 impl From<Skip> for Refused {
@@ -197,11 +233,12 @@ impl Refused {
     }
 }
 
-const STATES: [LockState; 4] = [
+const STATES: [LockState; 5] = [
     LockState::Held,
     LockState::Taken,
     LockState::AtLeast,
     LockState::Free,
+    LockState::Paused,
 ];
 
 impl From<LockRecord> for Record {
@@ -292,13 +329,6 @@ impl Call {
             after: request.after().map(ToString::to_string),
             limit: request.limit(),
             held_only: request.is_held_only(),
-        }
-    }
-
-    pub(crate) fn force_unlock(request: &ForceUnlockRequest) -> Self {
-        Self::ForcedUnlock {
-            name: request.name().to_string(),
-            expected_owner: request.expected_owner().map(ToOwned::to_owned),
         }
     }
 }

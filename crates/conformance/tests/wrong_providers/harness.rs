@@ -57,7 +57,7 @@ impl Namespace for WrongNamespace {
 
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         action(async {
-            self.records.remove(name);
+            self.records.delete(name);
             Ok(())
         })
     }

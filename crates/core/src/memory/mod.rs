@@ -1,22 +1,20 @@
 //! Locks in the memory of one process: for tests, for the simulation, and for programs that run as
 //! a single process.
 
-mod operators;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::admin::{Change, Changed, LeaseChange, Seen};
 use crate::clock::{Clock, SystemClock};
 use crate::duration::{HUNDRED_YEARS, check_longest};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, Failover, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults,
-    LockName, LockProvider, LockRecord, Migration, MigrationStep, Owner, PauseRequest, Paused,
-    ProviderIdentity, PruneRequest, Pruned, ResetSlotRequest, ResumeRequest, Resumed, Setting,
-    Skip, Slot, SlotEnd, SlotReset, SlotState, Unlock, UnlockRequest,
+    Extension, Failover, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
+    Migration, MigrationStep, Owner, ProviderIdentity, Setting, Skip, Slot, SlotEnd, SlotState,
+    Unlock, UnlockRequest,
 };
 
 /// Implements the whole contract over a map in memory.
@@ -46,7 +44,7 @@ pub struct MemoryProvider {
     identity: ProviderIdentity,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Record {
     owner: Arc<str>,
     /// How the lease of the owner was ended, if it was. Other stores append a mark to the owner's
@@ -99,7 +97,7 @@ impl MemoryProvider {
     }
 
     /// Deletes a record, as a person might by hand. Returns true if there was one.
-    pub fn remove(&self, name: &LockName) -> bool {
+    pub fn delete(&self, name: &LockName) -> bool {
         self.lock().remove(name).is_some()
     }
 
@@ -237,6 +235,37 @@ impl MemoryProvider {
             }
             _ => Ok(Extension::Lost),
         }
+    }
+
+    fn try_change(&self, name: &LockName, seen: &Record, change: &Change) -> Changed {
+        let mut records = self.lock();
+        let now = self.clock.system_time();
+        let Some(record) = records.get_mut(name).filter(|record| *record == seen) else {
+            return Changed::Raced;
+        };
+        match &change.lease {
+            LeaseChange::Keep => {}
+            // It has ended by itself.
+            LeaseChange::End { .. } if record.locked_until <= now => return Changed::Raced,
+            LeaseChange::End { owner, kept } => {
+                let is_freed = Owner::is_freed(owner);
+                record.mark = Some(if is_freed {
+                    Mark::Freed
+                } else {
+                    Mark::Released
+                });
+                record.locked_until = kept.map_or(now, |kept| kept.max(now));
+            }
+            LeaseChange::Take { owner, until } => {
+                record.owner = owner.as_str().into();
+                record.mark = None;
+                record.locked_at = now;
+                record.locked_until = *until;
+                record.fencing_token = Some(next_token(record.fencing_token, now));
+            }
+        }
+        record.slots = change.slots.unwrap_or(record.slots);
+        Changed::Done
     }
 
     fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
@@ -392,19 +421,6 @@ impl LockProvider for MemoryProvider {
         })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        Box::pin(async move {
-            let now = self.clock.system_time();
-            Ok(self
-                .lock()
-                .get(name)
-                .map(|record| record.as_record(name, now)))
-        })
-    }
-
     fn list<'a>(
         &'a self,
         request: &'a ListRequest,
@@ -412,30 +428,41 @@ impl LockProvider for MemoryProvider {
         Box::pin(async move { Ok(self.page(request)) })
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Box::pin(async move {
+            let now = self.clock.system_time();
+            let found = self.lock().get(name).cloned();
+            Ok(found.map(|record| {
+                // Slots have whole microseconds.
+                let unit = Duration::from_micros(1);
+                Seen::new(record.as_record(name, now), unit, record)
+            }))
+        })
+    }
+
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(async move { Ok(self.try_force_unlock(request)) })
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move { Ok(self.try_change(name, seen.version()?, change)) })
     }
 
-    fn reset_slot<'a>(
+    fn remove<'a>(
         &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        Box::pin(async move { self.try_reset_slot(request).map_err(|e| self.context(e)) })
-    }
-
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        Box::pin(async move { self.try_pause(request).map_err(|e| self.context(e)) })
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        Box::pin(async move { self.try_resume(request).map_err(|e| self.context(e)) })
-    }
-
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
-        Box::pin(async move { self.try_prune(request).map_err(|e| self.context(e)) })
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move {
+            let seen = seen.version()?;
+            let mut records = self.lock();
+            let is_same = records.get(name) == Some(seen);
+            if is_same {
+                records.remove(name);
+            }
+            Ok(Changed::done(is_same))
+        })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

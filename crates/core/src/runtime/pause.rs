@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Context;
 use super::wait::jittered;
-use crate::{Error, PauseRequest, Paused};
+use crate::{Error, PauseRequest, Paused, admin};
 
 /// How often a held lock is tried. Far more often than a scheduler asks, so that the pause is there
 /// soon after the task has ended.
@@ -19,7 +19,7 @@ pub(crate) async fn pause(
     let clock = &context.clock;
     let until = clock.now() + wait;
     loop {
-        let answer = context.provider.pause(request).await;
+        let answer = admin::pause(&*context.provider, request).await;
         let may_change = match &answer {
             Ok(Paused::Done { .. }) => false,
             Ok(Paused::Held(_)) => true,

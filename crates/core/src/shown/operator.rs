@@ -8,7 +8,7 @@ use crate::store_identity::for_records;
 use crate::{
     Actor, AttemptRequest, AuditRecord, Clock, Error, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Journal, Lease, LockName, LockProvider, LockRecord, LockState, Owner, Slot,
-    SystemClock, redact,
+    SystemClock, admin, redact,
 };
 
 /// What became of a lease that an operator extends.
@@ -84,7 +84,7 @@ pub async fn unlock_by_operator(
     if let Some(owner) = expected.or(seen.owner.as_deref()) {
         request = request.with_expected_owner(owner);
     }
-    provider.force_unlock(&request).await
+    admin::force_unlock(provider, &request).await
 }
 
 /// The lease that an action ended, if there was one.

@@ -7,7 +7,7 @@ use super::{PAGE, all_locks, pages};
 use crate::{
     AuditRecord, AuditRequest, Error, JobRecord, Journal, LockName, LockProvider, LockRecord,
     LockState, PauseRequest, Paused, ResetSlotRequest, RestoredSlot, RunOutcome, RunsRequest, Slot,
-    SlotReset, store_identity,
+    SlotReset, admin, store_identity,
 };
 
 /// The slots and pauses that the locks have lost.
@@ -213,7 +213,7 @@ impl LostSlot {
             known => known,
         };
         let request = ResetSlotRequest::restoring(name, self.slot, known);
-        let restored = provider.reset_slot(&request).await?;
+        let restored = admin::reset_slot(provider, &request).await?;
         Ok(matches!(restored, SlotReset::Reset { .. }))
     }
 }
@@ -230,7 +230,10 @@ impl LostPause {
         let request = PauseRequest::new(name, user.unwrap_or_default())
             .with_reason(self.action.reason.as_deref().unwrap_or_default())
             .until(self.until);
-        Ok(!matches!(provider.pause(&request).await?, Paused::Held(_)))
+        Ok(!matches!(
+            admin::pause(provider, &request).await?,
+            Paused::Held(_)
+        ))
     }
 }
 

@@ -125,7 +125,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{MemoryProvider, PauseRequest, ResumeRequest};
+    use crate::{MemoryProvider, PauseRequest, ResumeRequest, admin};
 
     #[tokio::test]
     async fn the_locks_of_many_jobs_are_read_in_pages() {
@@ -135,9 +135,9 @@ mod tests {
         for name in &names {
             let name = LockName::new(name).unwrap();
             let pause = PauseRequest::new(name.clone(), "ops").lasting(Duration::from_secs(60));
-            provider.pause(&pause).await.unwrap();
+            admin::pause(&provider, &pause).await.unwrap();
             let resume = ResumeRequest::new(name);
-            provider.resume(&resume).await.unwrap();
+            admin::resume(&provider, &resume).await.unwrap();
         }
         for step in [1, 7, 24, 2_000] {
             let jobs: Vec<&str> = names.iter().step_by(step).map(String::as_str).collect();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admin::{Change, Changed, Seen};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Error, ExtendRequest,
-    Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, ProviderIdentity, Unlock, UnlockRequest,
+    Extension, Lease, ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity, Unlock,
+    UnlockRequest,
 };
 
 /// Grants every lock with one fencing token, and stores nothing.
@@ -72,19 +73,25 @@ impl LockProvider for Granting {
         Box::pin(async { Ok(Unlock::Unlocked) })
     }
 
-    fn inspect<'a>(&'a self, _: &'a LockName) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        Box::pin(async { Ok(None) })
-    }
-
     fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, _: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn change<'a>(
         &'a self,
-        _: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(async { Ok(ForcedUnlock::NotHeld) })
+        _: &'a LockName,
+        _: &'a Seen,
+        _: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async { Ok(Changed::Raced) })
+    }
+
+    fn remove<'a>(&'a self, _: &'a LockName, _: &'a Seen) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async { Ok(Changed::Raced) })
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

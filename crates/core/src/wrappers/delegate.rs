@@ -59,29 +59,19 @@ macro_rules! delegate {
                 self.$inner.list(request)
             }
         });
-        $crate::delegate!(@ force_unlock [$($own)+] {
-            fn force_unlock<'a>(&'a self, request: &'a $crate::ForceUnlockRequest) -> $crate::BoxFuture<'a, Result<$crate::ForcedUnlock, $crate::Error>> {
-                self.$inner.force_unlock(request)
+        $crate::delegate!(@ look [$($own)+] {
+            fn look<'a>(&'a self, name: &'a $crate::LockName) -> $crate::BoxFuture<'a, Result<Option<$crate::admin::Seen>, $crate::Error>> {
+                self.$inner.look(name)
             }
         });
-        $crate::delegate!(@ reset_slot [$($own)+] {
-            fn reset_slot<'a>(&'a self, request: &'a $crate::ResetSlotRequest) -> $crate::BoxFuture<'a, Result<$crate::SlotReset, $crate::Error>> {
-                self.$inner.reset_slot(request)
+        $crate::delegate!(@ change [$($own)+] {
+            fn change<'a>(&'a self, name: &'a $crate::LockName, seen: &'a $crate::admin::Seen, change: &'a $crate::admin::Change) -> $crate::BoxFuture<'a, Result<$crate::admin::Changed, $crate::Error>> {
+                self.$inner.change(name, seen, change)
             }
         });
-        $crate::delegate!(@ pause [$($own)+] {
-            fn pause<'a>(&'a self, request: &'a $crate::PauseRequest) -> $crate::BoxFuture<'a, Result<$crate::Paused, $crate::Error>> {
-                self.$inner.pause(request)
-            }
-        });
-        $crate::delegate!(@ resume [$($own)+] {
-            fn resume<'a>(&'a self, request: &'a $crate::ResumeRequest) -> $crate::BoxFuture<'a, Result<$crate::Resumed, $crate::Error>> {
-                self.$inner.resume(request)
-            }
-        });
-        $crate::delegate!(@ prune [$($own)+] {
-            fn prune<'a>(&'a self, request: &'a $crate::PruneRequest) -> $crate::BoxFuture<'a, Result<$crate::Pruned, $crate::Error>> {
-                self.$inner.prune(request)
+        $crate::delegate!(@ remove [$($own)+] {
+            fn remove<'a>(&'a self, name: &'a $crate::LockName, seen: &'a $crate::admin::Seen) -> $crate::BoxFuture<'a, Result<$crate::admin::Changed, $crate::Error>> {
+                self.$inner.remove(name, seen)
             }
         });
         $crate::delegate!(@ check [$($own)+] {
@@ -161,11 +151,9 @@ macro_rules! delegate {
     (@ unlock [unlock $($rest:ident)*] { $($method:tt)* }) => {};
     (@ inspect [inspect $($rest:ident)*] { $($method:tt)* }) => {};
     (@ list [list $($rest:ident)*] { $($method:tt)* }) => {};
-    (@ force_unlock [force_unlock $($rest:ident)*] { $($method:tt)* }) => {};
-    (@ reset_slot [reset_slot $($rest:ident)*] { $($method:tt)* }) => {};
-    (@ pause [pause $($rest:ident)*] { $($method:tt)* }) => {};
-    (@ resume [resume $($rest:ident)*] { $($method:tt)* }) => {};
-    (@ prune [prune $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ look [look $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ change [change $($rest:ident)*] { $($method:tt)* }) => {};
+    (@ remove [remove $($rest:ident)*] { $($method:tt)* }) => {};
     (@ check [check $($rest:ident)*] { $($method:tt)* }) => {};
     (@ diagnose [diagnose $($rest:ident)*] { $($method:tt)* }) => {};
     (@ store_time [store_time $($rest:ident)*] { $($method:tt)* }) => {};

@@ -1,13 +1,11 @@
 //! Namespaces.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use crate::admin::{Change, Changed, Seen};
 use crate::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Finding,
-    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockDefaults, LockName, LockProvider,
-    LockRecord, Migration, MigrationStep, PauseRequest, Paused, ProviderIdentity, PruneRequest,
-    Pruned, ResetSlotRequest, ResumeRequest, Resumed, Schema, SlotReset, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ExtendRequest, Extension, Lease,
+    ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// Puts a prefix before every name, so that teams can share one store.
@@ -111,16 +109,6 @@ impl LockProvider for PrefixProvider {
         })
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        Box::pin(async move {
-            let record = self.inner.inspect(&self.inside(name)?).await?;
-            Ok(record.map(|record| self.record_outside(record)))
-        })
-    }
-
     fn list<'a>(
         &'a self,
         request: &'a ListRequest,
@@ -140,96 +128,31 @@ impl LockProvider for PrefixProvider {
         })
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Box::pin(async move {
+            let mut seen = self.inner.look(&self.inside(name)?).await?;
+            if let Some(seen) = &mut seen {
+                seen.record.name = name.clone();
+            }
+            Ok(seen)
+        })
+    }
+
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
-            Ok(match self.inner.force_unlock(&inner).await? {
-                ForcedUnlock::Freed(record) => ForcedUnlock::Freed(self.record_outside(record)),
-                ForcedUnlock::OwnerDiffers(record) => {
-                    ForcedUnlock::OwnerDiffers(self.record_outside(record))
-                }
-                ForcedUnlock::Paused(record) => ForcedUnlock::Paused(self.record_outside(record)),
-                ForcedUnlock::NotHeld => ForcedUnlock::NotHeld,
-            })
-        })
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move { self.inner.change(&self.inside(name)?, seen, change).await })
     }
 
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
-            Ok(match self.inner.pause(&inner).await? {
-                Paused::Done { before, until } => Paused::Done {
-                    before: before.map(|record| self.record_outside(record)),
-                    until,
-                },
-                Paused::Held(record) => Paused::Held(self.record_outside(record)),
-            })
-        })
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
-            Ok(match self.inner.resume(&inner).await? {
-                Resumed::Resumed(record) => Resumed::Resumed(self.record_outside(record)),
-                Resumed::NotPaused(record) => {
-                    Resumed::NotPaused(record.map(|record| self.record_outside(record)))
-                }
-            })
-        })
-    }
-
-    fn reset_slot<'a>(
+    fn remove<'a>(
         &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
-            Ok(match self.inner.reset_slot(&inner).await? {
-                SlotReset::Reset { before, last_slot } => SlotReset::Reset {
-                    before: self.record_outside(before),
-                    last_slot,
-                },
-                SlotReset::NotRestored(record) => {
-                    SlotReset::NotRestored(self.record_outside(record))
-                }
-                SlotReset::NotAhead(record) => SlotReset::NotAhead(self.record_outside(record)),
-                SlotReset::NoSlot => SlotReset::NoSlot,
-            })
-        })
-    }
-
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
-        Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
-            Ok(match self.inner.prune(&inner).await? {
-                Pruned::Removed(record) => Pruned::Removed(self.record_outside(record)),
-                Pruned::Kept { record, reason } => {
-                    Pruned::kept(self.record_outside(record), reason)
-                }
-                Pruned::NoRecord => Pruned::NoRecord,
-            })
-        })
-    }
-
-    fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.inner.check()
-    }
-
-    /// Diagnoses the whole store, with all its records: their names have their prefix.
-    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
-        self.inner.diagnose()
-    }
-
-    fn store_time(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
-        self.inner.store_time()
-    }
-
-    fn written_until(&self) -> BoxFuture<'_, Result<Option<SystemTime>, Error>> {
-        self.inner.written_until()
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move { self.inner.remove(&self.inside(name)?, seen).await })
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -251,14 +174,6 @@ impl LockProvider for PrefixProvider {
         }
     }
 
-    fn store(&self) -> &str {
-        self.inner.store()
-    }
-
-    fn defaults(&self) -> LockDefaults {
-        self.inner.defaults()
-    }
-
     fn for_duties(&self) -> Option<BoxFuture<'_, Result<Arc<dyn LockProvider>, Error>>> {
         let opened = self.inner.for_duties()?;
         Some(Box::pin(async move {
@@ -268,15 +183,7 @@ impl LockProvider for PrefixProvider {
         }))
     }
 
-    fn migrate(&self) -> BoxFuture<'_, Result<Migration, Error>> {
-        self.inner.migrate()
-    }
-
-    fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
-        self.inner.plan_migration()
-    }
-
-    fn schema(&self) -> Schema {
-        self.inner.schema()
-    }
+    // The journal is that of the whole store, and has whole names.
+    crate::delegate!(inner except attempt, withdraw, extend, unlock, inspect, list, look, change,
+        remove, capabilities, identity, identity_of, journal, for_duties);
 }

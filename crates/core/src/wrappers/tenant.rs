@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 
+use crate::admin::{Change, Changed, Seen};
 use crate::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Finding, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider,
-    LockRecord, Owner, PauseRequest, Paused, ProviderIdentity, PruneRequest, Pruned,
-    ResetSlotRequest, ResumeRequest, Resumed, SlotReset, Unlock, UnlockRequest,
+    Finding, Lease, ListRequest, LockName, LockProvider, LockRecord, Owner, ProviderIdentity,
+    Unlock, UnlockRequest,
 };
 
 /// Determines the tenant of a lock, and creates the provider of a tenant.
@@ -187,33 +187,27 @@ impl LockProvider for TenantProvider {
         })
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Box::pin(async move { self.of(name).await?.look(name).await })
+    }
+
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(async move { self.of(request.name()).await?.force_unlock(request).await })
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move { self.of(name).await?.change(name, seen, change).await })
     }
 
-    fn reset_slot<'a>(
+    fn remove<'a>(
         &'a self,
-        request: &'a ResetSlotRequest,
-    ) -> BoxFuture<'a, Result<SlotReset, Error>> {
-        Box::pin(async move { self.of(request.name()).await?.reset_slot(request).await })
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(async move { self.of(name).await?.remove(name, seen).await })
     }
 
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        Box::pin(async move { self.of(request.name()).await?.pause(request).await })
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        Box::pin(async move { self.of(request.name()).await?.resume(request).await })
-    }
-
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
-        Box::pin(async move { self.of(request.name()).await?.prune(request).await })
-    }
-
-    /// Checks the stores of the tenants that were used so far.
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let made: Vec<_> = lock(&self.tenants)

@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, Event,
-    Executor, ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest,
-    Listener, LockConfig, LockName, LockProvider, LockRecord, LockState, ManualClock,
-    MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
+    Executor, ExtendRequest, Extension, Lease, ListRequest, Listener, LockConfig, LockName,
+    LockProvider, LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, Unlock,
+    UnlockRequest,
 };
 
 /// How the next call fails.
@@ -148,23 +149,29 @@ impl LockProvider for Faulty {
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(self.faulty("unlock", self.store.unlock(lease, request)))
     }
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        self.store.inspect(name)
-    }
     fn list<'a>(
         &'a self,
         request: &'a ListRequest,
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         self.store.list(request)
     }
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        self.store.look(name)
+    }
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        self.store.force_unlock(request)
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        self.store.change(name, seen, change)
+    }
+    fn remove<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        self.store.remove(name, seen)
     }
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         self.store.check()

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockRecord,
-    MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
+    Lease, ListRequest, LockName, LockProvider, LockRecord, MemoryProvider, ProviderIdentity,
+    Unlock, UnlockRequest,
 };
 
 use super::NodeClock;
@@ -135,11 +136,23 @@ impl LockProvider for Flaky {
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         Box::pin(self.answer(self.store.list(request)))
     }
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Box::pin(self.answer(self.store.look(name)))
+    }
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(self.answer(self.store.force_unlock(request)))
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(self.answer(self.store.change(name, seen, change)))
+    }
+    fn remove<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(self.answer(self.store.remove(name, seen)))
     }
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.answer(self.store.check()))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shedlock::scheduler::{Job, Schedule, Scheduler};
-use shedlock::{Executor, LockConfig, LockName, PauseRequest, Paused, ResumeRequest};
+use shedlock::{Executor, LockConfig, LockName, PauseRequest, Paused, ResumeRequest, admin};
 
 use crate::places::Place;
 use crate::{block_on, pause};
@@ -76,7 +76,9 @@ pub(crate) fn test(place: &Place, name: &str) {
         let still = runs.load(Ordering::SeqCst);
         assert_eq!(still, after, "no replica runs a paused job");
         let resume = ResumeRequest::new(lock);
-        operator.provider().resume(&resume).await.unwrap();
+        admin::resume(&**operator.provider(), &resume)
+            .await
+            .unwrap();
         at_least(&runs, still + 1).await;
         for replica in replicas {
             replica.shutdown(Duration::from_secs(10)).await.unwrap();

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use shedlock::admin::{Change, Changed, Seen};
 use shedlock::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, Event, Executor,
-    ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, Listener,
-    LockConfig, LockName, LockProvider, LockRecord, ManualClock, MemoryProvider, ProviderIdentity,
-    Unlock, UnlockRequest,
+    ExtendRequest, Extension, Lease, ListRequest, Listener, LockConfig, LockName, LockProvider,
+    LockRecord, ManualClock, MemoryProvider, ProviderIdentity, Unlock, UnlockRequest,
 };
 use shedlock_conformance::support::Warnings;
 
@@ -152,18 +152,24 @@ impl LockProvider for Broken {
         Self::fail()
     }
 
-    fn inspect<'a>(&'a self, _: &'a LockName) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        Self::fail()
-    }
-
     fn list<'a>(&'a self, _: &'a ListRequest) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         Self::fail()
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, _: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Self::fail()
+    }
+
+    fn change<'a>(
         &'a self,
-        _: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
+        _: &'a LockName,
+        _: &'a Seen,
+        _: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Self::fail()
+    }
+
+    fn remove<'a>(&'a self, _: &'a LockName, _: &'a Seen) -> BoxFuture<'a, Result<Changed, Error>> {
         Self::fail()
     }
 

@@ -7,8 +7,8 @@ use shedlock_core::{Attempt, AttemptRequest, Error, Lease, LockState, Skip, Skip
 
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
+use crate::errors::ROUNDS;
 use crate::errors::{Result, unread};
-use crate::operator::ROUNDS;
 use crate::slots::{check_slot, refusal};
 
 impl<S: VersionedStore> Versioned<S> {

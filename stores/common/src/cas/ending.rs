@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use shedlock_core::admin::Changed;
 use shedlock_core::{ExtendRequest, Extension, Lease, LockName, SlotEnd};
 
 use super::engine::Look;
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
+use crate::errors::{ROUNDS, contended};
 use crate::errors::{Result, overtaken};
-use crate::operator::{ROUNDS, contended};
-use crate::store::{Changed, End, Ended};
+use crate::store::{End, Ended};
 
 impl<S: VersionedStore> Versioned<S> {
     pub(crate) async fn prolong(

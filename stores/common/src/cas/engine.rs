@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Finding,
     Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Schema, SystemClock,
@@ -15,7 +16,7 @@ use crate::StoreProvider;
 use crate::errors::{Result, configuration};
 use crate::limits::{HUNDRED_YEARS, check_name_length};
 use crate::list::{Part, paged};
-use crate::store::{Change, Changed, End, Ended, LeaseChange, PROBE, Seen, Store};
+use crate::store::{End, Ended, PROBE, Seen, Store};
 
 /// The default for the tolerated difference between the clients' clocks: one second.
 ///
@@ -212,15 +213,15 @@ impl<S: VersionedStore> Store for Versioned<S> {
         &self,
         name: &LockName,
         seen: &Seen<Self::Version>,
-        change: &Change<'_>,
+        change: &Change,
     ) -> Result<Changed> {
         let (before, now) = &seen.version;
         let mut record = before.record.clone();
         record.slots = change.slots.unwrap_or(record.slots);
-        match change.lease {
+        match &change.lease {
             LeaseChange::Keep => {}
             LeaseChange::End { owner, kept } => {
-                record.owner = owner.to_owned();
+                record.owner.clone_from(owner);
                 record.locked_until = kept.map_or(now.past(), |kept| kept.max(now.past()));
             }
             LeaseChange::Take { owner, until } => {

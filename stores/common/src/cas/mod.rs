@@ -72,5 +72,4 @@ pub use engine::{DEFAULT_TOLERATED_SKEW, Versioned};
 pub use record::Record;
 pub use settings::VersionedSettings;
 pub use store::{Found, Listed, Reading, VersionedStore, Written};
-pub(crate) use time::ceil;
 pub use time::whole_millis;

@@ -96,7 +96,7 @@ pub fn whole_millis(instant: SystemTime) -> SystemTime {
 }
 
 /// Rounds an instant up to whole milliseconds, as records store ends.
-pub(crate) fn ceil(instant: SystemTime) -> Result<SystemTime> {
+fn ceil(instant: SystemTime) -> Result<SystemTime> {
     let whole = whole_millis(instant);
     if whole >= instant {
         return Ok(whole);

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use shedlock_core::admin::Changed;
 use shedlock_core::{AttemptRequest, Owner};
 
 use super::{Record, Versioned, VersionedStore};
 use crate::errors::Result;
-use crate::operator::{ROUNDS, contended};
-use crate::store::{Changed, End, Ended};
+use crate::errors::{ROUNDS, contended};
+use crate::store::{End, Ended};
 
 const TICK: Duration = Duration::from_millis(1);
 

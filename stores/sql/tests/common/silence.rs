@@ -6,7 +6,7 @@ use super::within;
 use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains_any};
 use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, ExtendRequest, ForceUnlockRequest, Lease,
-    ListRequest, LockName, LockProvider, Owner, ResetSlotRequest, Slot, UnlockRequest,
+    ListRequest, LockName, LockProvider, Owner, ResetSlotRequest, Slot, UnlockRequest, admin,
 };
 use shedlock_rig::wait::answered;
 
@@ -88,8 +88,18 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     fails("a look at one", nothing, provider.inspect(&job)).await;
     let list = ListRequest::new();
     fails("a list", nothing, provider.list(&list)).await;
-    fails("a forced unlock", nothing, provider.force_unlock(&force)).await;
-    fails("a slot reset", nothing, provider.reset_slot(&reset)).await;
+    fails(
+        "a forced unlock",
+        nothing,
+        admin::force_unlock(&*provider, &force),
+    )
+    .await;
+    fails(
+        "a slot reset",
+        nothing,
+        admin::reset_slot(&*provider, &reset),
+    )
+    .await;
     fails("a check", nothing, provider.check()).await;
     fails("a migration", nothing, provider.migrate()).await;
 

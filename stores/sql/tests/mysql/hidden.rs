@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockProvider as _, Slot,
+    Attempt, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockProvider as _, Slot, admin,
 };
 use shedlock_sql::MySqlProvider;
 use sqlx::Executor as _;
@@ -59,7 +59,10 @@ pub(crate) async fn a_read_that_decides_waits_for_no_lock_on_the_row(server: &st
         .unwrap();
     // A forced unlock starts with a read, which here finds another owner.
     let force = ForceUnlockRequest::new(lease.name().clone()).with_expected_owner("other");
-    let answer = within(Duration::from_secs(4), provider.force_unlock(&force));
+    let answer = within(
+        Duration::from_secs(4),
+        admin::force_unlock(&provider, &force),
+    );
     let answer = answer.await.expect("a read waits for no one").unwrap();
     assert!(
         matches!(answer, ForcedUnlock::OwnerDiffers(_)),

@@ -6,7 +6,7 @@ use crate::common::{self, Warnings, server, unique, with_option};
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, take};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, LockProvider as _, LockState, Owner,
-    PruneRequest, Pruned,
+    PruneRequest, Pruned, admin,
 };
 use shedlock_rig::wait::sleep;
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
@@ -109,13 +109,13 @@ async fn a_removal_without_the_privilege_to_delete_is_reported() {
     let provider = PostgresProvider::connect(url.as_str()).await.unwrap();
     let day = Duration::from_secs(86_400);
     let prune = PruneRequest::new(name("old"), day).without_shedlock();
-    let error = provider.prune(&prune).await.unwrap_err();
+    let error = admin::prune(&provider, &prune).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     assert!(error.to_string().contains("DELETE"), "{error}");
     assert!(provider.inspect(&name("old")).await.unwrap().is_some());
     room.run(&format!("GRANT DELETE ON shedlock TO {role}"))
         .await;
-    let pruned = provider.prune(&prune).await.unwrap();
+    let pruned = admin::prune(&provider, &prune).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{pruned:?}");
     room.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))
         .await;

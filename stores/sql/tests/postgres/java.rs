@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::room::{Room, SHEDLOCKS, free, hold, name, request, skip, take};
 use shedlock_core::{
     ErrorKind, ForceUnlockRequest, ForcedUnlock, LockProvider as _, SkipReason, Slot, Unlock,
-    UnlockRequest,
+    UnlockRequest, admin,
 };
 
 /// Statements with the effect of those that ShedLock 7.9.0 sends in db-time mode (wire format 3.5).
@@ -147,13 +147,13 @@ async fn shedlocks_lock_can_be_freed_by_force() {
     };
     assert!(java.insert("job", 60.0).await);
     let other = ForceUnlockRequest::new(name("job")).with_expected_owner("web-4");
-    let answer = provider.force_unlock(&other).await.unwrap();
+    let answer = admin::force_unlock(&provider, &other).await.unwrap();
     assert!(
         matches!(answer, ForcedUnlock::OwnerDiffers(_)),
         "{answer:?}"
     );
     let right = ForceUnlockRequest::new(name("job")).with_expected_owner("web-3");
-    let ForcedUnlock::Freed(before) = provider.force_unlock(&right).await.unwrap() else {
+    let ForcedUnlock::Freed(before) = admin::force_unlock(&provider, &right).await.unwrap() else {
         panic!("Java's lock is freed");
     };
     assert_eq!(before.owner.as_deref(), Some("web-3"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
-    PauseRequest, ResumeRequest,
+    PauseRequest, ResumeRequest, admin,
 };
 use shedlock_sql::PostgresProvider;
 use sqlx::{Postgres, Transaction};
@@ -270,14 +270,13 @@ async fn a_resumption_that_was_overtaken_after_a_lost_reply_is_unknown() {
     let room = Room::migrated().await;
     let (slow, proxy) = room.through_proxy().await;
     let direct = room.provider().await;
-    direct
-        .pause(&PauseRequest::new(name("job"), "operator-1"))
+    admin::pause(&direct, &PauseRequest::new(name("job"), "operator-1"))
         .await
         .unwrap();
     // The statement that changes the record. The one that reads it contains only its name.
     let trap = proxy.on_request(contains("operator-1"), 1, Strike::SwallowReply);
     let resume = ResumeRequest::new(name("job"));
-    let resumed = slow.resume(&resume);
+    let resumed = admin::resume(&slow, &resume);
     let overtakes = async {
         let taken = found_async("the pause ends", async || {
             let attempt = direct.attempt(&request("job")).await.unwrap();

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
     Attempt, ErrorKind, Extension, KeepReason, ListRequest, LockProvider, LockState, PruneRequest,
-    Pruned, SkipReason, Slot, SlotEnd, Unlock, UnlockRequest,
+    Pruned, SkipReason, Slot, SlotEnd, Unlock, UnlockRequest, admin,
 };
 use shedlock_rig::OwnServer;
 use shedlock_zookeeper::ZooKeeperProvider;
@@ -214,7 +214,7 @@ async fn use_and_prune(room: &Room, lock: &str) {
 async fn prune(room: &Room, lock: &str) {
     shedlock_rig::wait::sleep(TOLERATED).await;
     let request = PruneRequest::new(name(lock), Duration::from_millis(1));
-    let pruned = room.provider.prune(&request).await.unwrap();
+    let pruned = admin::prune(&room.provider, &request).await.unwrap();
     assert!(matches!(pruned, Pruned::Removed(_)), "{lock}: {pruned:?}");
 }
 
@@ -256,7 +256,7 @@ async fn a_removed_lock_with_others_below_it_leaves_nodes_that_only_lead_to_them
     let names: Vec<_> = listed.iter().map(|lock| lock.name.as_str()).collect();
     assert_eq!(names, ["team/a"]);
     let request = PruneRequest::new(name("team"), Duration::from_millis(1));
-    let again = room.provider.prune(&request).await.unwrap();
+    let again = admin::prune(&room.provider, &request).await.unwrap();
     assert!(
         matches!(
             again,

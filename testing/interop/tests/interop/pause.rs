@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail, ensure};
-use shedlock::{Executor, LockName, LockState, PauseRequest, Paused, ResumeRequest, Resumed};
+use shedlock::{
+    Executor, LockName, LockState, PauseRequest, Paused, ResumeRequest, Resumed, admin,
+};
 use shedlock_interop::{Fleet, Scheduled};
 
 use crate::LONG;
@@ -29,7 +31,7 @@ async fn pause(fleet: &Fleet, request: &PauseRequest) -> anyhow::Result<()> {
 
 async fn resume(fleet: &Fleet, name: &str) -> anyhow::Result<bool> {
     let request = ResumeRequest::new(LockName::new(name)?);
-    let resumed = fleet.rust.resume(&request).await?;
+    let resumed = admin::resume(&*fleet.rust, &request).await?;
     Ok(matches!(resumed, Resumed::Resumed(_)))
 }
 

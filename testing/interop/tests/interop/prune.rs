@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use shedlock::{KeepReason, LockName, PruneRequest, Pruned};
+use shedlock::{KeepReason, LockName, PruneRequest, Pruned, admin};
 use shedlock_interop::Fleet;
 
 use crate::LONG;
@@ -22,7 +22,7 @@ async fn pruned(
     fleet.java.unlock(theirs).await?;
     loop {
         let request = with(PruneRequest::new(LockName::new(name)?, IDLE));
-        match fleet.rust.prune(&request).await? {
+        match admin::prune(&*fleet.rust, &request).await? {
             // The clocks that judge may differ a little.
             Pruned::Kept {
                 reason: KeepReason::Taken | KeepReason::UsedRecently,

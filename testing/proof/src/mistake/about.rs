@@ -1,9 +1,9 @@
 //! What is known about a mistake.
 
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Error, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, Lease, ListRequest, LockName, LockRecord, MigrationStep, PauseRequest, Paused,
-    PruneRequest, Pruned, ResumeRequest, Resumed, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Error, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockRecord, MigrationStep, Unlock, UnlockRequest,
 };
 
 use super::duties::Opened;
@@ -37,23 +37,21 @@ pub(crate) trait Known {
         site.inner.list(request).await
     }
 
-    async fn force_unlock(
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        site.inner.look(name).await
+    }
+
+    async fn change(
         site: &Site,
-        request: &ForceUnlockRequest,
-    ) -> Result<ForcedUnlock, Error> {
-        site.inner.force_unlock(request).await
+        name: &LockName,
+        seen: &Seen,
+        change: &Change,
+    ) -> Result<Changed, Error> {
+        site.inner.change(name, seen, change).await
     }
 
-    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
-        site.inner.pause(request).await
-    }
-
-    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
-        site.inner.resume(request).await
-    }
-
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        site.inner.prune(request).await
+    async fn remove(site: &Site, name: &LockName, seen: &Seen) -> Result<Changed, Error> {
+        site.inner.remove(name, seen).await
     }
 
     async fn plan_migration(site: &Site) -> Result<Vec<MigrationStep>, Error> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, Error, ForceUnlockRequest, Lease};
+use shedlock_core::{Attempt, AttemptRequest, Error, ForceUnlockRequest, Lease, admin};
 
 use super::site::Site;
 
@@ -37,7 +37,7 @@ impl Site {
     pub(super) async fn take_again(&self, lease: &Lease, at_most: Duration) -> Result<(), Error> {
         let name = lease.name();
         let forced = ForceUnlockRequest::new(name.clone());
-        self.inner.force_unlock(&forced).await?;
+        admin::force_unlock(&*self.inner, &forced).await?;
         self.another_lease(name, at_most).await?;
         let again = AttemptRequest::new(name.clone(), lease.owner().clone(), at_most);
         self.inner.attempt(&again).await.map(drop)

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Clock, Error, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, Lease, ListRequest, LockName, LockProvider, LockRecord, MigrationStep,
-    PauseRequest, Paused, PruneRequest, Pruned, ResumeRequest, Resumed, SystemClock, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Clock, Error, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockProvider, LockRecord, MigrationStep, SystemClock, Unlock, UnlockRequest,
 };
 
 use super::Mistake;
@@ -173,23 +172,25 @@ impl LockProvider for Mistaken {
         Box::pin(self.site.list(self.mistake, request))
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        Box::pin(self.site.look(self.mistake, name))
+    }
+
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        Box::pin(self.site.force_unlock(self.mistake, request))
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(self.site.change(self.mistake, name, seen, change))
     }
 
-    fn pause<'a>(&'a self, request: &'a PauseRequest) -> BoxFuture<'a, Result<Paused, Error>> {
-        Box::pin(self.site.pause(self.mistake, request))
-    }
-
-    fn resume<'a>(&'a self, request: &'a ResumeRequest) -> BoxFuture<'a, Result<Resumed, Error>> {
-        Box::pin(self.site.resume(self.mistake, request))
-    }
-
-    fn prune<'a>(&'a self, request: &'a PruneRequest) -> BoxFuture<'a, Result<Pruned, Error>> {
-        Box::pin(self.site.prune(self.mistake, request))
+    fn remove<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        Box::pin(self.site.remove(self.mistake, name, seen))
     }
 
     fn plan_migration(&self) -> BoxFuture<'_, Result<Vec<MigrationStep>, Error>> {
@@ -201,5 +202,5 @@ impl LockProvider for Mistaken {
     }
 
     shedlock_core::delegate!(inner except attempt, withdraw, extend, unlock, inspect, list,
-        force_unlock, pause, resume, prune, plan_migration, for_duties);
+        look, change, remove, plan_migration, for_duties);
 }

@@ -25,10 +25,10 @@ mod times;
 mod tokens;
 
 use serde::{Deserialize, Serialize};
+use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Error, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, Lease, ListRequest, LockName, LockRecord, MigrationStep, PauseRequest, Paused,
-    PruneRequest, Pruned, ResumeRequest, Resumed, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Error, ExtendRequest, Extension, Lease, ListRequest,
+    LockName, LockRecord, MigrationStep, Unlock, UnlockRequest,
 };
 
 use crate::history::Findings;
@@ -83,11 +83,11 @@ macro_rules! known {
         call!({ $($($module $mistake)+)+ }
             unlock(lease: &Lease, request: &UnlockRequest)(lease, request) -> Unlock);
         call!({ $($($module $mistake)+)+ } list(request: &ListRequest)(request) -> Vec<LockRecord>);
+        call!({ $($($module $mistake)+)+ } look(name: &LockName)(name) -> Option<Seen>);
         call!({ $($($module $mistake)+)+ }
-            force_unlock(request: &ForceUnlockRequest)(request) -> ForcedUnlock);
-        call!({ $($($module $mistake)+)+ } pause(request: &PauseRequest)(request) -> Paused);
-        call!({ $($($module $mistake)+)+ } resume(request: &ResumeRequest)(request) -> Resumed);
-        call!({ $($($module $mistake)+)+ } prune(request: &PruneRequest)(request) -> Pruned);
+            change(name: &LockName, seen: &Seen, change: &Change)(name, seen, change) -> Changed);
+        call!({ $($($module $mistake)+)+ }
+            remove(name: &LockName, seen: &Seen)(name, seen) -> Changed);
         call!({ $($($module $mistake)+)+ } plan_migration()() -> Vec<MigrationStep>);
     };
 }
@@ -189,7 +189,6 @@ known! {
         OnePage
         PruneRemovesHeldLocks
         PruneIgnoresSlots
-        PruneForgetsSlots
         PruneIgnoresTime
         PruneInTwoSteps
         PruneKeepsTheRecord

@@ -1,9 +1,9 @@
 //! Mistakes about the pauses of operators.
 
+use shedlock_core::admin::{Change, Changed, LeaseChange, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, ForceUnlockRequest, ForcedUnlock, Lease, LockRecord, LockState,
-    Pause, PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed, SkipReason, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, LockState, Pause, PauseRequest,
+    SkipReason, Unlock, UnlockRequest,
 };
 
 use super::about::{About, Known, Needs};
@@ -50,7 +50,7 @@ impl Known for PauseFreedByUnlock {
     }
 }
 
-/// A pause that should wait takes the lock from its holder.
+/// A look shows a held lock as free, so that a pause that should wait takes it from its holder.
 pub(super) struct PauseTakesTheLock;
 
 impl Known for PauseTakesTheLock {
@@ -60,9 +60,13 @@ impl Known for PauseTakesTheLock {
         .needs(&[Needs::Pause])
         .in_torture();
 
-    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
-        let taking = request.clone().replacing_holder();
-        site.inner.pause(&taking).await
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        let show = |record: &mut LockRecord| {
+            if record.state.may_run() {
+                record.state = LockState::Free;
+            }
+        };
+        site.shown(name, show).await
     }
 }
 
@@ -76,11 +80,18 @@ impl Known for PauseEndsEarly {
         .needs(&[Needs::Pause])
         .in_torture();
 
-    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
-        let longest = site.inner.capabilities().longest_lock_at_most_for;
-        let lasts = request.duration(site.clock.system_time(), longest)?;
-        let shorter = request.clone().lasting(lasts / 2);
-        site.inner.pause(&shorter).await
+    async fn change(
+        site: &Site,
+        name: &LockName,
+        seen: &Seen,
+        change: &Change,
+    ) -> Result<Changed, Error> {
+        let mut shorter = change.clone();
+        if let LeaseChange::Take { until, .. } = &mut shorter.lease {
+            let now = site.read_at(&seen.record);
+            *until -= until.duration_since(now).unwrap_or_default() / 2;
+        }
+        site.inner.change(name, seen, &shorter).await
     }
 }
 
@@ -94,21 +105,17 @@ impl Known for PauseForgetsSlots {
         .needs(&[Needs::Slots, Needs::Pause])
         .in_torture();
 
-    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
-        let paused = site.inner.pause(request).await?;
-        if let Paused::Done { before, .. } = &paused
-            && let Some(last) = before.as_ref().and_then(|before| before.last_slot)
-        {
-            let name = request.name().clone();
-            let reset = ResetSlotRequest::new(name).with_slot(last);
-            site.inner.reset_slot(&reset).await?;
+    async fn change(
+        site: &Site,
+        name: &LockName,
+        seen: &Seen,
+        change: &Change,
+    ) -> Result<Changed, Error> {
+        let mut without_slots = change.clone();
+        if change.lease != LeaseChange::Keep {
+            without_slots.slots = None;
         }
-        Ok(paused)
-    }
-
-    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
-        let catching_up = request.clone().catching_up();
-        site.inner.resume(&catching_up).await
+        site.inner.change(name, seen, &without_slots).await
     }
 }
 
@@ -178,7 +185,7 @@ impl Known for ForcedUnlockIsOnesOwn {
     }
 }
 
-/// A forced unlock frees a pause.
+/// A look shows a pause as a holder, so that a forced unlock frees it.
 pub(super) struct PauseForced;
 
 impl Known for PauseForced {
@@ -188,21 +195,17 @@ impl Known for PauseForced {
         .needs(&[Needs::Pause])
         .in_torture();
 
-    async fn force_unlock(
-        site: &Site,
-        request: &ForceUnlockRequest,
-    ) -> Result<ForcedUnlock, Error> {
-        match site.inner.force_unlock(request).await? {
-            ForcedUnlock::Paused(record) => {
-                site.end_pause(request.name()).await?;
-                Ok(ForcedUnlock::Freed(record))
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        let show = |record: &mut LockRecord| {
+            if record.state == LockState::Paused {
+                record.state = LockState::Held;
             }
-            answer => Ok(answer),
-        }
+        };
+        site.shown(name, show).await
     }
 }
 
-/// A repeated pause is a new one.
+/// A store keeps another owner than that of the pause, so that a repeated pause is a new one.
 pub(super) struct PauseIsNotIdempotent;
 
 impl Known for PauseIsNotIdempotent {
@@ -210,12 +213,19 @@ impl Known for PauseIsNotIdempotent {
         .caught_by(&["pauses::a_repeated_pause_is_the_same_pause"])
         .needs(&[Needs::Pause]);
 
-    async fn pause(site: &Site, request: &PauseRequest) -> Result<Paused, Error> {
-        let owner = request.owner();
-        let user = Pause::parse(&owner).map_or("", |pause| pause.by());
-        let user = user.split('@').next().unwrap_or_default();
-        let again = PauseRequest::new(request.name().clone(), user);
-        site.inner.pause(&again).await
+    async fn change(
+        site: &Site,
+        name: &LockName,
+        seen: &Seen,
+        change: &Change,
+    ) -> Result<Changed, Error> {
+        let mut other = change.clone();
+        if let LeaseChange::Take { owner, .. } = &mut other.lease {
+            let user = Pause::parse(owner).map_or("", |pause| pause.by());
+            let user = user.split('@').next().unwrap_or_default();
+            *owner = PauseRequest::new(name.clone(), user).owner();
+        }
+        site.inner.change(name, seen, &other).await
     }
 }
 
@@ -229,16 +239,20 @@ impl Known for ResumeForgotten {
         .needs(&[Needs::Pause])
         .in_torture();
 
-    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
-        let record = site.inner.inspect(request.name()).await?;
-        Ok(match record {
-            Some(record) if record.state == LockState::Paused => Resumed::Resumed(record),
-            record => Resumed::NotPaused(record),
-        })
+    async fn change(
+        site: &Site,
+        name: &LockName,
+        seen: &Seen,
+        change: &Change,
+    ) -> Result<Changed, Error> {
+        if seen.record.state == LockState::Paused {
+            return Ok(Changed::Done);
+        }
+        site.inner.change(name, seen, change).await
     }
 }
 
-/// A resumption frees a lock that is held and not paused.
+/// A look shows a held lock as paused, so that a resumption frees it.
 pub(super) struct ResumeFreesHeldLocks;
 
 impl Known for ResumeFreesHeldLocks {
@@ -246,13 +260,12 @@ impl Known for ResumeFreesHeldLocks {
         .caught_by(&["pauses::only_a_pause_can_be_resumed"])
         .needs(&[Needs::Pause]);
 
-    async fn resume(site: &Site, request: &ResumeRequest) -> Result<Resumed, Error> {
-        match site.inner.resume(request).await? {
-            Resumed::NotPaused(Some(record)) if record.state == LockState::Held => {
-                site.force(request.name()).await?;
-                Ok(Resumed::Resumed(record))
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        let show = |record: &mut LockRecord| {
+            if record.state == LockState::Held {
+                record.state = LockState::Paused;
             }
-            answer => Ok(answer),
-        }
+        };
+        site.shown(name, show).await
     }
 }

@@ -1,8 +1,11 @@
 //! Mistakes about records as such: what is remembered of them, listed and removed.
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use shedlock_core::admin::{Changed, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, Error, KeepReason, ListRequest, LockRecord, MigrationStep,
-    PruneRequest, Pruned, Skip, SkipReason,
+    Attempt, AttemptRequest, Error, ListRequest, LockName, LockRecord, LockState, MigrationStep,
+    Skip, SkipReason, SlotState,
 };
 
 use super::about::{About, Known};
@@ -55,26 +58,20 @@ impl Known for OnePage {
     }
 }
 
-/// Removes a record although the store would keep it for a reason that is overlooked.
-async fn prune_overlooking(
-    site: &Site,
-    request: &PruneRequest,
-    overlooks: impl FnOnce(Option<KeepReason>, &LockRecord) -> bool,
-) -> Result<Pruned, Error> {
-    let found = site.inner.inspect(request.name()).await?;
-    let Some(record) = found.filter(|_| request.validate().is_ok()) else {
-        return site.inner.prune(request).await;
-    };
-    let refusal = request.refusal(&record, site.read_at(&record), &site.inner.capabilities());
-    if !overlooks(refusal, &record) {
-        return site.inner.prune(request).await;
-    }
-    site.between_two_steps().await;
-    site.records()?.remove(request.name());
-    Ok(Pruned::Removed(record))
+/// Shows a record as that of a lock that has been free for decades.
+fn show_idle(record: &mut LockRecord) {
+    record.state = LockState::Free;
+    record.locked_at = Some(UNIX_EPOCH + Duration::from_secs(2));
+    record.locked_until = None;
 }
 
-/// A removal does not look at the lock's state.
+/// Removes whatever record is there.
+fn remove_any(site: &Site, name: &LockName) -> Result<Changed, Error> {
+    site.records()?.remove(name);
+    Ok(Changed::Done)
+}
+
+/// A look shows every lock as free, so that its record is removed.
 pub(super) struct PruneRemovesHeldLocks;
 
 impl Known for PruneRemovesHeldLocks {
@@ -84,54 +81,47 @@ impl Known for PruneRemovesHeldLocks {
         "prunes::a_paused_lock_keeps_its_record",
     ]);
 
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        let overlooks = |refusal, _: &LockRecord| refusal == Some(KeepReason::Taken);
-        prune_overlooking(site, request, overlooks).await
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        site.shown(name, show_idle).await
+    }
+
+    async fn remove(site: &Site, name: &LockName, _: &Seen) -> Result<Changed, Error> {
+        remove_any(site, name)
     }
 }
 
-/// A removal does not look at the lock's slots.
+/// A look shows no slots, so that records are removed which must still say which slot was the last.
 pub(super) struct PruneIgnoresSlots;
 
 impl Known for PruneIgnoresSlots {
     const ABOUT: About = About::new("prune-ignores-slots").caught_by(&[
         "prunes::a_recent_slot_keeps_the_record",
         "prunes::an_open_slot_keeps_the_record",
+        "prunes::a_slot_that_may_still_be_asked_for_keeps_the_record",
     ]);
 
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        let overlooks = |refusal, record: &LockRecord| match refusal {
-            Some(KeepReason::SlotOpen) => true,
-            Some(KeepReason::UsedRecently) => record.last_slot.is_some(),
-            _ => false,
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        let show = |record: &mut LockRecord| {
+            *record = record.clone().with_slots(SlotState::default());
         };
-        prune_overlooking(site, request, overlooks).await
+        site.shown(name, show).await
     }
 }
 
-/// A removal does not look at how long a slot may be asked for.
-pub(super) struct PruneForgetsSlots;
-
-impl Known for PruneForgetsSlots {
-    const ABOUT: About = About::new("prune-forgets-slots")
-        .caught_by(&["prunes::a_slot_that_may_still_be_asked_for_keeps_the_record"]);
-
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        let overlooks = |refusal, _: &LockRecord| refusal == Some(KeepReason::SlotAskedFor);
-        prune_overlooking(site, request, overlooks).await
-    }
-}
-
-/// A removal does not look at the idle time.
+/// A look does not show when a lock was used last.
 pub(super) struct PruneIgnoresTime;
 
 impl Known for PruneIgnoresTime {
     const ABOUT: About = About::new("prune-ignores-time")
         .caught_by(&["prunes::a_lock_that_was_used_recently_keeps_its_record"]);
 
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        let overlooks = |refusal, _: &LockRecord| refusal == Some(KeepReason::UsedRecently);
-        prune_overlooking(site, request, overlooks).await
+    async fn look(site: &Site, name: &LockName) -> Result<Option<Seen>, Error> {
+        let show = |record: &mut LockRecord| {
+            if record.state == LockState::Free {
+                show_idle(record);
+            }
+        };
+        site.shown(name, show).await
     }
 }
 
@@ -144,9 +134,9 @@ impl Known for PruneInTwoSteps {
         "prunes::attempts_and_removals_at_once_break_nothing",
     ]);
 
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        let overlooks = |refusal: Option<KeepReason>, _: &LockRecord| refusal.is_none();
-        prune_overlooking(site, request, overlooks).await
+    async fn remove(site: &Site, name: &LockName, _: &Seen) -> Result<Changed, Error> {
+        site.between_two_steps().await;
+        remove_any(site, name)
     }
 }
 
@@ -157,18 +147,8 @@ impl Known for PruneKeepsTheRecord {
     const ABOUT: About =
         About::new("prune-keeps-the-record").caught_by(&["prunes::an_idle_record_is_removed"]);
 
-    async fn prune(site: &Site, request: &PruneRequest) -> Result<Pruned, Error> {
-        let found = site.inner.inspect(request.name()).await?;
-        match found.filter(|_| request.validate().is_ok()) {
-            Some(record)
-                if request
-                    .refusal(&record, site.read_at(&record), &site.inner.capabilities())
-                    .is_none() =>
-            {
-                Ok(Pruned::Removed(record))
-            }
-            _ => site.inner.prune(request).await,
-        }
+    async fn remove(_: &Site, _: &LockName, _: &Seen) -> Result<Changed, Error> {
+        Ok(Changed::Done)
     }
 }
 

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use shedlock_core::admin::Seen;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, Error, ErrorKind, ForceUnlockRequest, Lease, LockName,
     LockProvider, LockRecord, LockState, MemoryProvider, Moment, Owner, ResumeRequest, Slot,
-    UnlockRequest,
+    UnlockRequest, admin,
 };
 
 use super::clock::WrongClock;
@@ -30,7 +31,7 @@ impl Records for MemoryProvider {
     }
 
     fn remove(&self, name: &LockName) {
-        MemoryProvider::remove(self, name);
+        self.delete(name);
     }
 }
 
@@ -121,12 +122,25 @@ impl Site {
 
     pub(super) async fn force(&self, name: &LockName) -> Result<(), Error> {
         let request = ForceUnlockRequest::new(name.clone());
-        self.inner.force_unlock(&request).await.map(drop)
+        admin::force_unlock(&*self.inner, &request).await.map(drop)
     }
 
     pub(super) async fn end_pause(&self, name: &LockName) -> Result<(), Error> {
         let request = ResumeRequest::new(name.clone());
-        self.inner.resume(&request).await.map(drop)
+        admin::resume(&*self.inner, &request).await.map(drop)
+    }
+
+    /// Reads the record as it is shown wrongly.
+    pub(super) async fn shown(
+        &self,
+        name: &LockName,
+        show: impl FnOnce(&mut LockRecord),
+    ) -> Result<Option<Seen>, Error> {
+        let mut seen = self.inner.look(name).await?;
+        if let Some(seen) = &mut seen {
+            show(&mut seen.record);
+        }
+        Ok(seen)
     }
 
     /// Lets another owner acquire and unlock the lock, so that the record no longer names the

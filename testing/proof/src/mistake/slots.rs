@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, Completion, Error, Lease, LockRecord, LockState, ResetSlotRequest,
-    Skip, SkipReason, Slot, SlotEnd, Unlock, UnlockRequest,
+    Skip, SkipReason, Slot, SlotEnd, Unlock, UnlockRequest, admin,
 };
 
 use super::about::{About, Known, Needs};
@@ -209,5 +209,5 @@ async fn open_and_free(
 /// Sets the last slot of this lock.
 async fn reset(site: &Site, record: &LockRecord, slot: Slot) -> Result<(), Error> {
     let request = ResetSlotRequest::new(record.name.clone()).with_slot(slot);
-    site.inner.reset_slot(&request).await.map(drop)
+    admin::reset_slot(&*site.inner, &request).await.map(drop)
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use shedlock_core::admin::{Change, Changed, LeaseChange, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, BoxFuture, Capabilities, Error, ErrorKind,
-    ExtendRequest, Extension, ForceUnlockRequest, ForcedUnlock, Lease, ListRequest, LockName,
-    LockProvider, LockRecord, ProviderIdentity, Slot, SlotEnd, StoreClock, Unlock, UnlockRequest,
+    ExtendRequest, Extension, Lease, ListRequest, LockName, LockProvider, LockRecord,
+    ProviderIdentity, Slot, SlotEnd, StoreClock, Unlock, UnlockRequest,
 };
 
 use shedlock_proof::Mistake;
@@ -149,10 +150,10 @@ impl Store {
         self.chronicle.stored(name, owner, slots);
     }
 
-    fn force_unlock(&self, request: &ForceUnlockRequest) -> Result<ForcedUnlock, Error> {
-        let answer = at_once(self.memory.force_unlock(request));
-        if let Ok(ForcedUnlock::Freed(_)) = &answer {
-            self.chronicle.stored(request.name(), "", Stored::Freed);
+    fn change(&self, name: &LockName, seen: &Seen, change: &Change) -> Result<Changed, Error> {
+        let answer = at_once(self.memory.change(name, seen, change));
+        if let (Ok(Changed::Done), LeaseChange::End { .. }) = (&answer, &change.lease) {
+            self.chronicle.stored(name, "", Stored::Freed);
         }
         answer
     }
@@ -217,17 +218,6 @@ impl LockProvider for Conditional {
         Box::pin(self.link.call(move |store| store.unlock(&lease, &request)))
     }
 
-    fn inspect<'a>(
-        &'a self,
-        name: &'a LockName,
-    ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
-        let name = name.clone();
-        Box::pin(
-            self.link
-                .call(move |store| at_once(store.memory.inspect(&name))),
-        )
-    }
-
     fn list<'a>(
         &'a self,
         request: &'a ListRequest,
@@ -239,12 +229,31 @@ impl LockProvider for Conditional {
         )
     }
 
-    fn force_unlock<'a>(
+    fn look<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<Seen>, Error>> {
+        let name = name.clone();
+        let call = move |store: &Store| at_once(store.memory.look(&name));
+        Box::pin(self.link.call(call))
+    }
+
+    fn change<'a>(
         &'a self,
-        request: &'a ForceUnlockRequest,
-    ) -> BoxFuture<'a, Result<ForcedUnlock, Error>> {
-        let request = request.clone();
-        Box::pin(self.link.call(move |store| store.force_unlock(&request)))
+        name: &'a LockName,
+        seen: &'a Seen,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        let (name, seen, change) = (name.clone(), seen.clone(), change.clone());
+        let call = move |store: &Store| store.change(&name, &seen, &change);
+        Box::pin(self.link.call(call))
+    }
+
+    fn remove<'a>(
+        &'a self,
+        name: &'a LockName,
+        seen: &'a Seen,
+    ) -> BoxFuture<'a, Result<Changed, Error>> {
+        let (name, seen) = (name.clone(), seen.clone());
+        let call = move |store: &Store| at_once(store.memory.remove(&name, &seen));
+        Box::pin(self.link.call(call))
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -24,7 +24,7 @@ const LONGEST_TAIL: Duration = Duration::from_secs(5);
 impl Store {
     /// An operator deletes a record, held or not.
     pub(crate) fn delete(&self, name: &LockName) {
-        let was_there = self.memory.remove(name) | self.texts().remove(name).is_some();
+        let was_there = self.memory.delete(name) | self.texts().remove(name).is_some();
         if was_there {
             let now = self.world.now();
             self.deleted().insert(name.clone(), now);

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use shedlock_core::{Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider};
+use shedlock_core::{
+    Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider, admin,
+};
 use shedlock_core::{PrefixProvider, TrackingProvider};
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
 use shedlock_store::Versioned as Engine;
@@ -210,6 +212,6 @@ impl Process {
         };
         let request = ForceUnlockRequest::new(name);
         // If the store cannot be reached, nothing is done.
-        let _ = self.provider.force_unlock(&request).await;
+        let _ = admin::force_unlock(&*self.provider, &request).await;
     }
 }

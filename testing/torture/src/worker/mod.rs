@@ -63,11 +63,10 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
     let provider = Arc::new(CutEnds::new(provider, spec.seed));
     let mistaken = Mistaken::new(spec.wrong, provider, Surroundings::new(spec.seed));
     let clock = mistaken.clock();
-    let provider: Provider = Arc::new(Recorded::new(
-        Arc::new(mistaken),
-        journal.clone(),
-        operator::LONGEST * spec.patience,
-    ));
+    let patience = operator::LONGEST * spec.patience;
+    let recorded = Recorded::new(Arc::new(mistaken), journal.clone(), patience);
+    let recorded = Arc::new(recorded);
+    let provider: Provider = recorded.clone();
     let mut executor = Executor::new(Arc::clone(&provider)).store_timeout(spec.patience);
     if let Some(clock) = clock {
         executor = executor.clock(clock);
@@ -79,6 +78,7 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
     };
     let executes = spec.at_most > 2 * (clients_skew + capabilities.server_skew);
     let mut worker = Worker {
+        recorded,
         provider,
         executor,
         executes,
@@ -97,6 +97,8 @@ pub(crate) async fn play(opener: Opener, spec: Value) -> Result<(), BoxError> {
 
 struct Worker {
     /// Logs the calls to it.
+    recorded: Arc<Recorded<Journal>>,
+    /// The same.
     provider: Provider,
     executor: Executor,
     /// Whether leases are as long as the executor requires if clients' clocks judge.

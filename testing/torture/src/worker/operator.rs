@@ -1,15 +1,15 @@
 //! An operator, who pauses locks, resumes them and frees them by force, at random.
 
 use shedlock_conformance::BoxError;
-use shedlock_conformance::wait::{bounded, sleep};
+use shedlock_conformance::wait::{now, sleep};
 use shedlock_core::{
     Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockName, LockState, PauseRequest, Paused,
-    ResumeRequest,
+    ResumeRequest, admin,
 };
 
 use shedlock_proof::Recorder as _;
 
-use super::{PAUSE, Worker, no_reply};
+use super::{PAUSE, Worker};
 use shedlock_proof::history::What;
 
 /// How many times the patience a request may take, which may wait for a task.
@@ -58,24 +58,25 @@ impl Worker {
             let at_most = self.spec.at_most;
             request = request.lasting(at_most / 2 + self.rng.up_to(at_most));
         }
+        // Until when it waits for a running task.
+        let mut until = None;
         if self.rng.one_in(2) {
-            let wait = self.rng.up_to(self.spec.at_most);
-            let limit = wait + self.spec.patience;
-            let answer = bounded(limit, self.executor.pause(&request, wait)).await;
-            return answer.unwrap_or_else(|| Err(no_reply())).map(drop);
+            until = Some(now() + self.rng.up_to(self.spec.at_most));
+        } else {
+            request = request.replacing_holder();
         }
-        let request = request.replacing_holder();
         loop {
-            match self.answer(self.provider.pause(&request)).await {
-                Err(error) if error.is_outcome_unknown() && self.rng.one_in(2) => {
-                    sleep(PAUSE).await;
-                }
-                Ok(Paused::Held(found)) => {
+            match (self.answer(self.recorded.pause(&request)).await, until) {
+                (Err(error), None) if error.is_outcome_unknown() && self.rng.one_in(2) => {}
+                (Err(error), Some(until)) if error.is_retryable() && now() < until => {}
+                (Ok(Paused::Held(_)), Some(until)) if now() < until => {}
+                (Ok(Paused::Held(found)), None) => {
                     let wrong = format!("a pause that replaces the holder was refused: {found:?}");
                     return Err(Error::new(ErrorKind::Internal, wrong));
                 }
-                answer => return answer.map(drop),
+                (answer, _) => return answer.map(drop),
             }
+            sleep(PAUSE).await;
         }
     }
 
@@ -84,7 +85,7 @@ impl Worker {
         if self.rng.one_in(3) {
             request = request.catching_up();
         }
-        self.answer(self.provider.resume(&request)).await.map(drop)
+        self.answer(self.recorded.resume(&request)).await.map(drop)
     }
 
     /// Frees the lock of a holder that still runs.
@@ -92,7 +93,7 @@ impl Worker {
         let request = ForceUnlockRequest::new(name).with_expected_owner(holder);
         self.journal
             .write(request.name(), holder, What::ForceAsked)?;
-        self.answer(self.provider.force_unlock(&request))
+        self.answer(admin::force_unlock(&*self.provider, &request))
             .await
             .map(drop)
     }
@@ -100,7 +101,9 @@ impl Worker {
     /// A forced unlock must refuse the pause.
     async fn force(&mut self, name: LockName, pause: &str) -> Result<(), Error> {
         let request = ForceUnlockRequest::new(name).with_expected_owner(pause);
-        let answer = self.answer(self.provider.force_unlock(&request)).await?;
+        let answer = self
+            .answer(admin::force_unlock(&*self.provider, &request))
+            .await?;
         if matches!(answer, ForcedUnlock::Freed(_)) {
             self.journal.write(request.name(), pause, What::Forced)?;
         }

@@ -1,6 +1,6 @@
-//! What the operations of an operator make of a record: the rules that every store follows.
+//! What the operations of an operator make of a record.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{
     Error, ErrorKind, LockRecord, LockState, PauseRequest, ResetSlotRequest, ResumeRequest, Slot,
@@ -9,51 +9,57 @@ use crate::{
 
 /// What a pause writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PauseEffect {
+pub(super) struct PauseEffect {
     /// The owner of the lease.
-    pub owner: String,
+    pub(super) owner: String,
     /// The end of the lease, as the store keeps it.
-    pub until: SystemTime,
+    pub(super) until: SystemTime,
     /// The slots, with those that the pause skips.
-    pub slots: SlotState,
+    pub(super) slots: SlotState,
 }
 
 impl PauseRequest {
     /// Returns what this pause makes of a record that may be paused. `now` is the time of the clock
     /// that judges, from which others may differ by `skew`. `longest` is the store's longest lease,
-    /// and `stored` rounds an end as the store does. For providers.
+    /// and `unit` is that of its ends.
     ///
     /// # Errors
-    /// As [`duration`](Self::duration), those of `stored`, and `InvalidInput` for an end beyond the
-    /// calendar.
-    pub fn effect(
+    /// As [`duration`](Self::duration), and `InvalidInput` for an end beyond the calendar.
+    pub(super) fn effect(
         &self,
-        before: Option<&LockRecord>,
+        before: &LockRecord,
         now: SystemTime,
         skew: Duration,
         longest: Duration,
-        stored: impl FnOnce(SystemTime) -> Result<SystemTime, Error>,
+        unit: Duration,
     ) -> Result<PauseEffect, Error> {
-        let beyond = || {
-            Error::new(
-                ErrorKind::InvalidInput,
-                "the pause ends beyond the calendar",
-            )
-        };
         let lasts = self.duration(now, longest)?;
-        let end = now.checked_add(lasts).ok_or_else(beyond)?;
-        let kept = before.and_then(kept_until).filter(|kept| *kept > now);
-        let until = stored(kept.map_or(end, |kept| kept.max(end)))?;
-        let slots = before.map_or_else(SlotState::default, |record| match record.state {
-            LockState::Paused => record.slots(),
-            _ => record.slots().as_of(now + skew),
-        });
+        let kept = kept_until(before).filter(|kept| *kept > now);
+        let end = now
+            .checked_add(lasts)
+            .map(|end| kept.map_or(end, |kept| kept.max(end)));
+        let until = end.and_then(|end| rounded_up(end, unit)).ok_or_else(|| {
+            let what = "the pause ends beyond the calendar";
+            Error::new(ErrorKind::InvalidInput, what)
+        })?;
+        let slots = match before.state {
+            LockState::Paused => before.slots(),
+            _ => before.slots().as_of(now + skew),
+        };
         Ok(PauseEffect {
             owner: self.owner_keeping(kept),
             until,
             slots: slots.paused(Slot::at(now)?, Slot::at(until)?),
         })
     }
+}
+
+/// The end of a lease as the store keeps it: never earlier. None beyond the calendar.
+fn rounded_up(end: SystemTime, unit: Duration) -> Option<SystemTime> {
+    let since = end.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unit = unit.as_nanos().max(1);
+    let missing = since.as_nanos().next_multiple_of(unit) - since.as_nanos();
+    end.checked_add(Duration::from_nanos(u64::try_from(missing).ok()?))
 }
 
 /// The end of the `lock_at_least_for` or of the backoff that a pause of this lock must keep.
@@ -67,23 +73,23 @@ fn kept_until(record: &LockRecord) -> Option<SystemTime> {
 
 /// What a resumption writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResumeEffect {
+pub(super) struct ResumeEffect {
     /// Whether there is a pause to end. If not, only its slots are left over.
-    pub ends_pause: bool,
+    pub(super) ends_pause: bool,
     /// Until when the lock stays taken after the pause.
-    pub kept_until: Option<SystemTime>,
+    pub(super) kept_until: Option<SystemTime>,
     /// The slots afterwards.
-    pub slots: SlotState,
+    pub(super) slots: SlotState,
 }
 
 impl ResumeRequest {
     /// Returns what this resumption makes of a record at this time of the clock that judges, from
     /// which others may differ by `skew`; `None` if there is nothing to do: the lock is not paused,
-    /// and no slots are left over that this request could free. For providers.
+    /// and no slots are left over that this request could free.
     ///
     /// # Errors
     /// `InvalidInput` for a time before 1970.
-    pub fn effect(
+    pub(super) fn effect(
         &self,
         record: &LockRecord,
         now: SystemTime,
@@ -111,7 +117,7 @@ impl ResumeRequest {
 
 /// What a reset of the last slot writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResetEffect {
+pub(super) enum ResetEffect {
     /// Nothing: no slot was ever taken or skipped.
     NoSlot,
     /// Nothing: no slot is ahead of the store's clock.
@@ -124,11 +130,11 @@ pub enum ResetEffect {
 
 impl ResetSlotRequest {
     /// Returns what this reset makes of a record at this time of the clock that judges, from which
-    /// others may differ by `skew`. What a pause skips stays skipped while it lasts. For providers.
+    /// others may differ by `skew`. What a pause skips stays skipped while it lasts.
     ///
     /// # Errors
     /// `InvalidInput` for a time before 1970.
-    pub fn effect(
+    pub(super) fn effect(
         &self,
         record: &LockRecord,
         now: SystemTime,
@@ -166,8 +172,6 @@ impl ResetSlotRequest {
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
     use crate::{LockName, Owner, SkippedSlots};
 
@@ -192,12 +196,23 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
     const NONE: Duration = Duration::ZERO;
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn pause(before: &LockRecord, now: u64, lasts: u64) -> PauseEffect {
         let request = PauseRequest::new(name(), "alice").lasting(Duration::from_secs(60 * lasts));
         request
-            .effect(Some(before), at(now), NONE, DAY, Ok)
+            .effect(before, at(now), NONE, DAY, MILLISECOND)
             .unwrap()
+    }
+
+    #[test]
+    fn a_pause_never_ends_before_its_end() {
+        let end = at(0) + Duration::from_nanos(1_000_001);
+        let stored = |unit| rounded_up(end, unit).unwrap();
+        assert_eq!(stored(Duration::from_nanos(1)), end);
+        assert_eq!(stored(MILLISECOND), at(0) + 2 * MILLISECOND);
+        assert_eq!(stored(DAY / 86_400), at(0) + DAY / 86_400);
+        assert_eq!(rounded_up(at(0), MILLISECOND), Some(at(0)));
     }
 
     #[test]
