@@ -126,7 +126,7 @@ pub(crate) struct Proof {
 /// What differs between the dialects in the tables of the journal.
 pub(crate) struct JournalWords {
     /// The type of a text of at most so many characters, which compares byte for byte.
-    pub(crate) text: fn(u32) -> String,
+    pub(crate) text: fn(usize) -> String,
     /// The server's time in microseconds since 1970 (UTC).
     pub(crate) clock: &'static str,
     /// 32 random hexadecimal digits.

@@ -280,7 +280,7 @@ impl<B: Driver> SqlJournal<B> {
         schema::check_names(dialect, options)?;
         let mut lacks = Vec::new();
         let mut has_version = false;
-        for table in schema::tables(dialect) {
+        for table in TABLES {
             let columns = self.columns(table.name(options)).await?;
             if columns.is_empty() {
                 self.store.call().check_schema().await?;
@@ -293,7 +293,7 @@ impl<B: Driver> SqlJournal<B> {
             }
             if !columns.is_empty() {
                 lacks.extend(table.additions(dialect, options, &columns));
-                if table.suffix == TABLES[0] {
+                if table.suffix == TABLES[0].suffix {
                     has_version = self.found_version().await?.is_some();
                 }
             }

@@ -14,11 +14,11 @@ use crate::statement::Row;
 /// should not include to erase what operators did, so `DELETE` on the audit is not among them.
 pub(super) const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
     (
-        TABLES[0],
+        TABLES[0].suffix,
         &[("SELECT", "SELECT 1 FROM {journal} WHERE 1 = 0")],
     ),
     (
-        TABLES[1],
+        TABLES[1].suffix,
         &[
             ("SELECT", "SELECT 1 FROM {job} WHERE 1 = 0"),
             (
@@ -30,7 +30,7 @@ pub(super) const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
         ],
     ),
     (
-        TABLES[2],
+        TABLES[2].suffix,
         &[
             ("SELECT", "SELECT 1 FROM {run} WHERE 1 = 0"),
             (
@@ -43,7 +43,7 @@ pub(super) const REHEARSALS: [(&str, &[(&str, &str)]); 4] = [
         ],
     ),
     (
-        TABLES[3],
+        TABLES[3].suffix,
         &[
             ("SELECT", "SELECT 1 FROM {audit} WHERE 1 = 0"),
             (
@@ -76,7 +76,7 @@ impl<B: Driver> SqlJournal<B> {
                     Ok(_) => {}
                     Err(failure) => match failure.class {
                         Class::Privilege => privileges.push(*privilege),
-                        Class::Shape if suffix == TABLES[0] => return self.creation().await,
+                        Class::Shape if suffix == TABLES[0].suffix => return self.creation().await,
                         // `plan_migration` reports a table that is missing.
                         Class::Shape => break,
                         _ => return Err(self.explained(failure, false)),

@@ -9,10 +9,7 @@ use crate::identifier::Table;
 use crate::options::Options;
 use crate::schema::{Definition, Verb};
 use crate::shape::Column;
-use crate::statement::{Value, Values};
-
-/// What the names of the journal's tables add to the name of the lock table.
-pub(super) const TABLES: [&str; 4] = ["_journal", "_job", "_run", "_audit"];
+use crate::statement::{Field, Value, Values};
 
 /// The most characters of a job's or lock's name, an owner, a schedule.
 pub(super) const LONGEST_TEXT: usize = 255;
@@ -34,110 +31,159 @@ pub(super) fn check_names(dialect: &Dialect, options: &Options) -> Result<()> {
     .advise("give the journal a store of its own"))
 }
 
-/// A table of the journal, without its quotes.
+/// A table of the journal.
 pub(super) struct TableOf {
     /// What the table's name adds to that of the lock table.
     pub(super) suffix: &'static str,
-    columns: Vec<(&'static str, String)>,
+    columns: &'static [ColumnOf],
     /// Each has an index, together with the columns by which the rows are ordered.
     indexed: &'static [&'static str],
     order: &'static str,
 }
 
-/// The tables, in the order in which they are created. The first one has the version, which is written last.
-pub(super) fn tables(dialect: &Dialect) -> [TableOf; 4] {
-    let words = &dialect.journal;
-    let key = |of: &str| format!("{of} NOT NULL PRIMARY KEY");
-    let must = |of: &str| format!("{of} NOT NULL");
-    let may = |of: &str| format!("{of} NULL");
-    let id = (words.text)(64);
-    let text = (words.text)(u32::try_from(LONGEST_TEXT).unwrap_or(u32::MAX));
-    let line = (words.text)(u32::try_from(LONGEST_LINE).unwrap_or(u32::MAX));
-    let (word, error) = ((words.text)(16), (words.text)(2_048));
-    let number = "bigint";
-    [
-        TableOf {
-            suffix: "_journal",
-            columns: vec![("version", key(number)), ("identity", must(&id))],
-            indexed: &[],
-            order: "",
-        },
-        TableOf {
-            suffix: "_job",
-            columns: vec![
-                ("job", key(&text)),
-                ("schedule", may(&text)),
-                ("zone", may(&text)),
-                ("lock_at_most_us", may(number)),
-                ("registered_us", must(number)),
-                ("last_started_us", may(number)),
-                ("last_name", may(&text)),
-                ("last_owner", may(&text)),
-                ("last_lock_at_most_us", may(number)),
-                ("last_slot_us", may(number)),
-                ("last_lock_store", may(&text)),
-                ("last_outcome", may(&word)),
-                ("last_succeeded_us", may(number)),
-                ("last_failed_us", may(number)),
-                ("last_error", may(&line)),
-                ("last_duration_us", may(number)),
-                ("next_slot_us", may(number)),
-                ("deadline_us", may(number)),
-                ("registered_by", may(&text)),
-                ("other_by", may(&text)),
-                ("other_at_us", may(number)),
-                ("other_schedule", may(&text)),
-                ("other_zone", may(&text)),
-                ("other_lock_at_most_us", may(number)),
-                ("elsewhere_slot_us", may(number)),
-                ("elsewhere_at_us", may(number)),
-                ("elsewhere_by", may(&text)),
-                ("elsewhere_slots", may(number)),
-                ("watched_elsewhere", may(number)),
-            ],
-            indexed: &[],
-            order: "",
-        },
-        TableOf {
-            suffix: "_run",
-            columns: vec![
-                ("id", key(&id)),
-                ("job", must(&text)),
-                ("name", must(&text)),
-                ("owner", must(&text)),
-                ("slot_us", may(number)),
-                ("attempt", may(number)),
-                ("fencing_token", may(number)),
-                ("started_us", must(number)),
-                ("lock_at_most_us", may(number)),
-                ("lock_store", may(&text)),
-                ("ran_for_us", may(number)),
-                ("outcome", may(&word)),
-                ("error", may(&error)),
-            ],
-            // The outcome for runs that are rare: those that failed, and those without an end.
-            indexed: &["job", "name", "outcome", "started_us"],
-            order: "started_us, id",
-        },
-        TableOf {
-            suffix: "_audit",
-            columns: vec![
-                ("id", key(&id)),
-                ("at_us", must(number)),
-                ("actor", must(&text)),
-                ("is_authenticated", must(number)),
-                ("action", must(&word)),
-                ("name", must(&text)),
-                ("detail", must(&line)),
-                ("reason", may(&line)),
-                ("until_us", may(number)),
-                ("lock_store", may(&text)),
-            ],
-            indexed: &["name"],
-            order: "id",
-        },
-    ]
+/// A column: its name, its type, and whether it may be null.
+pub(super) type ColumnOf = (&'static str, Type, &'static str);
+
+const KEY: &str = "NOT NULL PRIMARY KEY";
+const MUST: &str = "NOT NULL";
+const MAY: &str = "NULL";
+
+#[derive(Clone, Copy)]
+pub(super) enum Type {
+    Number,
+    Id,
+    Text,
+    Line,
+    Word,
+    Error,
 }
+
+use Type::{Error, Id, Line, Number, Text, Word};
+
+impl Type {
+    fn sql(self, dialect: &Dialect) -> String {
+        let length = match self {
+            Number => return "bigint".to_owned(),
+            Id => 64,
+            Text => LONGEST_TEXT,
+            Line => LONGEST_LINE,
+            Word => 16,
+            Error => 2_048,
+        };
+        (dialect.journal.text)(length)
+    }
+}
+
+/// How a reply's columns are read that are these.
+pub(super) const fn fields<const N: usize>(columns: &[ColumnOf; N]) -> [Field; N] {
+    let mut fields = [Field::Text; N];
+    let mut at = 0;
+    while at < N {
+        if matches!(columns[at].1, Number) {
+            fields[at] = Field::Number;
+        }
+        at += 1;
+    }
+    fields
+}
+
+/// The names of these columns, for a statement.
+pub(super) fn names(columns: &[ColumnOf]) -> String {
+    let names: Vec<_> = columns.iter().map(|(name, ..)| *name).collect();
+    names.join(", ")
+}
+
+/// The tables, in the order in which they are created. The first one has the version, which is written last.
+pub(super) const TABLES: [TableOf; 4] = [
+    TableOf {
+        suffix: "_journal",
+        columns: &JOURNAL,
+        indexed: &[],
+        order: "",
+    },
+    TableOf {
+        suffix: "_job",
+        columns: &JOB,
+        indexed: &[],
+        order: "",
+    },
+    TableOf {
+        suffix: "_run",
+        columns: &RUN,
+        // The outcome for runs that are rare: those that failed, and those without an end.
+        indexed: &["job", "name", "outcome", "started_us"],
+        order: "started_us, id",
+    },
+    TableOf {
+        suffix: "_audit",
+        columns: &AUDIT,
+        indexed: &["name"],
+        order: "id",
+    },
+];
+
+const JOURNAL: [ColumnOf; 2] = [("version", Number, KEY), ("identity", Id, MUST)];
+
+pub(super) const JOB: [ColumnOf; 29] = [
+    ("job", Text, KEY),
+    ("schedule", Text, MAY),
+    ("zone", Text, MAY),
+    ("lock_at_most_us", Number, MAY),
+    ("registered_us", Number, MUST),
+    ("last_started_us", Number, MAY),
+    ("last_name", Text, MAY),
+    ("last_owner", Text, MAY),
+    ("last_lock_at_most_us", Number, MAY),
+    ("last_slot_us", Number, MAY),
+    ("last_lock_store", Text, MAY),
+    ("last_outcome", Word, MAY),
+    ("last_succeeded_us", Number, MAY),
+    ("last_failed_us", Number, MAY),
+    ("last_error", Line, MAY),
+    ("last_duration_us", Number, MAY),
+    ("next_slot_us", Number, MAY),
+    ("deadline_us", Number, MAY),
+    ("registered_by", Text, MAY),
+    ("other_by", Text, MAY),
+    ("other_at_us", Number, MAY),
+    ("other_schedule", Text, MAY),
+    ("other_zone", Text, MAY),
+    ("other_lock_at_most_us", Number, MAY),
+    ("elsewhere_slot_us", Number, MAY),
+    ("elsewhere_at_us", Number, MAY),
+    ("elsewhere_by", Text, MAY),
+    ("elsewhere_slots", Number, MAY),
+    ("watched_elsewhere", Number, MAY),
+];
+
+pub(super) const RUN: [ColumnOf; 13] = [
+    ("id", Id, KEY),
+    ("job", Text, MUST),
+    ("name", Text, MUST),
+    ("owner", Text, MUST),
+    ("slot_us", Number, MAY),
+    ("attempt", Number, MAY),
+    ("fencing_token", Number, MAY),
+    ("started_us", Number, MUST),
+    ("lock_at_most_us", Number, MAY),
+    ("lock_store", Text, MAY),
+    ("ran_for_us", Number, MAY),
+    ("outcome", Word, MAY),
+    ("error", Error, MAY),
+];
+
+pub(super) const AUDIT: [ColumnOf; 10] = [
+    ("id", Id, KEY),
+    ("at_us", Number, MUST),
+    ("actor", Text, MUST),
+    ("is_authenticated", Number, MUST),
+    ("action", Word, MUST),
+    ("name", Text, MUST),
+    ("detail", Line, MUST),
+    ("reason", Line, MAY),
+    ("until_us", Number, MAY),
+    ("lock_store", Text, MAY),
+];
 
 impl TableOf {
     pub(super) fn name(&self, options: &Options) -> Table {
@@ -146,7 +192,7 @@ impl TableOf {
 
     pub(super) fn creation(&self, dialect: &Dialect, options: &Options) -> Definition {
         let columns = self.columns.iter();
-        let mut lines: Vec<_> = columns.map(|(name, of)| format!("{name} {of}")).collect();
+        let mut lines: Vec<_> = columns.map(|it| defined(*it, dialect)).collect();
         if dialect.journal.inline_indexes {
             let indexed = self.indexed.iter();
             lines.extend(indexed.map(|column| format!("INDEX ({})", self.index_on(column))));
@@ -189,19 +235,23 @@ impl TableOf {
         there: &[Column],
     ) -> Vec<Definition> {
         let is_missing = |name: &str| !there.iter().any(|column| dialect.finds(column, name));
-        let missing = self.columns.iter().filter(|(name, _)| is_missing(name));
+        let missing = self.columns.iter().filter(|(name, ..)| is_missing(name));
         let table = self.name(options);
         let quoted = table.quoted(dialect.quotation_mark);
-        let addition = |(name, of): &(&str, String)| {
-            let text = format!("ALTER TABLE {quoted} ADD COLUMN {name} {of}");
-            Definition::new(
-                Verb::Add,
-                format!("column {name:?} to table {table}"),
-                &text,
-            )
+        let addition = |column: &ColumnOf| {
+            let text = format!(
+                "ALTER TABLE {quoted} ADD COLUMN {}",
+                defined(*column, dialect)
+            );
+            let what = format!("column {:?} to table {table}", column.0);
+            Definition::new(Verb::Add, what, &text)
         };
         missing.map(addition).collect()
     }
+}
+
+fn defined((name, of, null): ColumnOf, dialect: &Dialect) -> String {
+    format!("{name} {} {null}", of.sql(dialect))
 }
 
 /// The row with the version.
@@ -221,7 +271,7 @@ pub(super) fn version_record(dialect: &Dialect, options: &Options) -> Definition
 pub(crate) fn definitions(dialect: &Dialect, options: &Options) -> Result<Vec<Definition>> {
     check_names(dialect, options)?;
     let mut all = Vec::new();
-    for table in tables(dialect) {
+    for table in TABLES {
         all.push(table.creation(dialect, options));
         let indexes = table.indexes(dialect, options).into_iter();
         all.extend(indexes.map(|(_, definition)| definition));

@@ -2,6 +2,7 @@
 
 use shedlock_core::{AuditRequest, RunsRequest};
 
+use super::schema::{AUDIT, JOB, RUN, fields, names};
 use crate::dialect::Dialect;
 use crate::options::Options;
 use crate::statement::Field::{self, Number, Text};
@@ -35,31 +36,9 @@ pub(super) struct Statements {
     pub(super) forget_job: Statement,
 }
 
-const JOB: &str = "job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, \
-     last_owner, last_lock_at_most_us, last_slot_us, last_lock_store, last_outcome, last_succeeded_us, \
-     last_failed_us, last_error, last_duration_us, next_slot_us, deadline_us, registered_by, other_by, \
-     other_at_us, other_schedule, other_zone, other_lock_at_most_us, elsewhere_slot_us, elsewhere_at_us, \
-     elsewhere_by, elsewhere_slots, watched_elsewhere";
-
-const JOB_FIELDS: &[Field] = &[
-    Text, Text, Text, Number, Number, Number, Text, Text, Number, Number, Text, Text, Number,
-    Number, Text, Number, Number, Number, Text, Text, Number, Text, Text, Number, Number, Number,
-    Text, Number, Number,
-];
-
-const RUN: &str = "id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, \
-     lock_store, ran_for_us, outcome, error";
-
-const RUN_FIELDS: &[Field] = &[
-    Text, Text, Text, Text, Number, Number, Number, Number, Number, Text, Number, Text, Text,
-];
-
-const AUDIT: &str =
-    "id, at_us, actor, is_authenticated, action, name, detail, reason, until_us, lock_store";
-
-const AUDIT_FIELDS: &[Field] = &[
-    Text, Number, Text, Number, Text, Text, Text, Text, Number, Text,
-];
+static JOB_FIELDS: [Field; JOB.len()] = fields(&JOB);
+static RUN_FIELDS: [Field; RUN.len()] = fields(&RUN);
+static AUDIT_FIELDS: [Field; AUDIT.len()] = fields(&AUDIT);
 
 /// No database objects to a table without rows, and all accept this one.
 const ONE: &str = "FROM (SELECT 1 AS one) AS n";
@@ -79,6 +58,93 @@ fn replaces(outcome: &str) -> String {
     )
 }
 
+fn job_change() -> String {
+    format!(
+        "UPDATE {{job}} SET \
+                 registered_us = CASE WHEN {IS_SAME_SCHEDULE} THEN registered_us ELSE {{clock}} END, \
+                 next_slot_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
+                 THEN next_slot_us ELSE NULLIF(:j_next, -1) END, \
+                 deadline_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
+                 THEN deadline_us ELSE NULLIF(:j_deadline, -1) END, \
+                 lock_at_most_us = NULLIF(:j_at_most, -1), registered_by = NULLIF(:j_by, ''), \
+                 other_by = NULLIF(:j_other_by, ''), other_at_us = NULLIF(:j_other_at, -1), \
+                 other_schedule = NULLIF(:j_other_schedule, ''), other_zone = NULLIF(:j_other_zone, ''), \
+                 other_lock_at_most_us = NULLIF(:j_other_at_most, -1), \
+                 schedule = NULLIF(:j_schedule, ''), zone = NULLIF(:j_zone, '') WHERE job = :j_job"
+    )
+}
+
+fn job_started() -> String {
+    let if_last = |column: &str, value: &str| {
+        format!("{column} = CASE WHEN {IS_LAST} THEN {value} ELSE {column} END")
+    };
+    format!(
+        "UPDATE {{job}} SET {}, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
+        if_last("last_name", ":j_name"),
+        if_last("last_owner", ":j_owner"),
+        if_last("last_lock_at_most_us", "NULLIF(:j_at_most, -1)"),
+        if_last("last_slot_us", "NULLIF(:j_slot, -1)"),
+        if_last("last_lock_store", "NULLIF(:j_lock_store, '')"),
+        if_last("last_outcome", "NULL"),
+        if_last("last_started_us", ":j_started"),
+    )
+}
+
+/// Whether the deadline, and with it the next slot, moves.
+const MOVES: &str = ":j_deadline > COALESCE(deadline_us, -1)";
+
+fn job_ended() -> String {
+    let later = |column: &str, value: &str, is_set: &str| {
+        format!(
+            "{column} = CASE WHEN {is_set} AND :{value} > COALESCE({column}, -1) \
+             THEN :{value} ELSE {column} END"
+        )
+    };
+    // Of the columns that this uses, the last one that depends on them is set last.
+    let is_known = "((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us)";
+    let unless_known =
+        |column: &str| format!("{column} = CASE WHEN {is_known} THEN NULL ELSE {column} END");
+    let latest = |ended: &str| format!(":j_ended >= COALESCE({ended}, -1)");
+    format!(
+        "UPDATE {{job}} SET \
+                 next_slot_us = CASE WHEN {MOVES} THEN :j_next ELSE next_slot_us END, \
+                 deadline_us = CASE WHEN {MOVES} THEN :j_deadline ELSE deadline_us END, \
+                 last_outcome = CASE WHEN last_name = :j_name AND last_owner = :j_owner AND {} \
+                 THEN :j_outcome ELSE last_outcome END, \
+                 last_duration_us = CASE WHEN :j_succeeded = 1 AND {} \
+                 THEN :j_ran_for ELSE last_duration_us END, \
+                 last_error = CASE WHEN :j_failed = 1 AND {} \
+                 THEN NULLIF(:j_line, '') ELSE last_error END, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
+        replaces("last_outcome"),
+        latest("last_succeeded_us"),
+        latest("last_failed_us"),
+        later("last_failed_us", "j_ended", ":j_failed = 1"),
+        later("last_succeeded_us", "j_ended", ":j_succeeded = 1"),
+        unless_known("elsewhere_slot_us"),
+        unless_known("elsewhere_by"),
+        unless_known("elsewhere_slots"),
+        unless_known("elsewhere_at_us"),
+    )
+}
+
+fn job_elsewhere() -> String {
+    // Of the columns that this uses, the last one that depends on them is set last.
+    let is_later = "(:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1))";
+    let if_later = |column: &str, value: &str| {
+        format!("{column} = CASE WHEN {is_later} THEN {value} ELSE {column} END")
+    };
+    format!(
+        "UPDATE {{job}} SET \
+                 next_slot_us = CASE WHEN {MOVES} THEN :j_next ELSE next_slot_us END, \
+                 deadline_us = CASE WHEN {MOVES} THEN :j_deadline ELSE deadline_us END, {}, {}, {}, {} \
+                 WHERE job = :j_job",
+        if_later("elsewhere_at_us", ":j_started"),
+        if_later("elsewhere_by", "NULLIF(:j_owner, '')"),
+        if_later("elsewhere_slots", "COALESCE(elsewhere_slots, 0) + 1"),
+        if_later("elsewhere_slot_us", ":j_slot"),
+    )
+}
+
 impl Statements {
     pub(super) fn new(dialect: &Dialect, options: &Options) -> Self {
         let with = |template: &str, fields| dialect.journal_statement(options, template, fields);
@@ -87,25 +153,7 @@ impl Statements {
             true => dialect.journal.lent_frame,
             false => dialect.journal.frame,
         };
-        let later = |column: &str, value: &str, is_set: &str| {
-            format!(
-                "{column} = CASE WHEN {is_set} AND :{value} > COALESCE({column}, -1) \
-                 THEN :{value} ELSE {column} END"
-            )
-        };
-        let if_last = |column: &str, value: &str| {
-            format!("{column} = CASE WHEN {IS_LAST} THEN {value} ELSE {column} END")
-        };
-        let moves = ":j_deadline > COALESCE(deadline_us, -1)";
-        // Of the columns that these two use, the last one that depends on them is set last.
-        let is_later = "(:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1))";
-        let is_known = "((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us)";
-        let if_later = |column: &str, value: &str| {
-            format!("{column} = CASE WHEN {is_later} THEN {value} ELSE {column} END")
-        };
-        let unless_known =
-            |column: &str| format!("{column} = CASE WHEN {is_known} THEN NULL ELSE {column} END");
-        let latest = |ended: &str| format!(":j_ended >= COALESCE({ended}, -1)");
+        let (job, run, audit) = (names(&JOB), names(&RUN), names(&AUDIT));
         Self {
             begin: begin.iter().map(|text| plain(text)).collect(),
             end: end.iter().map(|text| plain(text)).collect(),
@@ -117,76 +165,27 @@ impl Statements {
                  WHERE NOT EXISTS (SELECT 1 FROM {{journal}})"
             )),
             job: with(
-                &format!("SELECT {JOB} FROM {{job}} WHERE job = :j_job"),
-                JOB_FIELDS,
+                &format!("SELECT {job} FROM {{job}} WHERE job = :j_job"),
+                &JOB_FIELDS,
             ),
             jobs: with(
                 &format!(
-                    "SELECT {JOB} FROM {{job}} WHERE job > :j_after ORDER BY job LIMIT :j_limit"
+                    "SELECT {job} FROM {{job}} WHERE job > :j_after ORDER BY job LIMIT :j_limit"
                 ),
-                JOB_FIELDS,
+                &JOB_FIELDS,
             ),
             job_insert: plain(
                 "INSERT INTO {job} (job, registered_us) VALUES (:j_job, {clock}) {unless_there}",
             ),
-            job_change: plain(&format!(
-                "UPDATE {{job}} SET \
-                 registered_us = CASE WHEN {IS_SAME_SCHEDULE} THEN registered_us ELSE {{clock}} END, \
-                 next_slot_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
-                 THEN next_slot_us ELSE NULLIF(:j_next, -1) END, \
-                 deadline_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
-                 THEN deadline_us ELSE NULLIF(:j_deadline, -1) END, \
-                 lock_at_most_us = NULLIF(:j_at_most, -1), registered_by = NULLIF(:j_by, ''), \
-                 other_by = NULLIF(:j_other_by, ''), other_at_us = NULLIF(:j_other_at, -1), \
-                 other_schedule = NULLIF(:j_other_schedule, ''), other_zone = NULLIF(:j_other_zone, ''), \
-                 other_lock_at_most_us = NULLIF(:j_other_at_most, -1), \
-                 schedule = NULLIF(:j_schedule, ''), zone = NULLIF(:j_zone, '') WHERE job = :j_job"
-            )),
-            job_started: plain(&format!(
-                "UPDATE {{job}} SET {}, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
-                if_last("last_name", ":j_name"),
-                if_last("last_owner", ":j_owner"),
-                if_last("last_lock_at_most_us", "NULLIF(:j_at_most, -1)"),
-                if_last("last_slot_us", "NULLIF(:j_slot, -1)"),
-                if_last("last_lock_store", "NULLIF(:j_lock_store, '')"),
-                if_last("last_outcome", "NULL"),
-                if_last("last_started_us", ":j_started"),
-            )),
-            job_ended: plain(&format!(
-                "UPDATE {{job}} SET \
-                 next_slot_us = CASE WHEN {moves} THEN :j_next ELSE next_slot_us END, \
-                 deadline_us = CASE WHEN {moves} THEN :j_deadline ELSE deadline_us END, \
-                 last_outcome = CASE WHEN last_name = :j_name AND last_owner = :j_owner AND {} \
-                 THEN :j_outcome ELSE last_outcome END, \
-                 last_duration_us = CASE WHEN :j_succeeded = 1 AND {} \
-                 THEN :j_ran_for ELSE last_duration_us END, \
-                 last_error = CASE WHEN :j_failed = 1 AND {} \
-                 THEN NULLIF(:j_line, '') ELSE last_error END, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
-                replaces("last_outcome"),
-                latest("last_succeeded_us"),
-                latest("last_failed_us"),
-                later("last_failed_us", "j_ended", ":j_failed = 1"),
-                later("last_succeeded_us", "j_ended", ":j_succeeded = 1"),
-                unless_known("elsewhere_slot_us"),
-                unless_known("elsewhere_by"),
-                unless_known("elsewhere_slots"),
-                unless_known("elsewhere_at_us"),
-            )),
-            job_elsewhere: plain(&format!(
-                "UPDATE {{job}} SET \
-                 next_slot_us = CASE WHEN {moves} THEN :j_next ELSE next_slot_us END, \
-                 deadline_us = CASE WHEN {moves} THEN :j_deadline ELSE deadline_us END, {}, {}, {}, {} \
-                 WHERE job = :j_job",
-                if_later("elsewhere_at_us", ":j_started"),
-                if_later("elsewhere_by", "NULLIF(:j_owner, '')"),
-                if_later("elsewhere_slots", "COALESCE(elsewhere_slots, 0) + 1"),
-                if_later("elsewhere_slot_us", ":j_slot"),
-            )),
+            job_change: plain(&job_change()),
+            job_started: plain(&job_started()),
+            job_ended: plain(&job_ended()),
+            job_elsewhere: plain(&job_elsewhere()),
             job_watched: plain(
                 "UPDATE {job} SET watched_elsewhere = :j_watched WHERE job = :j_job",
             ),
             run_insert: plain(&format!(
-                "INSERT INTO {{run}} ({RUN}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
+                "INSERT INTO {{run}} ({run}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
                  NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1), :j_started, \
                  NULLIF(:j_at_most, -1), NULLIF(:j_lock_store, ''), NULLIF(:j_ran_for, -1), \
                  NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
@@ -198,7 +197,7 @@ impl Statements {
                 replaces("outcome")
             )),
             audit_insert: plain(&format!(
-                "INSERT {{ignore}}INTO {{audit}} ({AUDIT}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
+                "INSERT {{ignore}}INTO {{audit}} ({audit}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
                  :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''), NULLIF(:j_until, -1), \
                  NULLIF(:j_lock_store, '')){{ignored}}"
             )),
@@ -247,8 +246,8 @@ pub(super) fn runs(dialect: &Dialect, options: &Options, request: &RunsRequest) 
     page(
         dialect,
         options,
-        ("run", RUN, order),
-        RUN_FIELDS,
+        ("run", &names(&RUN), order),
+        &RUN_FIELDS,
         &conditions,
     )
 }
@@ -262,8 +261,8 @@ pub(super) fn audit(dialect: &Dialect, options: &Options, request: &AuditRequest
     page(
         dialect,
         options,
-        ("audit", AUDIT, "id DESC"),
-        AUDIT_FIELDS,
+        ("audit", &names(&AUDIT), "id DESC"),
+        &AUDIT_FIELDS,
         &conditions,
     )
 }
