@@ -91,13 +91,13 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     fails(
         "a forced unlock",
         nothing,
-        admin::force_unlock(&*provider, &force),
+        admin::force_unlock(provider, &force),
     )
     .await;
     fails(
         "a slot reset",
         nothing,
-        admin::reset_slot(&*provider, &reset),
+        admin::reset_slot(provider, &reset),
     )
     .await;
     fails("a check", nothing, provider.check()).await;
