@@ -160,76 +160,70 @@ impl fmt::Display for Skip {
                     write!(f, " of {owner}")?;
                 }
             }
-            SkipReason::SlotTaken => {
-                f.write_str("slot already taken")?;
-                if let Some(slot) = self.last_slot {
-                    write!(f, " (last slot {slot})")?;
-                }
-                return Ok(());
-            }
-            SkipReason::SlotGivenUp => {
-                return write!(
-                    f,
-                    "the slot is given up: no attempt at it succeeded; to retry it, set the last slot \
-                     to an earlier one with {}",
-                    Operation::ResetSlot
-                );
-            }
-            SkipReason::LastSlotAhead => {
-                f.write_str("no slot can run: the last slot taken")?;
-                if let Some(slot) = self.last_slot {
-                    write!(f, ", {slot},")?;
-                }
-                let reset = format!("set the last slot back with {}", Operation::ResetSlot);
-                return match self.clock {
-                    None => write!(
-                        f,
-                        " is ahead of this host's clock; set the clock if it is wrong (NTP); if it is \
-                         right, {reset}"
-                    ),
-                    Some(clock) => {
-                        let store = shown::second(clock.store);
-                        write!(f, " is ahead of the store's clock ({store}); {reset}")?;
-                        match clock.is_off() {
-                            true => write!(f, "; {clock}: set it, too (NTP)"),
-                            false => Ok(()),
-                        }
-                    }
-                };
-            }
-            SkipReason::ClockBehind => {
-                f.write_str("a later slot was taken already")?;
-                if let Some(slot) = self.last_slot {
-                    write!(f, " ({slot})")?;
-                }
-                if let Some(clock) = self.clock {
-                    write!(f, ": {clock}; set this host's clock (NTP)")?;
-                }
-                return Ok(());
-            }
-            SkipReason::SlotPending => {
-                f.write_str("an earlier slot must run first")?;
-                if let Some(slot) = self.last_slot {
-                    write!(f, " (last slot {slot})")?;
-                }
-                return Ok(());
-            }
-            SkipReason::BackingOff => {
-                f.write_str("backing off after a failed slot")?;
-                if let Some(slot) = self.last_slot {
-                    write!(f, " (slot {slot})")?;
-                }
-                if let Some(until) = self.until {
-                    write!(f, " until {}", text::instant(until))?;
-                }
-                return Ok(());
-            }
             SkipReason::Contended => return f.write_str("another attempt won at the same instant"),
+            _ => return self.write_slot(f),
         }
         if let Some(until) = self.until {
             write!(f, " until {}", text::instant(until))?;
         }
         Ok(())
+    }
+}
+
+impl Skip {
+    /// Writes why the slot was not taken, although the lock may be free.
+    fn write_slot(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = |before: &str, after: &str| match self.last_slot {
+            Some(slot) => format!("{before}{slot}{after}"),
+            None => String::new(),
+        };
+        match self.reason {
+            SkipReason::SlotGivenUp => write!(
+                f,
+                "the slot is given up: no attempt at it succeeded; to retry it, set the last slot to an \
+                 earlier one with {}",
+                Operation::ResetSlot
+            ),
+            SkipReason::LastSlotAhead => self.write_ahead(f, &last(", ", ",")),
+            SkipReason::ClockBehind => {
+                let last = last(" (", ")");
+                write!(f, "a later slot was taken already{last}")?;
+                match self.clock {
+                    Some(clock) => write!(f, ": {clock}; set this host's clock (NTP)"),
+                    None => Ok(()),
+                }
+            }
+            SkipReason::SlotPending => {
+                let last = last(" (last slot ", ")");
+                write!(f, "an earlier slot must run first{last}")
+            }
+            SkipReason::BackingOff => {
+                let last = last(" (slot ", ")");
+                write!(f, "backing off after a failed slot{last}")?;
+                match self.until {
+                    Some(until) => write!(f, " until {}", text::instant(until)),
+                    None => Ok(()),
+                }
+            }
+            _ => write!(f, "slot already taken{}", last(" (last slot ", ")")),
+        }
+    }
+
+    fn write_ahead(&self, f: &mut fmt::Formatter<'_>, last: &str) -> fmt::Result {
+        let reset = format!("set the last slot back with {}", Operation::ResetSlot);
+        write!(f, "no slot can run: the last slot taken{last} is ahead of ")?;
+        let Some(clock) = self.clock else {
+            return write!(
+                f,
+                "this host's clock; set the clock if it is wrong (NTP); if it is right, {reset}"
+            );
+        };
+        let store = shown::second(clock.store);
+        write!(f, "the store's clock ({store}); {reset}")?;
+        match clock.is_off() {
+            true => write!(f, "; {clock}: set it, too (NTP)"),
+            false => Ok(()),
+        }
     }
 }
 

@@ -343,15 +343,7 @@ impl Executor {
         })?;
         if let Some(outer) = self.reentered(config)? {
             let context = self.0.clone();
-            let task = move || {
-                let running = Running::reentrant(&context, &outer);
-                let ran = outer.enter(|| catch_unwind(AssertUnwindSafe(task)));
-                match &ran {
-                    Ok(value) => running.returned(failure(value).as_deref()),
-                    Err(panic) => running.panicked(&**panic),
-                }
-                ran
-            };
+            let task = move || run_reentrant(&context, &outer, task, failure);
             let value = joined(runtime.spawn_blocking(task).await);
             let value = value.unwrap_or_else(|panic| resume_unwind(panic));
             return Ok(Outcome::Executed {
@@ -581,6 +573,22 @@ pub(crate) fn run_blocking<T>(
             held.judge(value, failure);
             running.returned(None);
         }
+        Err(panic) => running.panicked(&**panic),
+    }
+    ran
+}
+
+/// Runs a closure on this thread inside a task that holds the lock. A panic is caught.
+fn run_reentrant<T>(
+    context: &Arc<Context>,
+    outer: &CurrentLock,
+    task: impl FnOnce() -> T,
+    failure: impl FnOnce(&T) -> Option<String>,
+) -> Result<T, Box<dyn Any + Send>> {
+    let running = Running::reentrant(context, outer);
+    let ran = outer.enter(|| catch_unwind(AssertUnwindSafe(task)));
+    match &ran {
+        Ok(value) => running.returned(failure(value).as_deref()),
         Err(panic) => running.panicked(&**panic),
     }
     ran

@@ -11,6 +11,7 @@ mod job;
 mod keys;
 mod pings;
 mod program;
+mod release;
 mod runner;
 mod signals;
 mod slot;

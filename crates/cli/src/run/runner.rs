@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid};
-use shedlock::{
-    Clock, HeldLock, LockConfig, Release, Skip, Slot, SlotEnd, SystemClock, UnlockRequest,
-};
+use rustix::process::Signal;
+use shedlock::{Executor, Lease, LockConfig, Skip, Slot};
 
 use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
 use super::events::Events;
 use super::job::Job;
 use super::pings::Pings;
-use super::signals::{Signals, name_of};
-use super::{LOSS, code_of, explain, program, slot};
+use super::release::{Ending, Given, leave};
+use super::signals::Signals;
+use super::tee::Passing;
+use super::{code_of, explain, program, slot};
 use crate::args::RunArgs;
 use crate::clock;
 use crate::exit::{self, Failure};
@@ -22,8 +22,6 @@ use crate::journal;
 use crate::metrics::Serving;
 use crate::output;
 use crate::terminal::Terminal;
-use crate::unreleased::Unreleased;
-use crate::watchdog::{Ended, Guard, SlotFate, Status, StopReason};
 
 /// What all turns of one `run` share.
 pub(super) struct Runner<'a> {
@@ -63,16 +61,6 @@ pub(super) struct Ran {
     pub(super) is_overlapped: bool,
     /// Whether processes of the command are left, or may be.
     pub(super) has_survivors: bool,
-}
-
-/// The lock after the command.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
-    Back,
-    /// It was not released: it is free when its lease has ended, or is not ours any more.
-    NotBack,
-    /// The lease was lost although the command ended by itself.
-    Lost,
 }
 
 impl<'a> Runner<'a> {
@@ -159,10 +147,11 @@ impl<'a> Runner<'a> {
         let left = ended.as_ref().ok().filter(|it| it.survivors.are_left());
         let has_survivors = left.is_some();
         let given = match left {
-            Some(left) => self.leave(held, left),
+            Some(left) => leave(held, left, self.terminal),
             None => {
-                self.release(held, &events, &ended, asked.is_some(), watchdog)
-                    .await
+                let ending = Ending::of(&held, self.args, &ended, asked.is_some(), self.terminal);
+                let signals = &mut self.signals;
+                ending.release(held, &events, signals, watchdog).await
             }
         };
         let code = match (&ended, given) {
@@ -170,22 +159,7 @@ impl<'a> Runner<'a> {
             (Ok(_), Given::Lost) => exit::LOST,
             (Ok(ended), Given::Back | Given::NotBack) => code_of(ended),
         };
-        let name = &self.args.name;
-        tokio::select! {
-            () = async {
-                let output = match output {
-                    Some(output) => Some(output.end().await),
-                    None => None,
-                };
-                self.pings.ended(&lease, code, output);
-                settle(&executor, name, self.terminal).await;
-                tokio::join!(
-                    journal::flush(journal, self.args, self.terminal),
-                    self.pings.flush(self.terminal),
-                );
-            } => {}
-            _ = first_to_end(&mut self.signals) => {}
-        }
+        self.report_end(&executor, &lease, code, output).await;
         ended?;
         self.has_run = true;
         Ok(Turn::Ran(Ran {
@@ -201,6 +175,32 @@ impl<'a> Runner<'a> {
             is_overlapped: given == Given::Lost,
             has_survivors,
         }))
+    }
+
+    /// Tells pings and journal how the command ended, unless a signal asks this process to end.
+    async fn report_end(
+        &mut self,
+        executor: &Executor,
+        lease: &Lease,
+        code: u8,
+        output: Option<Passing>,
+    ) {
+        let name = &self.args.name;
+        tokio::select! {
+            () = async {
+                let output = match output {
+                    Some(output) => Some(output.end().await),
+                    None => None,
+                };
+                self.pings.ended(lease, code, output);
+                settle(executor, name, self.terminal).await;
+                tokio::join!(
+                    journal::flush(executor.get_journal(), self.args, self.terminal),
+                    self.pings.flush(self.terminal),
+                );
+            } => {}
+            _ = first_to_end(&mut self.signals) => {}
+        }
     }
 
     /// Reports an attempt at a slot that has failed, and what follows.
@@ -223,212 +223,6 @@ impl<'a> Runner<'a> {
         self.is_backing_off = ran.is_released;
         self.terminal.warning(&text);
     }
-
-    /// Leaves the lock taken until its lease ends, because processes of the command may run until then, and longer.
-    fn leave(&self, held: HeldLock, ended: &Ended) -> Given {
-        let (name, lock) = (held.name().clone(), Unreleased::of(&held));
-        let is_over = held.time_left().is_zero();
-        held.leave_with(failure(Some(ended), code_of(ended)));
-        self.terminal.error(&format!(
-            "{name}: {}; they may run while another owner holds the lock; the lock is not released: {}",
-            ended.survivors,
-            lock.fate(is_over)
-        ));
-        Given::NotBack
-    }
-
-    /// Gives the lock back. Unless that finds the lease lost although the command ended by itself, the command's exit
-    /// code counts, since the command has run.
-    ///
-    /// A slot that must not be lost is done if the command succeeded. If the command failed, the slot waits for its
-    /// backoff. If the command was asked to end, other hosts may take the slot immediately, and the run does not count.
-    /// If the command never ran, any slot is given back.
-    async fn release(
-        &mut self,
-        held: HeldLock,
-        events: &Events,
-        ended: &Result<Ended, Failure>,
-        has_signal: bool,
-        watchdog: Option<Guard>,
-    ) -> Given {
-        // Calls to an unavailable store are retried. The caller waits for its command, not for that.
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let name = held.name().clone();
-        let lock = Unreleased::of(&held);
-        let locked_until = held.locked_until();
-        let unrecorded = self.unrecorded(&held, ended);
-        let fate = self.slot_fate(&held, ended, has_signal);
-        let (now, left) = (SystemClock.now(), held.time_left());
-        let give_up = now + PATIENCE;
-        let is_past_the_lease = || SystemClock.now() >= now + left;
-        events.forget_store_error();
-        let unlock = async {
-            match ended.as_ref().map(code_of) {
-                Err(_) => {
-                    held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::NotStarted))
-                        .await
-                }
-                Ok(0) => held.unlock().await,
-                Ok(_) if has_signal => {
-                    held.unlock_with(&UnlockRequest::new().with_slot_end(SlotEnd::Cut))
-                        .await
-                }
-                Ok(code) => held.fail_with(failure(ended.as_ref().ok(), code)).await,
-            }
-        };
-        let command = match ended {
-            Ok(_) => "the command has ended",
-            Err(_) => "the command was not started",
-        };
-        let patience = match &lock.until {
-            _ if left >= PATIENCE => format!("for up to {}", output::duration(PATIENCE)),
-            Some(until) => format!("until the lease ends at {until}"),
-            None => "until the lease ends".to_owned(),
-        };
-        let mut last_error = None;
-        let released = tokio::select! {
-            biased;
-            released = unlock => Ok(released),
-            signal = first_to_end(&mut self.signals) => Err(End::Signal(signal)),
-            () = SystemClock.sleep_until(give_up) => {
-                // The first process of a container takes all others with it.
-                let watchdog = watchdog.filter(|_| !lock.ends_soon() && getpid() != Pid::INIT);
-                Err(match watchdog.map(|watchdog| watchdog.hand_over(fate)) {
-                    Some(Ok(())) => End::HandedOver,
-                    None | Some(Err(_)) => End::GaveUp,
-                })
-            }
-            () = retrying(events, &mut last_error, |why| {
-                self.terminal.notice(&format!(
-                    "{name}: {command}; cannot release the lock yet, retrying {patience}: {why}"
-                ));
-            }) => {
-                unreachable!("it retries until something else happens")
-            }
-        };
-        let is_lost = matches!(released, Ok(Release::Lost));
-        let (why, end) = match released {
-            Ok(Release::Failed(error)) => (format!("{:#}", error.cause(name.as_str())), None),
-            Ok(Release::MaybeOverlapped) => {
-                return match ended.as_ref().ok().filter(|ended| is_uncut(ended)) {
-                    Some(ended) => {
-                        self.report_doubt(name.as_str(), ended);
-                        Given::Lost
-                    }
-                    None => Given::NotBack,
-                };
-            }
-            Ok(Release::Lost) => {
-                // The lease ran when the command ended.
-                let is_late = !left.is_zero() && is_past_the_lease();
-                let Some(ended) = ended.as_ref().ok().filter(|ended| is_uncut(ended)) else {
-                    // The reason is printed already, unless the command was stopped at the end of a lease
-                    // that had long been lost.
-                    let is_at_end = |ended: &Ended| ended.stopped == Some(StopReason::Deadline);
-                    // If the lease has ended by now, the store no longer tells the two apart.
-                    let has_ended = locked_until.is_some_and(|it| it <= SystemClock.system_time());
-                    if !is_late
-                        && !has_ended
-                        && !self.args.keep_alive
-                        && ended.as_ref().is_ok_and(is_at_end)
-                    {
-                        self.terminal.error(&format!(
-                            "{name}: the lease had been lost before ({LOSS}): another run may have \
-                             overlapped this one"
-                        ));
-                    }
-                    return Given::NotBack;
-                };
-                if !is_late {
-                    self.report_loss(name.as_str(), ended);
-                    return Given::Lost;
-                }
-                let late = || "the store did not reply in time".to_owned();
-                (last_error.unwrap_or_else(late), None)
-            }
-            Ok(_) => return Given::Back,
-            Err(end) => (last_error.unwrap_or_else(|| NO_REPLY.to_owned()), Some(end)),
-        };
-        let is_handed_over = matches!(end, Some(End::HandedOver));
-        let end = match end {
-            Some(End::Signal(signal)) => format!("; {} arrived", name_of(signal)),
-            Some(End::GaveUp | End::HandedOver) => {
-                format!("; gave up after {}", output::duration(PATIENCE))
-            }
-            None => String::new(),
-        };
-        let not_released = format!("was not released: {why}{end}");
-        if is_handed_over {
-            let fate = lock.goes_on();
-            self.terminal
-                .error(&format!("{name}: the lock {not_released}; {fate}"));
-            return Given::NotBack;
-        }
-        // This host's calendar and the store's may differ.
-        let has_passed = |until| until <= SystemClock.system_time();
-        let is_over = is_lost || is_past_the_lease() && locked_until.is_none_or(has_passed);
-        let fate = lock.fate(is_over);
-        self.terminal.error(&format!(
-            "{name}: the lock {not_released}; {fate}{unrecorded}"
-        ));
-        Given::NotBack
-    }
-
-    /// How the slot of a command that was started ends with its lock.
-    fn slot_fate(
-        &self,
-        held: &HeldLock,
-        ended: &Result<Ended, Failure>,
-        has_signal: bool,
-    ) -> SlotFate {
-        let durable = self.args.must_not_be_lost;
-        match ended.as_ref().map_or(exit::INTERNAL, code_of) {
-            0 => SlotFate::Done { durable },
-            _ if has_signal => SlotFate::Cut,
-            _ if durable => {
-                let attempt = held.slot_attempt().unwrap_or(1);
-                let retry_after = self.args.retries().pause_after(attempt);
-                SlotFate::Failed { retry_after }
-            }
-            _ => SlotFate::Open,
-        }
-    }
-
-    /// What it means for the slot if a success is not recorded, because the lock is not released.
-    fn unrecorded(&self, held: &HeldLock, ended: &Result<Ended, Failure>) -> String {
-        let is_done = ended.as_ref().is_ok_and(|ended| code_of(ended) == 0);
-        let Some(slot) = held
-            .slot()
-            .filter(|_| self.args.must_not_be_lost && is_done)
-        else {
-            return String::new();
-        };
-        let is_last = held.slot_attempt() >= Some(self.args.retries().get_max_attempts());
-        let follows = if is_last {
-            "it counts as given up, since it was the last attempt"
-        } else {
-            "the next start that gets the lock runs it again"
-        };
-        format!("; slot {slot} is not recorded as done: {follows}")
-    }
-
-    /// Reports that it cannot be told whether the lease was lost before the lock was given back.
-    fn report_doubt(&self, name: &str, ended: &Ended) {
-        self.terminal.error(&format!(
-            "{name}: the reply to the unlock was lost, and another owner has had the lock since: another run may have \
-             overlapped this one; the command exited with {}",
-            code_of(ended)
-        ));
-    }
-
-    /// Reports a loss that is found when the lock is given back.
-    fn report_loss(&self, name: &str, ended: &Ended) {
-        self.terminal.error(&format!(
-            "{name}: the lease was lost before the command ended ({LOSS}): another run may have \
-             overlapped this one; the command exited with {}",
-            code_of(ended)
-        ));
-    }
 }
 
 fn lock(args: &RunArgs, slot: Option<Slot>, wait: Duration) -> LockConfig {
@@ -436,61 +230,5 @@ fn lock(args: &RunArgs, slot: Option<Slot>, wait: Duration) -> LockConfig {
     match slot {
         Some(slot) => slot::claimed_by(lock, slot, args),
         None => lock,
-    }
-}
-
-/// Whether the command ended by itself or by a signal to it, so that nothing has reported a loss of its lease yet.
-fn is_uncut(ended: &Ended) -> bool {
-    use StopReason::{IgnoredSignal, LeftBehind, SecondSignal};
-    matches!(
-        ended.stopped,
-        None | Some(LeftBehind | IgnoredSignal | SecondSignal)
-    )
-}
-
-/// Why the run has failed, for the journal: whether the command was stopped, or ended by itself.
-fn failure(ended: Option<&Ended>, code: u8) -> String {
-    use StopReason::{Deadline, LeaseLost, LeaseOver, RanTooLong, WatchdogGone};
-    let stopped = match ended.and_then(|ended| ended.stopped) {
-        Some(Deadline) => Some("its lease was about to end"),
-        Some(RanTooLong) => Some("it ran longer than --max-run-time"),
-        Some(LeaseOver) => Some("its lease had ended"),
-        Some(LeaseLost) => Some("its lease was lost"),
-        Some(WatchdogGone) => Some("the watchdog was killed"),
-        _ => None,
-    };
-    let has_survivors = ended.is_some_and(|ended| ended.survivors.are_left());
-    match (stopped, ended.and_then(|ended| ended.status)) {
-        (Some(why), _) => format!("stopped: {why} (exit code {code})"),
-        (None, _) if has_survivors => {
-            format!("some of its processes are left (exit code {code})")
-        }
-        (None, Some(Status::Signalled(signal))) => {
-            format!("ended by signal {signal} (exit code {code})")
-        }
-        (None, _) => format!("exit code {code}"),
-    }
-}
-
-/// Why this process no longer tries to release the lock.
-enum End {
-    Signal(Signal),
-    GaveUp,
-    /// Its watchdog goes on.
-    HandedOver,
-}
-
-const NO_REPLY: &str = "the store does not reply";
-
-/// Reports once that the unlock is not done yet, and remembers the last reason. Never completes.
-async fn retrying(events: &Events, last_error: &mut Option<String>, report: impl FnOnce(&str)) {
-    const SILENCE: Duration = Duration::from_secs(1);
-    *last_error = tokio::select! {
-        error = events.store_error() => Some(error),
-        () = SystemClock.sleep_until(SystemClock.now() + SILENCE) => None,
-    };
-    report(last_error.as_deref().unwrap_or(NO_REPLY));
-    loop {
-        *last_error = Some(events.store_error().await);
     }
 }

@@ -341,24 +341,7 @@ impl Listener for JournalWriter {
                 is_reentrant: false,
                 ran_for,
                 end,
-            } => {
-                let owner = lease.owner().as_str();
-                let mut state = self.0.state();
-                let known = state.runs.get_mut(owner);
-                let known = known.filter(|known| !known.is_lost);
-                if let (TaskEnd::Succeeded, Some(known)) = (end, known) {
-                    known.succeeded = Some(Success {
-                        ran_for: *ran_for,
-                        is_recorded: false,
-                    });
-                    return;
-                }
-                let known = state.runs.remove(owner).map(|known| known.run);
-                drop(state);
-                let now = self.0.settings.clock.system_time();
-                let run = known.unwrap_or_else(|| RunRecord::started(lease, now));
-                self.0.push_end(run, *ran_for, *end);
-            }
+            } => self.0.finished(lease, *ran_for, *end),
             Event::Skipped { request, skip } => {
                 let now = self.0.settings.clock.system_time();
                 let slot = request.slot();
@@ -380,25 +363,48 @@ impl Listener for JournalWriter {
                     self.0.push_end(run, success.ran_for, TaskEnd::Succeeded);
                 }
             }
-            Event::Lost { lease, reason } => {
-                let owner = lease.owner().as_str();
-                let mut state = self.0.state();
-                let Some(known) = state.runs.get_mut(owner) else {
-                    return;
-                };
-                known.is_lost = true;
-                let Some(success) = known.succeeded else {
-                    // Its end follows.
-                    return;
-                };
-                let run = known.run.clone();
-                state.runs.remove(owner);
-                drop(state);
-                let end = TaskEnd::Lost { reason: *reason };
-                self.0.push_end(run, success.ran_for, end);
-            }
+            Event::Lost { lease, reason } => self.0.lost(lease, *reason),
             _ => {}
         }
+    }
+}
+
+impl Shared {
+    /// The end of a run that succeeded is recorded with its unlock, which may find that its lease was lost.
+    fn finished(self: &Arc<Self>, lease: &Lease, ran_for: Duration, end: TaskEnd<'_>) {
+        let owner = lease.owner().as_str();
+        let mut state = self.state();
+        let known = state.runs.get_mut(owner);
+        let known = known.filter(|known| !known.is_lost);
+        if let (TaskEnd::Succeeded, Some(known)) = (end, known) {
+            known.succeeded = Some(Success {
+                ran_for,
+                is_recorded: false,
+            });
+            return;
+        }
+        let known = state.runs.remove(owner).map(|known| known.run);
+        drop(state);
+        let now = self.settings.clock.system_time();
+        let run = known.unwrap_or_else(|| RunRecord::started(lease, now));
+        self.push_end(run, ran_for, end);
+    }
+
+    fn lost(self: &Arc<Self>, lease: &Lease, reason: LostReason) {
+        let owner = lease.owner().as_str();
+        let mut state = self.state();
+        let Some(known) = state.runs.get_mut(owner) else {
+            return;
+        };
+        known.is_lost = true;
+        let Some(success) = known.succeeded else {
+            // Its end follows.
+            return;
+        };
+        let run = known.run.clone();
+        state.runs.remove(owner);
+        drop(state);
+        self.push_end(run, success.ran_for, TaskEnd::Lost { reason });
     }
 }
 

@@ -94,12 +94,7 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
         admin::force_unlock(provider, &force),
     )
     .await;
-    fails(
-        "a slot reset",
-        nothing,
-        admin::reset_slot(provider, &reset),
-    )
-    .await;
+    fails("a slot reset", nothing, admin::reset_slot(provider, &reset)).await;
     fails("a check", nothing, provider.check()).await;
     fails("a migration", nothing, provider.migrate()).await;
 
