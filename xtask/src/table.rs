@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The rows of every profile, in this order, and their titles in the table.
-const ROWS: [(&str, &str); 21] = [
+const ROWS: [(&str, &str); 19] = [
     (
         "law01",
         "**1** leases of one name never overlap; judged by the clock of",
@@ -51,8 +51,6 @@ const ROWS: [(&str, &str); 21] = [
         "**13** round trips: an attempt that gets the lock / the first attempt on a new name / an attempt on a held lock / extension / unlock",
     ),
     ("list", "locks can be listed"),
-    ("pause", "locks can be paused by an operator"),
-    ("prune", "records of idle locks can be removed"),
     ("longest", "longest `lock_at_most_for`"),
     ("durable", "locks survive a crash of the store"),
     ("hosts", "works across hosts"),

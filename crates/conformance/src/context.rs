@@ -183,16 +183,6 @@ impl TestContext {
         declared(self.capabilities.list, "list")
     }
 
-    /// Ends the case as not applicable unless pausing is declared.
-    pub(crate) fn needs_pause(&self) -> Result<(), Stop> {
-        declared(self.capabilities.pause, "pause")
-    }
-
-    /// Ends the case as not applicable unless removing records is declared.
-    pub(crate) fn needs_prune(&self) -> Result<(), Stop> {
-        declared(self.capabilities.prune, "prune")
-    }
-
     pub(crate) async fn delete_record(&self, name: &LockName) -> Result<(), Stop> {
         let action = self.namespace.delete_record(name);
         granted(action, "delete a record", "Namespace::delete_record").await

@@ -147,8 +147,6 @@ impl StoreProfile {
             ("law12", yes(self.shares_records)),
             ("law13", round_trips),
             ("list", yes(capabilities.list)),
-            ("pause", yes(capabilities.pause)),
-            ("prune", yes(capabilities.prune)),
             (
                 "longest",
                 longest_lock(capabilities.longest_lock_at_most_for),

@@ -30,10 +30,6 @@ pub struct Capabilities {
     pub completion: bool,
     /// Whether all locks can be listed.
     pub list: bool,
-    /// Whether an operator can pause locks.
-    pub pause: bool,
-    /// Whether records that are no longer used can be removed.
-    pub prune: bool,
     /// Whether ShedLock's providers for this store remember the names of records that exist, so that a
     /// running JVM never creates a record again that was removed.
     pub remembered_by_shedlock: bool,
@@ -125,8 +121,6 @@ impl Capabilities {
             slots: true,
             completion: true,
             list: true,
-            pause: true,
-            prune: true,
             remembered_by_shedlock: false,
             removed_by_shedlock: false,
             granularity: Duration::ZERO,

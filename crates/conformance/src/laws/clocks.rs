@@ -106,7 +106,6 @@ pub async fn slots_are_judged_by_the_stores_clock(context: &TestContext) -> Verd
 pub async fn a_client_behind_skips_what_a_pause_has_skipped(context: &TestContext) -> Verdict {
     context.needs_slots()?;
     context.needs_slot_completion()?;
-    context.needs_pause()?;
     let behind = match context.capabilities().slot_clock {
         ClockSource::Clients { tolerated_skew } => tolerated_skew * 9 / 10,
         _ => HOUR,
@@ -150,7 +149,6 @@ pub async fn a_client_behind_skips_what_a_pause_has_skipped(context: &TestContex
 pub async fn a_pause_keeps_the_at_least_of_a_client_ahead_no_longer(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_pause()?;
     let wrong = Wrong::new(context).await?;
     let right = context.provider().await?;
     let job = name("job");

@@ -53,9 +53,6 @@ pub async fn a_run_that_was_overlapped_is_lost_although_its_unlock_got_no_reply(
 pub async fn a_run_whose_lock_was_paused_at_once_and_taken_is_lost_although_its_unlock_got_no_reply(
     context: &TestContext,
 ) -> Verdict {
-    if !context.capabilities().pause {
-        return Ok(());
-    }
     let direct = context.provider().await?;
     let job = name("job");
     let task = async {

@@ -17,7 +17,6 @@ use crate::verdict::ensure;
 use crate::{Provider, Stop, TestContext, Verdict};
 
 cases!("pauses" [Operators]:
-    pausing_is_refused_unless_declared,
     a_pause_holds_the_lock_and_shows_who_and_why [Smoke, Record],
     a_pause_needs_no_record,
     a_pause_that_is_refused_takes_no_lock,
@@ -84,31 +83,8 @@ fn shows_pause(owner: Option<&str>) -> Verdict {
     Ok(())
 }
 
-/// Pausing is refused as unsupported if it is not declared, and nothing is changed.
-pub async fn pausing_is_refused_unless_declared(context: &TestContext) -> Verdict {
-    let provider = context.provider().await?;
-    if context.capabilities().pause {
-        paused(&provider, &request("job")).await?;
-        return resume(&provider, "job").await;
-    }
-    let refused = [
-        admin::pause(&*provider, &request("job")).await.err(),
-        admin::resume(&*provider, &ResumeRequest::new(name("job")))
-            .await
-            .err(),
-    ];
-    for error in refused {
-        ensure!(
-            error.as_ref().map(Error::kind) == Some(ErrorKind::Unsupported),
-            "pausing is not declared, so it should be refused as unsupported, not as {error:?}"
-        );
-    }
-    is_free(&provider, &name("job")).await
-}
-
 /// A diagnosis reports that a lock is paused. A provider without checks has no findings at all.
 pub async fn a_forgotten_pause_is_found_by_a_diagnosis(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     paused(&first, &request("job")).await?;
     let findings = second.diagnose().await?;
@@ -122,7 +98,6 @@ pub async fn a_forgotten_pause_is_found_by_a_diagnosis(context: &TestContext) ->
 
 /// No one can take a paused lock. The skip and the record show who has paused it and why.
 pub async fn a_pause_holds_the_lock_and_shows_who_and_why(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let before = acquire(&first, &context.request(&job)).await?;
@@ -150,7 +125,6 @@ pub async fn a_pause_holds_the_lock_and_shows_who_and_why(context: &TestContext)
 
 /// No reason can make a pause look like a lock that was unlocked or freed.
 pub async fn a_pause_is_one_whatever_its_reason(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let long = format!("{} unlocked", "x".repeat(300));
@@ -177,7 +151,6 @@ pub async fn a_pause_is_one_whatever_its_reason(context: &TestContext) -> Verdic
 
 /// A lock that was never taken can be paused.
 pub async fn a_pause_needs_no_record(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let before = paused(&first, &request("job")).await?;
     ensure!(before.is_none(), "there was no record: {before:?}");
@@ -188,7 +161,6 @@ pub async fn a_pause_needs_no_record(context: &TestContext) -> Verdict {
 
 /// A pause without a length, or one that has ended already, leaves a name that was never used as it is.
 pub async fn a_pause_that_is_refused_takes_no_lock(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let provider = context.provider().await?;
     for request in [
         request("job").lasting(Duration::ZERO),
@@ -211,7 +183,6 @@ pub async fn a_pause_that_is_refused_takes_no_lock(context: &TestContext) -> Ver
 
 /// A pause does not touch a running task, and returns who holds the lock.
 pub async fn a_pause_leaves_a_running_task_alone(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let lease = acquire(&first, &context.request(&name("job"))).await?;
     let answer = admin::pause(&*second, &request("job")).await?;
@@ -226,7 +197,6 @@ pub async fn a_pause_leaves_a_running_task_alone(context: &TestContext) -> Verdi
 
 /// A pause that replaces the holder ends its lease: its extension and its unlock are lost.
 pub async fn a_pause_can_take_the_lock_from_its_holder(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
@@ -248,7 +218,6 @@ pub async fn a_pause_can_take_the_lock_from_its_holder(context: &TestContext) ->
 /// A lock that only `lock_at_least_for` keeps is paused at once. It stays taken until that end if it is resumed earlier,
 /// also if another operator has paused it again meanwhile, and no pause ends before it.
 pub async fn at_least_survives_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let long = context.timing().long();
@@ -288,7 +257,6 @@ pub async fn at_least_survives_a_pause(context: &TestContext) -> Verdict {
 
 /// A pause with an end is over then, although no one resumes the lock.
 pub async fn a_pause_ends_by_itself(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let short = context.timing().short();
@@ -305,7 +273,6 @@ pub async fn a_pause_ends_by_itself(context: &TestContext) -> Verdict {
 
 /// Without an end, a pause lasts a hundred years, or as long as the longest lease that is declared.
 pub async fn a_pause_until_resumed_lasts_as_long_as_a_lease_can(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let provider = context.provider().await?;
     let job = name("job");
     let until = match admin::pause(&*provider, &request("job")).await? {
@@ -332,7 +299,6 @@ pub async fn a_pause_until_resumed_lasts_as_long_as_a_lease_can(context: &TestCo
 
 /// A pause whose reply was lost is repeated, and is then the same pause, not a second one.
 pub async fn a_repeated_pause_is_the_same_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let request = request("job");
@@ -349,7 +315,6 @@ pub async fn a_repeated_pause_is_the_same_pause(context: &TestContext) -> Verdic
 
 /// A second operator can replace a pause, for example to give it an end.
 pub async fn a_pause_replaces_another_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     paused(&first, &request("job")).await?;
     let long = context.timing().long();
@@ -368,7 +333,6 @@ pub async fn a_pause_replaces_another_pause(context: &TestContext) -> Verdict {
 
 /// A forced unlock is for holders that hang. It refuses a pause, which has a command of its own.
 pub async fn a_forced_unlock_refuses_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     paused(&first, &request("job")).await?;
@@ -383,7 +347,6 @@ pub async fn a_forced_unlock_refuses_a_pause(context: &TestContext) -> Verdict {
 
 /// A lock that is free, held or unknown cannot be resumed, and stays as it is.
 pub async fn only_a_pause_can_be_resumed(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let resume = ResumeRequest::new(job.clone());
@@ -404,7 +367,6 @@ pub async fn only_a_pause_can_be_resumed(context: &TestContext) -> Verdict {
 
 /// A lock that ShedLock holds is paused only by a request that replaces the holder.
 pub async fn a_pause_takes_a_lock_of_shedlock_only_if_asked_to(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let provider = context.provider().await?;
     let job = name("job");
     context.hold_as_shedlock(&provider, &job).await?;

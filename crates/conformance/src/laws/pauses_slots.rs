@@ -109,7 +109,6 @@ fn of(case: &Slots<'_>, slot: Slot) -> AttemptRequest {
 
 /// The interval in the record is exactly what counts: the slot at the start and that after the end can be taken.
 pub async fn a_pause_skips_the_slots_from_its_start_to_its_end(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     let hour = Duration::from_secs(3_600);
     paused(&case.first, &request("job").lasting(hour)).await?;
@@ -186,7 +185,6 @@ async fn goes_on(case: &Slots<'_>, skipped: SkippedSlots) -> Verdict {
 }
 
 async fn up_to_date(context: &TestContext, ends: Ends) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 0).await?;
     run(&case, 1).await?;
@@ -207,7 +205,6 @@ pub async fn a_job_that_is_up_to_date_goes_on_after_a_pause_that_ended_by_itself
 }
 
 async fn backlog(context: &TestContext, ends: Ends) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 0).await?;
     let skipped = pause(&case, ends).await?;
@@ -243,7 +240,6 @@ pub async fn slots_that_were_due_before_a_pause_that_ended_by_itself_still_run(
 pub async fn a_slot_that_was_given_back_before_a_pause_is_taken_after_it(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     let taken = case.request(1)?;
     abandon(&case.first, &taken).await?;
@@ -254,7 +250,6 @@ pub async fn a_slot_that_was_given_back_before_a_pause_is_taken_after_it(
 
 /// A slot that must not be lost, and was open when the pause began, is run after it.
 pub async fn an_open_slot_stays_open_through_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 0).await?;
     let lease = acquire(&case.first, &open(case.request(1)?, 3)).await?;
@@ -292,7 +287,6 @@ async fn runs_what_was_skipped(case: &Slots<'_>, skipped: SkippedSlots) -> Verdi
 /// A resumption that catches up makes the slots after the last one taken available, also for a client that has seen
 /// the pause.
 pub async fn catching_up_frees_the_slots_of_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 1).await?;
     let skipped = pause(&case, Ends::CaughtUp).await?;
@@ -302,7 +296,6 @@ pub async fn catching_up_frees_the_slots_of_a_pause(context: &TestContext) -> Ve
 
 /// The same if the pause is over already, in between two views of the clients.
 pub async fn catching_up_frees_the_slots_of_a_pause_that_is_over(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 1).await?;
     let skipped = pause(&case, Ends::Resumed).await?;
@@ -321,7 +314,6 @@ pub async fn catching_up_frees_the_slots_of_a_pause_that_is_over(context: &TestC
 pub async fn a_second_pause_joins_one_that_the_job_has_not_run_past(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 1).await?;
     let first = pause(&case, Ends::Resumed).await?;
@@ -341,7 +333,6 @@ pub async fn a_second_pause_joins_one_that_the_job_has_not_run_past(
 
 /// Pausing a paused lock moves the end only.
 pub async fn a_second_pause_moves_the_end_of_one_that_lasts(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     paused(&case.first, &request("job")).await?;
     let first = skipped_slots(&case).await?;
@@ -373,7 +364,6 @@ async fn ended_by_shedlock(case: &Slots<'_>) -> Result<SkippedSlots, Stop> {
 
 /// A pause that something else has ended skips nothing, and the next claim clears it, so that it cannot come back.
 pub async fn no_slot_is_skipped_once_shedlock_has_ended_a_pause(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     ended_by_shedlock(&case).await?;
     let next = next(&case).await?;
@@ -391,7 +381,6 @@ pub async fn no_slot_is_skipped_once_shedlock_has_ended_a_pause(context: &TestCo
 pub async fn what_shedlock_has_left_of_a_pause_can_be_resumed_and_reset(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     let skipped = ended_by_shedlock(&case).await?;
     resume(&case.second, "job").await?;
@@ -417,7 +406,6 @@ pub async fn what_shedlock_has_left_of_a_pause_can_be_resumed_and_reset(
 
 /// A reset of the last slot does not make the slots of a pause available.
 pub async fn a_reset_keeps_what_a_pause_skips_while_it_lasts(context: &TestContext) -> Verdict {
-    context.needs_pause()?;
     let case = new(context).await?;
     run(&case, 1).await?;
     paused(&case.first, &request("job")).await?;

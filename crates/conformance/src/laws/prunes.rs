@@ -22,7 +22,6 @@ use crate::wait::sleep;
 use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
 cases!("prunes" [Operators]:
-    pruning_is_refused_unless_declared,
     an_idle_record_is_removed [Smoke, Record],
     the_record_of_a_crashed_holder_is_removed_when_it_is_old [Time],
     a_lock_that_was_never_taken_has_no_record_to_remove,
@@ -91,28 +90,9 @@ async fn idle(context: &TestContext) -> Duration {
     short
 }
 
-/// Removals are refused as unsupported if they are not declared, and nothing is changed.
-pub async fn pruning_is_refused_unless_declared(context: &TestContext) -> Verdict {
-    let provider = context.provider().await?;
-    let job = name("job");
-    let lease = acquire(&provider, &context.request(&job)).await?;
-    unlock(&provider, &lease).await?;
-    let idle = idle(context).await;
-    if context.capabilities().prune {
-        return removed(&provider, &job, idle).await;
-    }
-    let error = admin::prune(&*provider, &request(&job, idle)).await.err();
-    ensure!(
-        error.as_ref().map(Error::kind) == Some(ErrorKind::Unsupported),
-        "removals are not declared, so they should be refused as unsupported, not as {error:?}"
-    );
-    record(&provider, &job).await.map(drop)
-}
-
 /// A record that has been idle is removed, once. The lock is then like one that was never taken, and
 /// its fencing tokens go on growing.
 pub async fn an_idle_record_is_removed(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let (job, other) = (name("job"), name("other"));
     let before = acquire(&first, &context.request(&job)).await?;
@@ -155,7 +135,6 @@ pub async fn an_idle_record_is_removed(context: &TestContext) -> Verdict {
 pub async fn the_record_of_a_crashed_holder_is_removed_when_it_is_old(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let short = context.timing().short();
@@ -168,7 +147,6 @@ pub async fn the_record_of_a_crashed_holder_is_removed_when_it_is_old(
 
 /// There is nothing to remove for a name that no one has locked.
 pub async fn a_lock_that_was_never_taken_has_no_record_to_remove(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let provider = context.provider().await?;
     let short = context.timing().short();
     let answer = admin::prune(&*provider, &request(&name("never-locked"), short)).await?;
@@ -181,7 +159,6 @@ pub async fn a_lock_that_was_never_taken_has_no_record_to_remove(context: &TestC
 
 /// Without an idle time, a removal could hit a lock that is in use.
 pub async fn an_idle_time_of_zero_is_refused(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let provider = context.provider().await?;
     let zero = request(&name("job"), Duration::ZERO);
     let error = admin::prune(&*provider, &zero).await.err();
@@ -194,7 +171,6 @@ pub async fn an_idle_time_of_zero_is_refused(context: &TestContext) -> Verdict {
 
 /// The idle time counts from the last use of the lock.
 pub async fn a_lock_that_was_used_recently_keeps_its_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
@@ -207,7 +183,6 @@ pub async fn a_lock_that_was_used_recently_keeps_its_record(context: &TestContex
 
 /// A lock that is held keeps its record, however short the idle time is.
 pub async fn a_held_lock_keeps_its_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
@@ -219,7 +194,6 @@ pub async fn a_held_lock_keeps_its_record(context: &TestContext) -> Verdict {
 
 /// A lock that is kept by `lock_at_least_for` keeps its record.
 pub async fn at_least_keeps_the_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let long = context.timing().long();
@@ -233,8 +207,6 @@ pub async fn at_least_keeps_the_record(context: &TestContext) -> Verdict {
 
 /// A pause is not forgotten. Once it has ended, its end is the last use.
 pub async fn a_paused_lock_keeps_its_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
-    context.needs_pause()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let answer = admin::pause(&*first, &PauseRequest::new(job.clone(), "alice")).await?;
@@ -253,7 +225,6 @@ pub async fn a_paused_lock_keeps_its_record(context: &TestContext) -> Verdict {
 
 /// The last slot must be as old as the idle time, whenever the lock was free.
 pub async fn a_recent_slot_keeps_the_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     context.needs_slots()?;
     let (first, second) = context.two().await?;
     let job = name("job");
@@ -271,7 +242,6 @@ pub async fn a_recent_slot_keeps_the_record(context: &TestContext) -> Verdict {
 
 /// A slot that must not be lost keeps the record until it is done.
 pub async fn an_open_slot_keeps_the_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let case = new(context).await?;
     let lease = acquire(&case.first, &open(case.request(0)?, 3)).await?;
     unlock(&case.first, &lease).await?;
@@ -290,7 +260,6 @@ pub async fn an_open_slot_keeps_the_record(context: &TestContext) -> Verdict {
 /// A job that runs once a month has a record that has been idle for weeks, and a late start asks for its
 /// last slot. Unless the schedule is known, that may be a year later.
 pub async fn a_slot_that_may_still_be_asked_for_keeps_the_record(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
     unlock(&case.first, &lease).await?;
@@ -303,7 +272,6 @@ pub async fn a_slot_that_may_still_be_asked_for_keeps_the_record(context: &TestC
 
 /// Nothing of the record is left, wherever the store keeps its parts: not even the last slot.
 pub async fn a_removed_record_forgets_its_slots(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let case = Slots::new(context).await?;
     let lease = acquire(&case.first, &case.request(5)?).await?;
     unlock(&case.first, &lease).await?;
@@ -320,7 +288,6 @@ pub async fn a_removed_record_forgets_its_slots(context: &TestContext) -> Verdic
 /// On a store where ShedLock remembers names, no record is removed until someone states that no ShedLock
 /// runs: a JVM also remembers names that this process took last.
 pub async fn a_record_that_shedlock_may_remember_is_kept(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
@@ -341,7 +308,6 @@ pub async fn a_record_that_shedlock_may_remember_is_kept(context: &TestContext) 
 
 /// Records that ShedLock left, whose owner is only a host, are removed by the same rules.
 pub async fn the_record_of_shedlock_is_removed(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let job = name("job");
     let now = context.store_now(&first).await?;
@@ -370,7 +336,6 @@ pub async fn the_record_of_shedlock_is_removed(context: &TestContext) -> Verdict
 
 /// A removal that loses its race against an attempt leaves the new lease alone.
 pub async fn a_record_that_is_taken_meanwhile_is_kept(context: &TestContext) -> Verdict {
-    context.needs_prune()?;
     let (first, second) = context.two().await?;
     let jobs: Vec<LockName> = (0..20).map(|i| name(&format!("job-{i}"))).collect();
     for job in &jobs {
@@ -404,7 +369,6 @@ pub async fn a_record_that_is_taken_meanwhile_is_kept(context: &TestContext) -> 
 /// there is one holder at a time.
 pub async fn attempts_and_removals_at_once_break_nothing(context: &TestContext) -> Verdict {
     const TURNS: u64 = 60;
-    context.needs_prune()?;
     let job = name("job");
     let (is_held, is_over) = (
         Arc::new(AtomicBool::new(false)),

@@ -102,8 +102,8 @@ impl Needs {
         let (is_declared, name) = match self {
             Self::Fencing => (capabilities.fencing, "fencing"),
             Self::Slots => (capabilities.slots, "slots"),
-            Self::Completion => (capabilities.completion, "completion"),
-            Self::Pause => (capabilities.pause, "pause"),
+            // A pause skips slots only where they can be kept open.
+            Self::Completion | Self::Pause => (capabilities.completion, "completion"),
             Self::Network => return None,
         };
         (!is_declared).then_some(name)

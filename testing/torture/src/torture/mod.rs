@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
         let mut worker_pool = WorkerPool::without_workers(context, &jobs).await?;
         worker_pool.rest(options.rest);
         let olds = options.old.as_ref().map_or(0, |(_, count)| *count);
-        let operators = usize::from(context.capabilities().pause);
+        let operators = usize::from(context.capabilities().completion);
         let workers = WORKERS + operators + olds + options.java;
         let network = Network::before(&mut worker_pool, workers, options.resets, context).await?;
         let mut tally = Tally {
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
         if operators > 0 {
             worker_pool.add_operator()?;
         } else {
-            let lacks = "no pauses (Capabilities::pause)";
+            let lacks = "no pauses, which would not skip slots (Capabilities::completion)";
             tally.not_done.push(lacks.to_owned());
         }
         if let Some((executable, count)) = &options.old {
@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
             "the earlier version took part and acquired nothing: {findings:?}"
         );
         ensure!(
-            findings.pauses > 0 || !self.context.capabilities().pause,
+            findings.pauses > 0 || !self.context.capabilities().completion,
             "the operator took part and paused nothing: {findings:?}"
         );
         ensure!(
