@@ -14,7 +14,8 @@ use super::{
 use crate::redact::redact;
 use crate::store_identity::for_records;
 use crate::{
-    Error, ErrorKind, Event, Listener, LockProvider, ProviderIdentity, Slot, TaskEnd, within,
+    Error, ErrorKind, Event, Lease, Listener, LockProvider, LostReason, ProviderIdentity, Slot,
+    TaskEnd, within,
 };
 
 /// Records the runs of an executor in a journal. Pass it to
