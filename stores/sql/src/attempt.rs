@@ -111,22 +111,11 @@ impl<B: Driver> Call<'_, B> {
             let reply = self.run(step, &values).await?;
             // A withdrawal may have moved the end of a free lock past the client's time that was sent.
             values.now = self.now();
-            let is_won = reply.affected > 0;
-            if is_won && plan.shape.is_complete && reply.token().is_none() {
-                // The server returned the number of another column.
-                may_be_ours = true;
-            } else if is_won && claim == Claim::OpenSlot && reply.row().is_none() {
-                // MySQL's reply has no room for the attempts at a slot. The record contains them.
-                let row = self.read(&values).await.map_err(unread)?;
-                let is_ours = row.owner.as_deref() == Some(values.owner);
-                return Ok(acquired(match is_ours {
-                    true => lease(request, &row),
-                    // The lease has already ended, and another owner has the lock.
-                    false => granted(request, &reply),
-                }));
-            } else if is_won {
-                self.observe(plan, &reply);
-                return Ok(acquired(granted(request, &reply)));
+            if reply.affected > 0 {
+                match self.won(request, claim, plan, &values, &reply).await? {
+                    Some(lease) => return Ok(acquired(lease)),
+                    None => may_be_ours = true,
+                }
             }
             exists.extend(reply.duplicate);
             let row = self.read(&values).await;
@@ -162,6 +151,32 @@ impl<B: Driver> Call<'_, B> {
                 Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
             }
         }
+    }
+
+    /// The lease that a statement has won. `None` if the reply has the number of another column in the token's place, so that
+    /// only the record can tell.
+    async fn won(
+        &self,
+        request: &AttemptRequest,
+        claim: Claim,
+        plan: &Plan,
+        values: &Values<'_>,
+        reply: &Reply,
+    ) -> Result<Option<Lease>> {
+        if plan.shape.is_complete && reply.token().is_none() {
+            return Ok(None);
+        }
+        if claim == Claim::OpenSlot && reply.row().is_none() {
+            // MySQL's reply has no room for the attempts at a slot. The record contains them.
+            let row = self.read(values).await.map_err(unread)?;
+            if row.owner.as_deref() == Some(values.owner) {
+                return Ok(Some(lease(request, &row)));
+            }
+            // The lease has already ended, and another owner has the lock.
+        } else {
+            self.observe(plan, reply);
+        }
+        Ok(Some(granted(request, reply)))
     }
 
     /// Cancels what hangs in the server of this attempt: a claim that has taken effect and waits for a standby keeps the

@@ -235,9 +235,12 @@ impl<B: Driver> Call<'_, B> {
             return Ok(());
         };
         let statement = B::DIALECT.finding_schema(&self.options, schema);
-        let found = self.sent(&statement).await;
-        let found = found.map_err(|failure| self.explained(failure, false))?;
-        if found.row().is_some_and(Row::is_true) {
+        if self
+            .asked(&statement)
+            .await?
+            .row()
+            .is_some_and(Row::is_true)
+        {
             return Ok(());
         }
         let what = format!("schema {:?} does not exist", schema.as_str());

@@ -135,8 +135,15 @@ impl<B: Driver> Call<'_, B> {
         Finding::from_error(check, &self.explained(failure, false))
     }
 
+    /// The reply to a statement without values.
     pub(crate) async fn sent(&self, statement: &Statement) -> Result<Reply, Failure> {
         let reply = self.send(statement, &Values::default(), Wanted::Any).await;
         reply.and_then(Reply::readable)
+    }
+
+    /// The same for a caller who returns the failure, which wrote nothing.
+    pub(crate) async fn asked(&self, statement: &Statement) -> Result<Reply> {
+        let reply = self.sent(statement).await;
+        reply.map_err(|failure| self.explained(failure, false))
     }
 }

@@ -5,7 +5,6 @@ use shedlock_store::{Result, configuration};
 
 use crate::call::Call;
 use crate::driver::Driver;
-use crate::failure::Failure;
 use crate::plan::Plan;
 
 /// What to set.
@@ -22,10 +21,7 @@ impl<B: Driver> Call<'_, B> {
             return Ok(());
         }
         let lately = self.by_java.get_or_try_init(|| self.taken_by_java(plan));
-        let lately = lately
-            .await
-            .map_err(|failure| self.explained(failure, false));
-        let mut found = lately?.clone();
+        let mut found = lately.await?.clone();
         if found.is_none() {
             let row = self.read(&self.values_of(name, "", "")).await?;
             let owner = row.owner.filter(|owner| !Owner::is_ours(owner));
@@ -46,15 +42,14 @@ impl<B: Driver> Call<'_, B> {
         match self.taken_by_java(plan).await {
             Ok(None) => None,
             Ok(Some(record)) => Some(Finding::error(CHECK, self.misread(plan, &record), REMEDY)),
-            Err(failure) => Some(Finding::from_error(CHECK, &self.explained(failure, false))),
+            Err(error) => Some(Finding::from_error(CHECK, &error)),
         }
     }
 
     /// The name and the owner of a record.
-    async fn taken_by_java(&self, plan: &Plan) -> Result<Option<(String, String)>, Failure> {
-        let reply = self
-            .sent(&B::DIALECT.taken_by_java(&self.options, &plan.shape))
-            .await?;
+    async fn taken_by_java(&self, plan: &Plan) -> Result<Option<(String, String)>> {
+        let statement = B::DIALECT.taken_by_java(&self.options, &plan.shape);
+        let reply = self.asked(&statement).await?;
         let row = reply.rows.into_iter().next();
         Ok(row.and_then(|row| row.name.zip(row.owner)))
     }

@@ -96,17 +96,11 @@ impl Builder<MySql> {
 const SSL_MODE: [&str; 5] = ["ssl-mode", "sslmode", "ssl_mode", "sslMode", "ssl"];
 
 /// What other drivers call it, with values that do not say how the certificate is verified.
-const NOT_SSL_MODE: [&str; 5] = [
-    "tls",
-    "useSSL",
-    "requireSSL",
-    "verifyServerCertificate",
-    "ssl-verify-server-cert",
-];
+const NOT_SSL_MODE: &str = "tls useSSL requireSSL verifyServerCertificate ssl-verify-server-cert";
 
 /// Takes the mode of TLS, in the words of MySQL, of libpq, or as a flag.
 fn ssl_mode(options: &mut UrlOptions) -> Result<Option<MySqlSslMode>> {
-    for name in NOT_SSL_MODE {
+    for name in NOT_SSL_MODE.split(' ') {
         if options.clone().text(name)?.is_some() {
             return Err(invalid(format!(
                 "option {name:?} in the URL is not an option of this driver: use ssl-mode=REQUIRED, or \

@@ -9,7 +9,7 @@ use shedlock_store::{Result, configuration};
 use crate::call::Call;
 use crate::dialect::Dialect;
 use crate::driver::Driver;
-use crate::failure::{Class, Failure};
+use crate::failure::Class;
 use crate::identifier::Table;
 use crate::options::{Options, TABLE};
 use crate::shape::Shape;
@@ -35,8 +35,7 @@ impl<B: Driver> Call<'_, B> {
         let call = self.call_within(LIMIT.min(self.deadline.left()));
         let others = match call.others().await {
             Ok(others) => others,
-            Err(failure) => {
-                let error = call.explained(failure, false);
+            Err(error) => {
                 tracing::warn!("cannot look for other lock tables in this database: {error:#}");
                 return Ok(());
             }
@@ -78,9 +77,7 @@ impl<B: Driver> Call<'_, B> {
         let call = self.call_within(LIMIT);
         let others = match call.others().await {
             Ok(others) => others,
-            Err(failure) => {
-                return Some(Finding::from_error(CHECK, &call.explained(failure, false)));
-            }
+            Err(error) => return Some(Finding::from_error(CHECK, &error)),
         };
         let mut found = Vec::new();
         for table in others.iter().flatten().take(Dialect::OTHERS) {
@@ -116,8 +113,10 @@ impl<B: Driver> Call<'_, B> {
     }
 
     /// The other tables, or the names of those that cannot be used. One more than are looked at.
-    async fn others(&self) -> Result<Vec<Result<Table, String>>, Failure> {
-        let reply = self.sent(&B::DIALECT.finding_others(&self.options)).await?;
+    async fn others(&self) -> Result<Vec<Result<Table, String>>> {
+        let reply = self
+            .asked(&B::DIALECT.finding_others(&self.options))
+            .await?;
         let table = |row: Row| {
             let mut texts = row.cells.into_iter().map(|cell| match cell {
                 Cell::Text(text) => text,
@@ -141,10 +140,10 @@ impl<B: Driver> Call<'_, B> {
             .as_ref()
             .is_err_and(|it| it.class == Class::Privilege);
         let columns = columns.unwrap_or_default();
-        let shape = B::DIALECT.shape(&options, &columns).ok();
+        let shape = B::DIALECT.shape_to_migrate(&options, &columns);
         Other {
             options,
-            shape,
+            shape: shape.ok().map(|(shape, _)| shape),
             is_forbidden,
         }
     }

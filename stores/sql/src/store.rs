@@ -303,9 +303,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let Some(statement) = B::DIALECT.written_until() else {
             return Ok(None);
         };
-        let call = self.call();
-        let reply = call.sent(&statement).await;
-        let reply = reply.map_err(|failure| call.explained(failure, false))?;
+        let reply = self.call().asked(&statement).await?;
         Ok(reply.row().and_then(Row::server_time).map(instant))
     }
 
