@@ -170,7 +170,7 @@ async fn a_lost_lease_is_a_failure_also_if_only_the_unlock_finds_it() {
 
 async fn force_unlock(provider: &dyn LockProvider, name: &LockName, owner: &str) {
     let request = shedlock::ForceUnlockRequest::new(name.clone()).with_expected_owner(owner);
-    admin::force_unlock(&*provider, &request).await.unwrap();
+    admin::force_unlock(provider, &request).await.unwrap();
 }
 
 #[tokio::test]

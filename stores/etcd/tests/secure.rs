@@ -44,7 +44,7 @@ async fn works(provider: &EtcdProvider) {
     let attempt = provider.attempt(&request()).await.unwrap();
     assert!(attempt.acquired().is_some(), "the lock should be free");
     let force = ForceUnlockRequest::new(LockName::new("job").unwrap());
-    let freed = admin::force_unlock(&*provider, &force).await.unwrap();
+    let freed = admin::force_unlock(provider, &force).await.unwrap();
     assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
 }
 

@@ -175,7 +175,7 @@ async fn a_journal_that_is_missing_or_newer_is_reported_and_nothing_is_created()
         journal.jobs(&JobsRequest::new()).await.unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-        assert!(error.to_string().contains("shedlock migrate"), "{error}");
+        assert!(error.to_string().contains("`migrate()`"), "{error}");
     }
     let names = room.database.list_collection_names().await.unwrap();
     assert!(

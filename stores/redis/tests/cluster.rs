@@ -102,7 +102,7 @@ async fn names_with_braces(provider: &RedisProvider) {
     assert_eq!(listed, expected);
     for text in names {
         let force = ForceUnlockRequest::new(name(text));
-        let freed = admin::force_unlock(&*provider, &force).await.unwrap();
+        let freed = admin::force_unlock(provider, &force).await.unwrap();
         assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
     }
 }

@@ -165,7 +165,7 @@ async fn a_journal_that_is_newer_or_gone_is_reported() {
     let journal = provider.journal().unwrap();
     let error = journal.jobs(&JobsRequest::new()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-    assert!(error.to_string().contains("shedlock migrate"), "{error}");
+    assert!(error.to_string().contains("`migrate()`"), "{error}");
     let mut admin = common::connection(&Client::open(server).unwrap())
         .await
         .unwrap();

@@ -358,7 +358,7 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     let until = UNIX_EPOCH + Duration::from_secs(now.0 + 9);
     for change in [
         change(end.clone(), None),
-        change(end, slots),
+        change(end.clone(), slots),
         change(LeaseChange::Keep, slots),
         change(LeaseChange::Take { owner, until }, slots),
     ] {
@@ -371,7 +371,7 @@ async fn what_has_changed_since_it_was_looked_at_is_left_alone() {
     assert_eq!(room.run::<Vec<String>>(&all).await, before);
 
     let seen = store.look(&name).await.unwrap().unwrap();
-    for change in [change(LeaseChange::Keep, slots), change(end.clone(), None)] {
+    for change in [change(LeaseChange::Keep, slots), change(end, None)] {
         let done = store.change(&name, &seen, &change).await.unwrap();
         assert_eq!(done, Changed::Done, "{change:?}");
     }

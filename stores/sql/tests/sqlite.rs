@@ -338,7 +338,7 @@ async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:#}");
     let says = "table \"shedlock\" has some of shedlock's columns but lacks shedlock_slot, \
                 shedlock_slot_done, shedlock_slot_attempts, shedlock_skip_from, shedlock_skip_until; \
-                add them with `shedlock migrate --store …`";
+                add them with `migrate()`";
     assert!(error.to_string().contains(says), "{error:#}");
     let found = provider.diagnose().await.unwrap();
     assert_eq!((found[0].check, found.len()), ("setup", 1), "{found:?}");
@@ -632,7 +632,7 @@ async fn without_a_journal_its_errors_say_how_to_create_one() {
     assert_eq!(journal.version().await.unwrap(), None);
     let error = journal.jobs(&JobsRequest::new()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
-    assert!(error.to_string().contains("`shedlock migrate`"), "{error}");
+    assert!(error.to_string().contains("`migrate()`"), "{error}");
     let audit = AuditRecord::new(
         SystemTime::UNIX_EPOCH,
         1,

@@ -21,10 +21,18 @@ pub(super) struct Events {
     is_lost: AtomicBool,
     extended: Notify,
     /// Why the last call to the store failed, if it was not taken from here.
-    store_error: Mutex<Option<String>>,
+    store_error: Mutex<Option<StoreError>>,
     store_failed: Notify,
     /// Why the lease was not extended when that was last due.
     not_extended: Mutex<Option<String>>,
+}
+
+/// Why a call to the store has failed.
+#[derive(Debug)]
+pub(super) struct StoreError {
+    /// With what to do about it.
+    pub(super) cause: String,
+    pub(super) reason: String,
 }
 
 impl Events {
@@ -62,7 +70,7 @@ impl Events {
     }
 
     /// Completes when a call to the store has failed since the last call, with the reason. Cancellation safe.
-    pub(super) async fn store_error(&self) -> String {
+    pub(super) async fn store_error(&self) -> StoreError {
         loop {
             if let Some(error) = lock(&self.store_error).take() {
                 return error;
@@ -104,7 +112,10 @@ impl Listener for Events {
                 ..
             } => self.is_lost.store(true, Ordering::Relaxed),
             Event::StoreError { error, .. } => {
-                *lock(&self.store_error) = Some(format!("{:#}", error.cause(name)));
+                *lock(&self.store_error) = Some(StoreError {
+                    cause: format!("{:#}", error.cause(name)),
+                    reason: format!("{:#}", error.reason()),
+                });
                 self.store_failed.notify_one();
             }
             Event::ExtendFailed {

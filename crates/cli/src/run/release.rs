@@ -104,7 +104,11 @@ impl<'a> Ending<'a> {
         };
         match released {
             Ok(Release::Failed(error)) => {
-                let why = format!("{:#}", error.cause(self.name.as_str()));
+                // What to do was said with an extension that failed.
+                let why = match events.not_extended() {
+                    Some(_) => format!("{:#}", error.reason()),
+                    None => format!("{:#}", error.cause(self.name.as_str())),
+                };
                 self.not_released(&why, None, false)
             }
             Ok(Release::MaybeOverlapped) => match self.uncut() {
@@ -118,7 +122,7 @@ impl<'a> Ending<'a> {
             Ok(_) => Given::Back,
             Err(end) => {
                 let why = last_error.unwrap_or_else(|| NO_REPLY.to_owned());
-                self.not_released(&why, Some(end), false)
+                self.not_released(&why, Some(&end), false)
             }
         }
     }
@@ -216,10 +220,10 @@ impl<'a> Ending<'a> {
     }
 
     /// Reports why the lock stays taken, and until when.
-    fn not_released(&self, why: &str, end: Option<End>, is_lost: bool) -> Given {
+    fn not_released(&self, why: &str, end: Option<&End>, is_lost: bool) -> Given {
         let is_handed_over = matches!(end, Some(End::HandedOver));
         let end = match end {
-            Some(End::Signal(signal)) => format!("; {} arrived", name_of(signal)),
+            Some(End::Signal(signal)) => format!("; {} arrived", name_of(*signal)),
             Some(End::GaveUp | End::HandedOver) => {
                 format!("; gave up after {}", output::duration(PATIENCE))
             }
@@ -324,12 +328,14 @@ const NO_REPLY: &str = "the store does not reply";
 /// Reports once that the unlock is not done yet, and remembers the last reason. Never completes.
 async fn retrying(events: &Events, last_error: &mut Option<String>, report: impl FnOnce(&str)) {
     const SILENCE: Duration = Duration::from_secs(1);
-    *last_error = tokio::select! {
-        error = events.store_error() => Some(error),
-        () = SystemClock.sleep_until(SystemClock.now() + SILENCE) => None,
-    };
-    report(last_error.as_deref().unwrap_or(NO_REPLY));
+    tokio::select! {
+        error = events.store_error() => {
+            report(&error.cause);
+            *last_error = Some(error.reason);
+        }
+        () = SystemClock.sleep_until(SystemClock.now() + SILENCE) => report(NO_REPLY),
+    }
     loop {
-        *last_error = Some(events.store_error().await);
+        *last_error = Some(events.store_error().await.reason);
     }
 }

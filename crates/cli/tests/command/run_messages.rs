@@ -115,16 +115,13 @@ fn an_extension_that_is_refused_is_reported_once_with_its_cause() {
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     let lines = lines(&ended);
     assert_eq!(lines.len(), 3, "{}", ended.stderr);
-    let start = "shedlock: a: cannot extend the lease: sqlite";
+    let start = "shedlock: a: cannot extend the lease yet, retrying: sqlite: table \"shedlock\" is missing; create it";
     assert!(lines[0].starts_with(start), "{}", ended.stderr);
-    let end = "; the command will be stopped before the lease ends";
-    assert!(lines[0].ends_with(end), "{}", ended.stderr);
     assert_eq!(
         lines[1],
-        "shedlock: a: the command was stopped: its lease could not be extended"
+        "shedlock: a: the command was stopped: its lease could not be extended in time: table \"shedlock\" is missing"
     );
-    let said = "shedlock: a: the lock was not released either, for the same reason; the command \
-                has ended, and the lock becomes free by itself at 20";
+    let said = "shedlock: a: the lock was not released: table \"shedlock\" is missing; it becomes free by itself at 20";
     assert!(lines[2].starts_with(said), "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("shedlock migrate").count(), 1);
 }
@@ -154,9 +151,9 @@ fn an_extension_that_is_retried_does_not_advise_its_user_to_retry() {
     let retrying = "shedlock: a: cannot extend the lease yet, retrying: ";
     assert!(lines[0].starts_with(retrying), "{}", ended.stderr);
     assert!(is_why(lines[0]), "{}", ended.stderr);
-    let stopped = "shedlock: a: the command was stopped: its lease could not be extended in time, \
-                   for the reason above";
-    assert_eq!(lines[1], stopped, "{}", ended.stderr);
+    let stopped = "shedlock: a: the command was stopped: its lease could not be extended in time: ";
+    assert!(lines[1].starts_with(stopped), "{}", ended.stderr);
+    assert!(is_why(lines[1]), "{}", ended.stderr);
     assert!(!ended.stderr.contains("same owner"), "{}", ended.stderr);
 }
 

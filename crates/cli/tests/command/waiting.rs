@@ -63,7 +63,6 @@ fn many_that_wait_print_a_line_each() {
     pause(Duration::from_secs(1));
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(end(holder).code, 0);
-    let mut changed_hands = 0;
     for waiter in waiters {
         let ended = end(waiter);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -72,14 +71,9 @@ fn many_that_wait_print_a_line_each() {
             .iter()
             .filter(|it| it.contains(" a: waiting: held by "));
         assert!(waiting.count() <= 1, "{lines:?}");
-        let after = lines
-            .iter()
-            .find(|it| it.contains(" a: acquired, after it changed hands "));
-        changed_hands += usize::from(after.is_some());
-        assert!(lines.len() <= 2, "{lines:?}");
+        assert!(lines.len() <= 1, "{lines:?}");
     }
     sandbox.await_lines("ran", WAITERS);
-    assert!(changed_hands > 0);
 }
 
 #[test]

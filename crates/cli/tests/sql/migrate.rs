@@ -215,7 +215,7 @@ async fn what_is_granted_is_what_jobs_and_operators_need_and_no_more() {
         };
         database.run(&revoked).await;
         let lacking = as_user(&run);
-        let advice = "(`shedlock migrate --print --grant-to ROLE` prints the statements)";
+        let advice = "with `shedlock migrate --print --grant-to ROLE`";
         assert!(lacking.stderr.contains(advice), "{}", lacking.stderr);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn a_missing_table_comes_with_its_definition(server: &str) {
     let error = refused(&provider, "job").await;
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
     let error = error.to_string();
-    let (_, ddl) = error.split_once("or with: ").unwrap();
+    let (_, ddl) = error.split_once("or run: ").unwrap();
     room.run(ddl).await;
     take(&provider, "job").await;
 }

@@ -17,7 +17,7 @@ async fn a_missing_table_is_reported_with_the_statement_that_creates_it() {
     let room = Room::empty().await;
     let provider = room.provider().await;
     let error = refusal(&provider, ErrorKind::Configuration).await;
-    assert!(error.to_string().contains("shedlock migrate"), "{error}");
+    assert!(error.to_string().contains("`migrate()`"), "{error}");
     assert!(error.to_string().contains("CREATE TABLE"), "{error}");
     migrate(&provider).await;
     hold(&provider, "job").await;

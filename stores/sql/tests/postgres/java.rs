@@ -113,7 +113,7 @@ async fn a_table_that_shedlock_made_works_unaltered() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().contains("shedlock migrate"), "{error}");
+    assert!(error.to_string().contains("`migrate()`"), "{error}");
     assert!(!provider.capabilities().slots);
     assert!(!provider.capabilities().fencing);
 }

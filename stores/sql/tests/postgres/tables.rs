@@ -2,7 +2,9 @@
 
 use crate::common::with_option;
 use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, skip, take};
-use shedlock_core::{Attempt, ErrorKind, Finding, Level, LockProvider, PauseRequest, SkipReason};
+use shedlock_core::{
+    Attempt, ErrorKind, Finding, Level, LockProvider, PauseRequest, SkipReason, admin,
+};
 use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
 
 #[tokio::test]
@@ -31,7 +33,7 @@ async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added
     for provider in [known, room.provider().await] {
         let error = refusal(&provider, ErrorKind::Configuration).await;
         let says = "has some of shedlock's columns but lacks shedlock_slot_done; add them with \
-                    `shedlock migrate --store …`";
+                    `migrate()`";
         assert!(error.to_string().contains(says), "{error}");
     }
     migrate(&room.provider().await).await;
@@ -45,7 +47,7 @@ async fn a_bare_table_can_be_paused_before_anything_else() {
     let room = Room::with(SHEDLOCKS).await;
     let provider = room.provider_over(&[]).await;
     let pause = PauseRequest::new(name("job"), "ops");
-    let _ = provider.pause(&pause).await.unwrap();
+    let _ = admin::pause(&provider, &pause).await.unwrap();
     assert_eq!(
         skip(&provider, &request("job")).await.reason,
         SkipReason::Paused
