@@ -4,12 +4,13 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, ErrorKind, HeldLock, LockConfig, LockName, LockProvider,
-    LockState, Outcome, Owner, SkipReason, Slot,
+    Attempt, AttemptRequest, Clock, ErrorKind, Event, HeldLock, Listener, LockConfig, LockName,
+    LockProvider, LockState, Outcome, Owner, SkipReason, Slot,
 };
 use tokio::task::JoinHandle;
 
@@ -82,6 +83,34 @@ async fn the_last_skip_is_the_answer() {
     assert!((20..=50).contains(&attempts), "{attempts}");
     let told = ["attempt a", "waiting a"].repeat(attempts);
     assert_eq!(before, &told[..told.len() - 1]);
+}
+
+/// Counts the waits for a lock, and those for a new reason.
+#[derive(Debug, Default)]
+struct Waits(Mutex<(u32, u32)>);
+
+impl Listener for Waits {
+    fn on_event(&self, event: &Event<'_>) {
+        if let Event::Waiting { is_news, .. } = event {
+            let mut waits = self.0.lock().unwrap();
+            waits.0 += 1;
+            waits.1 += u32::from(*is_news);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_is_news_only_for_another_reason() {
+    let bench = bench();
+    let _held = hold(&bench).await;
+    let waits = Arc::new(Waits::default());
+    let executor = bench.executor.clone().listener(waits.clone());
+    let wait = config("a").lock_wait("6s");
+    let task = tokio::spawn(async move { executor.execute(&wait, async { 1 }).await });
+    watch(&bench, &task).await;
+    let (all, news) = *waits.0.lock().unwrap();
+    assert!(all > 10, "{all}");
+    assert_eq!(news, 1);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use shedlock::{Event, Listener, LostReason, SkipReason};
+use shedlock::{Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
 
 use super::slot;
@@ -84,6 +84,11 @@ impl Events {
         lock(&self.not_extended).clone()
     }
 
+    /// Whether it is the pause after a failed attempt, which was reported with that.
+    fn is_known(&self, skip: &Skip) -> bool {
+        self.is_backing_off && skip.reason == SkipReason::BackingOff
+    }
+
     /// Whether the store reports that the lease is no longer ours.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
@@ -101,8 +106,7 @@ impl Listener for Events {
             Event::Attempt { .. } => self.is_waiting.store(false, Ordering::Relaxed),
             Event::Waiting { skip, is_news, .. } => {
                 self.is_waiting.store(true, Ordering::Relaxed);
-                let is_known = self.is_backing_off && skip.reason == SkipReason::BackingOff;
-                if *is_news && !is_known {
+                if *is_news && !self.is_known(skip) {
                     let why = slot::why(skip, None);
                     self.terminal.notice(&format!("{name}: waiting: {why}"));
                 }
@@ -151,5 +155,19 @@ impl Listener for Events {
 
     fn tells(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_after_a_failed_attempt_is_no_news() {
+        let events = |is_backing_off| Events::new(Terminal::new(true), "", is_backing_off);
+        let pause = Skip::new(SkipReason::BackingOff);
+        assert!(events(true).is_known(&pause));
+        assert!(!events(true).is_known(&Skip::new(SkipReason::Held)));
+        assert!(!events(false).is_known(&pause));
     }
 }
