@@ -334,7 +334,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// A store over the compare-and-swap engine (`shedlock-store`), each of whose calls is one
+    /// A store over the compare-and-swap engine (`shedlock-provider`), each of whose calls is one
     /// request.
     pub const COMPARE_AND_SWAP: Self = Self {
         won: 2,

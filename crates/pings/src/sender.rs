@@ -12,7 +12,7 @@ use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
-use shedlock_store::{TlsFiles, root_cause, untrusted};
+use shedlock_provider::{TlsFiles, root_cause, untrusted};
 use tokio::sync::Notify;
 
 use crate::run_id;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use shedlock::{BoxFuture, ManualClock};
 use shedlock_conformance::{BoxError, Harness, Namespace, OptionalAction, Provider, action};
-use shedlock_store::Versioned;
+use shedlock_provider::Versioned;
 
 include!("../docs/writing_a_provider/cabinet.rs");
 

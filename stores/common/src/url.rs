@@ -46,7 +46,7 @@ pub struct Host {
 /// An option that cannot be parsed or that is set twice is `InvalidInput`.
 ///
 /// ```
-/// use shedlock_store::UrlOptions;
+/// use shedlock_provider::UrlOptions;
 /// use std::time::Duration;
 ///
 /// let mut options = UrlOptions::parse("connect_timeout=2s&tabel=jobs");

@@ -15,7 +15,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
     LockProvider, ManualClock, Moment, Owner, Unlock, UnlockRequest, admin,
 };
-use shedlock_store::{DEFAULT_TOLERATED_SKEW as SKEW, StoreProvider, Versioned};
+use shedlock_provider::{DEFAULT_TOLERATED_SKEW as SKEW, StoreProvider, Versioned};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const BLINK: Duration = Duration::from_millis(2);

@@ -17,7 +17,7 @@ use shedlock_core::{
     ForceUnlockRequest, KeepReason, Lease, LockName, LockProvider, LockState, ManualClock, Owner,
     PruneRequest, Pruned, SkipReason, Unlock, UnlockRequest, admin,
 };
-use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, Store as _, StoreProvider, Versioned};
+use shedlock_provider::{DEFAULT_TOLERATED_SKEW, Record, Store as _, StoreProvider, Versioned};
 
 const AT_MOST: Duration = Duration::from_secs(60);
 

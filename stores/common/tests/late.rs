@@ -15,7 +15,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Clock, ErrorKind, ExtendRequest, Extension, Lease, LockName,
     LockProvider, LockState, ManualClock, Owner, SkipReason, Slot, Unlock, UnlockRequest,
 };
-use shedlock_store::{DEFAULT_TOLERATED_SKEW, Record, StoreProvider, Versioned};
+use shedlock_provider::{DEFAULT_TOLERATED_SKEW, Record, StoreProvider, Versioned};
 
 const AT_MOST: Duration = Duration::from_secs(60);
 

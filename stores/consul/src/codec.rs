@@ -3,7 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Found, Reading, Record, Result};
+use shedlock_provider::{Found, Reading, Record, Result};
 
 pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>> {
     let index = index_of(pair, ErrorKind::Configuration)?;

@@ -3,7 +3,7 @@
 use ErrorKind::{Configuration, OutcomeUnknown};
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{configuration, invalid, root_cause, unavailable, unresolved, untrusted};
+use shedlock_provider::{configuration, invalid, root_cause, unavailable, unresolved, untrusted};
 
 pub(crate) fn no_url(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     invalid("invalid URL of the agent")
@@ -23,7 +23,7 @@ pub(crate) fn unanswered(error: reqwest::Error, lost: ErrorKind) -> Error {
         let explained = untrusted(&error).or_else(|| unresolved(&error));
         explained.unwrap_or_else(unreachable)
     } else {
-        shedlock_store::unanswered(lost)
+        shedlock_provider::unanswered(lost)
     };
     let reason = root_cause(&error);
     explained

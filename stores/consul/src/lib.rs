@@ -10,7 +10,7 @@ mod url;
 
 /// The client crate, in the version that [`Builder`] uses.
 pub use reqwest;
-use shedlock_store::{StoreProvider, Versioned};
+use shedlock_provider::{StoreProvider, Versioned};
 pub use store::{Builder, ConsulStore};
 
 /// A lock provider for Consul. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder)

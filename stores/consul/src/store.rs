@@ -7,7 +7,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use shedlock_core::{ErrorKind, Finding, LockName, Schema};
-use shedlock_store::{
+use shedlock_provider::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written, quorum,
 };
 
@@ -50,7 +50,7 @@ impl FromClient for ConsulStore {
 }
 
 impl Builder {
-    shedlock_store::setters! { []
+    shedlock_provider::setters! { []
         /// Sets the URL of the agent, with options like `?dc=eu`; `http://127.0.0.1:8500` by
         /// default.
         agent(url: impl Into<String>) = url.into();
@@ -62,7 +62,7 @@ impl Builder {
         response_timeout(timeout: Duration) = timeout;
     }
 
-    shedlock_store::versioned_setters!(common);
+    shedlock_provider::versioned_setters!(common);
 
     /// Checks the settings and creates the provider, without any I/O.
     ///

@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 use shedlock_core::warn_unverified;
-use shedlock_store::{
+use shedlock_provider::{
     FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
     maybe, read_text,
 };

@@ -18,8 +18,8 @@ use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, ExtendRequest, Extension, ListRequest, LockName,
     LockProvider as _, LockState, Owner, SystemClock, Unlock, UnlockRequest,
 };
+use shedlock_provider::{Record, VersionedStore as _, Written};
 use shedlock_rig::given::server;
-use shedlock_store::{Record, VersionedStore as _, Written};
 
 /// The keys under a prefix of the test's own.
 struct Keys {

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use shedlock_core::{LockName, Owner};
-use shedlock_store::{COMPANION, Result, check_name_length, start_of_keys, whole_millis};
+use shedlock_provider::{COMPANION, Result, check_name_length, start_of_keys, whole_millis};
 
 /// The longest accepted name, in bytes: a page of names of this length fits into one reply.
 pub(crate) const LONGEST_NAME: usize = 4 * 1024;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, UNIX_EPOCH};
 
-    use shedlock_store::Added;
+    use shedlock_provider::Added;
 
     const AT: Duration = Duration::from_millis(1_700_000_000_120);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use shedlock_core::{ErrorKind, SystemClock, within};
-use shedlock_store::{Connect, Result, Shared};
+use shedlock_provider::{Connect, Result, Shared};
 
 use crate::explain::{Failure, Fault};
 

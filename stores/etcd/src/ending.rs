@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::LockName;
 use shedlock_core::admin::Changed;
-use shedlock_store::{End, Ended, ROUNDS, Record, Result, contended, overtaken, whole_millis};
+use shedlock_provider::{End, Ended, ROUNDS, Record, Result, contended, overtaken, whole_millis};
 
 use crate::codec::released;
 use crate::explain::is_full;

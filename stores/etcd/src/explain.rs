@@ -6,7 +6,7 @@ use std::iter;
 use ErrorKind::{Configuration, InvalidInput, Lost, Unavailable};
 use Fault::{Broken, NotSent, Refused};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Told, in_words, told, unanswered, unresolved, untrusted};
+use shedlock_provider::{Told, in_words, told, unanswered, unresolved, untrusted};
 use tonic::{Code, ConnectError, Status};
 
 /// The refusal of a store that is full. It refuses puts and leases, and transactions with puts.

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use etcd_client::{GetResponse, KeyValue, TxnOpResponse, TxnResponse};
 use shedlock_core::{AttemptRequest, Lease, LockName, LockRecord, Moment, Owner};
-use shedlock_store::{Added, Record, Result, internal};
+use shedlock_provider::{Added, Record, Result, internal};
 
 /// Both keys of a lock at one revision of the store.
 #[derive(Clone, Debug)]

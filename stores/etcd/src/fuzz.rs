@@ -4,7 +4,7 @@
 mod promises;
 
 use shedlock_core::{LockName, Owner};
-use shedlock_store::{Added, check_name_length};
+use shedlock_provider::{Added, check_name_length};
 
 use crate::codec::{Keys, LONGEST_NAME, released, write};
 use crate::store::Builder;

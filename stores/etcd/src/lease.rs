@@ -6,7 +6,7 @@ use std::time::Duration;
 use ErrorKind::{Lost, Unavailable};
 use etcd_client::Client;
 use shedlock_core::ErrorKind;
-use shedlock_store::Result;
+use shedlock_provider::Result;
 use tokio::runtime::Handle;
 
 use crate::found::Granted;
@@ -71,7 +71,7 @@ fn seconds(duration: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shedlock_store::HUNDRED_YEARS;
+    use shedlock_provider::HUNDRED_YEARS;
 
     #[test]
     fn leases_are_never_shorter_than_asked_for() {

@@ -18,7 +18,7 @@ mod url;
 /// The client crate, in the version that [`Builder`] uses.
 pub use etcd_client;
 pub use found::Found;
-use shedlock_store::StoreProvider;
+use shedlock_provider::StoreProvider;
 pub use store::{Builder, EtcdStore};
 
 /// A lock provider for etcd. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) takes

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ErrorKind::Unavailable;
 use etcd_client::{GetOptions, GetResponse, KeyValue, Txn, TxnOp};
 use shedlock_core::{ErrorKind, LockName, answered_within};
-use shedlock_store::{Part, Result};
+use shedlock_provider::{Part, Result};
 
 use crate::found::{Found, gets};
 use crate::store::EtcdStore;

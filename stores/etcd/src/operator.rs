@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{LockName, LockState};
-use shedlock_store::{Result, Seen, whole_millis};
+use shedlock_provider::{Result, Seen, whole_millis};
 
 use crate::codec::write;
 use crate::found::{Found, KeyChange};

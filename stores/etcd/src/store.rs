@@ -12,7 +12,7 @@ use shedlock_core::{
     Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
     Schema, Skip, SkipReason, Slot, SystemClock,
 };
-use shedlock_store::{
+use shedlock_provider::{
     End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store, StoreProvider,
     check_slot, conflict, contended, maybe, paged, quorum, refusal, whole_millis,
 };
@@ -94,7 +94,7 @@ impl Builder {
         }
     }
 
-    shedlock_store::setters! { []
+    shedlock_provider::setters! { []
         /// Sets the environment in the keys: `default` by default, as in ShedLock. Locks of the same name in two
         /// environments are different locks.
         environment(environment: impl Into<String>) = environment.into();

@@ -8,7 +8,7 @@ use etcd_client::{
 };
 use shedlock_core::admin::Changed;
 use shedlock_core::{ErrorKind, LockName};
-use shedlock_store::{Record, Result, internal};
+use shedlock_provider::{Record, Result, internal};
 
 use crate::found::{Found, Kept, KeyChange, Locked};
 use crate::store::EtcdStore;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use etcd_client::{Certificate, ConnectOptions, Identity};
 use shedlock_core::warn_unverified;
-use shedlock_store::{FromUrl, Result, StoreUrl, TlsFiles, TlsOptions, invalid, maybe};
+use shedlock_provider::{FromUrl, Result, StoreUrl, TlsFiles, TlsOptions, invalid, maybe};
 use tonic::transport::Endpoint;
 
 use crate::EtcdProvider;

@@ -6,7 +6,7 @@ use mongodb::bson::{Document, doc};
 use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, Moment, Skip, SkipReason, StoreClock,
 };
-use shedlock_store::{ROUNDS, Record, Result, Store as _, check_slot, refusal};
+use shedlock_provider::{ROUNDS, Record, Result, Store as _, check_slot, refusal};
 
 use crate::codec::{self, Look, RESOLUTION};
 use crate::store::MongoStore;

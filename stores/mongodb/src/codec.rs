@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Bson, DateTime, Document};
 use shedlock_core::{Error, LockName, LockRecord, SkippedSlots, Slot, SlotState};
-use shedlock_store::{Record, Result, conflict, internal};
+use shedlock_provider::{Record, Result, conflict, internal};
 
 // ShedLock's fields: the end, the start of the last acquisition, the owner.
 pub(crate) const UNTIL: &str = "lockUntil";

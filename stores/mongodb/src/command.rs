@@ -8,7 +8,7 @@ use mongodb::action::{Action as _, Aggregate};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::options::{Collation, ReadPreference, SelectionCriteria};
 use shedlock_core::{ErrorKind, LockName, answered_within};
-use shedlock_store::{HUNDRED_YEARS, Result, Store as _, TimeMode, internal};
+use shedlock_provider::{HUNDRED_YEARS, Result, Store as _, TimeMode, internal};
 
 use crate::codec::{Look, UNTIL, instant};
 use crate::explain::{explain, is_conflict_with_itself, unacknowledged};

@@ -8,7 +8,7 @@ use mongodb::error::{
     ErrorKind as Kind, NO_WRITES_PERFORMED, RETRYABLE_WRITE_ERROR, SYSTEM_OVERLOADED_ERROR,
 };
 use shedlock_core::{Error, ErrorKind, LockName};
-use shedlock_store::{
+use shedlock_provider::{
     closed, configuration, conflict, in_words, invalid, unanswered, unavailable, unknown,
     unresolvable,
 };

@@ -14,8 +14,8 @@ mod url;
 
 /// The client, in the version that [`Builder`] takes.
 pub use mongodb;
-use shedlock_store::StoreProvider;
-pub use shedlock_store::TimeMode;
+use shedlock_provider::StoreProvider;
+pub use shedlock_provider::TimeMode;
 pub use store::{Builder, MongoStore, Place};
 
 /// Stores locks in MongoDB: [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) a

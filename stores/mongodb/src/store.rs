@@ -17,7 +17,7 @@ use shedlock_core::{
     Failover, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, SETTINGS,
     Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
-use shedlock_store::{
+use shedlock_provider::{
     End, Ended, FromClient, HUNDRED_YEARS, Part, Result, Seen, Store, StoreProvider, TimeMode,
     Told, configuration, paged, told,
 };
@@ -107,7 +107,7 @@ impl Builder {
         self
     }
 
-    shedlock_store::setters! { [settings]
+    shedlock_provider::setters! { [settings]
         /// Sets whose clock judges leases. Default: the server's, which is the primary's. A new primary judges leases
         /// by its own clock. So keep the clocks of all members synchronized, and set [`server_skew`](Self::server_skew)
         /// to the remaining skew.
@@ -123,7 +123,7 @@ impl Builder {
         server_skew(skew: Duration) = skew;
     }
 
-    shedlock_store::common_setters!(settings);
+    shedlock_provider::common_setters!(settings);
 
     /// Checks the settings and builds the provider. No I/O.
     ///
@@ -174,7 +174,7 @@ impl Place {
 }
 
 pub(crate) fn invalid(what: impl Into<Cow<'static, str>>) -> Error {
-    shedlock_store::invalid(what).with_store(NAME)
+    shedlock_provider::invalid(what).with_store(NAME)
 }
 
 /// Nothing has to be created for locks in this collection.

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use shedlock_core::{AttemptRequest, Retries, Slot, SlotEnd};
-use shedlock_store::{End, HUNDRED_YEARS};
+use shedlock_provider::{End, HUNDRED_YEARS};
 
 use crate::codec::{AT, ATTEMPTS, BY, DONE, SKIP_FROM, SKIP_UNTIL, SLOT, TOKEN, UNTIL, millis};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mongodb::options::{ClientOptions, ServerAddress, Tls};
 use mongodb::{Client, error};
 use shedlock_core::{Error, Schema, warn_unverified};
-use shedlock_store::{
+use shedlock_provider::{
     FromUrl, Result, TimeMode, UrlOptions, configuration, refuse_cut_password, unavailable,
 };
 

@@ -16,7 +16,7 @@ use shedlock_core::{
     RunRecord,
 };
 use shedlock_mongodb::MongoProvider;
-use shedlock_store::TimeMode;
+use shedlock_provider::TimeMode;
 
 struct Room {
     database: Database,

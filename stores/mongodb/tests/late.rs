@@ -19,7 +19,7 @@ use shedlock_core::{
     LockProvider, LockState, Moment, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_mongodb::{MongoProvider, TimeMode};
-use shedlock_store::ROUNDS;
+use shedlock_provider::ROUNDS;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shedlock_core::{Clock as _, Error, ErrorKind, Operation, Owner, SystemClock};
-use shedlock_store::{Result, Written, closed, configuration, unknown};
+use shedlock_provider::{Result, Written, closed, configuration, unknown};
 
 use crate::codec::Message;
 use crate::explain::{failure, refused, unanswered, unreadable};

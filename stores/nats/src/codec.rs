@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use shedlock_core::{Error, Owner, SlotState};
-use shedlock_store::{Record, Result, conflict, whole_millis};
+use shedlock_provider::{Record, Result, conflict, whole_millis};
 
 const HEADER: &str = "Shedlock-";
 

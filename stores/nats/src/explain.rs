@@ -6,7 +6,7 @@ use async_nats::{ConnectError, ConnectErrorKind};
 use serde::Deserialize;
 use serde_json::Value;
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{configuration, internal, root_cause, unavailable, unresolved, untrusted};
+use shedlock_provider::{configuration, internal, root_cause, unavailable, unresolved, untrusted};
 
 #[derive(Deserialize)]
 pub(crate) struct ApiError {
@@ -93,7 +93,7 @@ pub(crate) fn unanswered(error: RequestError, lost: ErrorKind) -> Error {
         }
         RequestErrorKind::NoResponders => unavailable("JetStream does not respond")
             .advise("check that it is enabled (`nats-server -js`) and that this user may use it"),
-        _ => shedlock_store::unanswered(lost),
+        _ => shedlock_provider::unanswered(lost),
     };
     let reason = match error.kind() {
         RequestErrorKind::TimedOut => "timed out".to_owned(),

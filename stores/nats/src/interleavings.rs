@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::UNIX_EPOCH;
 
 use shedlock_core::{Slot, SlotState};
-use shedlock_store::Record;
+use shedlock_provider::Record;
 
 use crate::codec::{Beside, kept};
 

@@ -19,7 +19,7 @@ mod url;
 pub use async_nats;
 pub use bucket::Storage;
 pub use codec::Version;
-use shedlock_store::{StoreProvider, Versioned};
+use shedlock_provider::{StoreProvider, Versioned};
 pub use store::{Builder, NatsStore};
 
 /// A lock provider for NATS. [`connect`](StoreProvider::connect) takes a URL, [`builder`](StoreProvider::builder) takes

@@ -10,7 +10,7 @@ use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use futures_util::FutureExt as _;
 use shedlock_core::Error;
-use shedlock_store::{Call, Connect, Result, Shared, unavailable};
+use shedlock_provider::{Call, Connect, Result, Shared, unavailable};
 
 use crate::explain;
 use crate::shape::{Version, version};

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use async_nats::HeaderMap;
 use futures_util::future;
 use shedlock_core::{Error, ErrorKind, LockName};
-use shedlock_store::{Found, Reading, Record, Result, VersionedStore as _, Written, maybe};
+use shedlock_provider::{Found, Reading, Record, Result, VersionedStore as _, Written, maybe};
 
 use crate::bucket::Put;
 use crate::codec::{Beside, Version, kept, message};

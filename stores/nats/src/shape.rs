@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use shedlock_core::{Advice, Finding, Operation};
-use shedlock_store::{Result, configuration};
+use shedlock_provider::{Result, configuration};
 
 /// The largest message that a lock can need, including its headers.
 const LARGEST_MESSAGE: i64 = 1024;

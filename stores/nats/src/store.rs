@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
 use shedlock_core::{Capabilities, Failover, Finding, LockName, Migration, MigrationStep, Schema};
-use shedlock_store::{
+use shedlock_provider::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
     invalid,
 };
@@ -53,7 +53,7 @@ impl FromClient for NatsStore {
 }
 
 impl Builder {
-    shedlock_store::setters! { [bucket.settings]
+    shedlock_provider::setters! { [bucket.settings]
         /// Sets the bucket; `shedlock-locks` by default.
         bucket(bucket: impl Into<String>) = bucket.into();
 
@@ -79,7 +79,7 @@ impl Builder {
         sync_always(sync_always: bool) = sync_always;
     }
 
-    shedlock_store::versioned_setters!(common);
+    shedlock_provider::versioned_setters!(common);
 
     /// Checks the settings and creates the provider, without any I/O.
     ///

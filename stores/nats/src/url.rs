@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
 use shedlock_core::warn_unverified;
-use shedlock_store::{
+use shedlock_provider::{
     FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
     read_text,
 };

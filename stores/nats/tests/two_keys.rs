@@ -17,7 +17,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, LockName, LockProvider, SkipReason, Slot, SystemClock,
 };
 use shedlock_nats::NatsProvider;
-use shedlock_store::{Record, VersionedStore, Written};
+use shedlock_provider::{Record, VersionedStore, Written};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

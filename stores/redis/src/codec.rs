@@ -7,7 +7,7 @@ use redis::{FromRedisValue, Value as Reply};
 use shedlock_core::{
     AttemptRequest, Error, Lease, LockName, LockRecord, Owner, Pause, SkippedSlots, Slot, SlotState,
 };
-use shedlock_store::{Added, Result, conflict, internal, maybe};
+use shedlock_provider::{Added, Result, conflict, internal, maybe};
 
 /// What a script returns about a lock: its own key as it was found, and the record next to it as it is now.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue as _, RedisError, Value, cmd};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{Result, invalid, maybe};
+use shedlock_provider::{Result, invalid, maybe};
 
 /// The confirmation that is required after a lock was taken or extended, or a slot was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

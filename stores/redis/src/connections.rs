@@ -13,7 +13,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::RoutingInfo;
 use redis::sentinel::SentinelClient;
 use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisResult, Value};
-use shedlock_store::{Call, Connect, Shared};
+use shedlock_provider::{Call, Connect, Shared};
 
 use crate::cluster;
 

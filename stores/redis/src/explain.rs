@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use redis::{ErrorKind as Kind, RedisError, ServerErrorKind};
 use shedlock_core::{Error, ErrorKind};
-use shedlock_store::{
+use shedlock_provider::{
     Told, in_doubt, in_words, told, unanswered, unavailable, unresolved, untrusted,
 };
 

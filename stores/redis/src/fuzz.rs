@@ -8,7 +8,7 @@ use std::time::Duration;
 use promises::is_refusal;
 use redis::Value as Reply;
 use shedlock_core::{AttemptRequest, ErrorKind, LockName, LockState, Owner};
-use shedlock_store::check_name_length;
+use shedlock_provider::check_name_length;
 
 use crate::codec::{self, Found};
 use crate::journal::rows;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use redis::cluster_routing::Slot;
 use shedlock_core::LockName;
-use shedlock_store::{COMPANION, Result, check_name_length, start_of_keys};
+use shedlock_provider::{COMPANION, Result, check_name_length, start_of_keys};
 
 /// The longest accepted name, in bytes. Redis would accept longer ones, which no one could read.
 pub(crate) const LONGEST_NAME: usize = 16 * 1024;

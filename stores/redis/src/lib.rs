@@ -20,7 +20,7 @@ mod url;
 pub use connections::Connections;
 /// The client, in the version from which [`Connections`] are created.
 pub use redis;
-use shedlock_store::StoreProvider;
+use shedlock_provider::StoreProvider;
 pub use store::{Builder, RedisStore};
 
 /// Stores locks in Redis or Valkey: [`connect`](StoreProvider::connect) takes a URL,

@@ -5,7 +5,7 @@ use std::slice;
 use redis::FromRedisValue as _;
 use shedlock_core::shown::listed;
 use shedlock_core::{Finding, LockName};
-use shedlock_store::Result;
+use shedlock_provider::Result;
 
 use crate::codec::malformed;
 use crate::explain::GRANT;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
 use redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
-use shedlock_store::Result;
+use shedlock_provider::Result;
 
 use crate::codec::Found;
 use crate::confirm::{Confirmation, Shortfall};

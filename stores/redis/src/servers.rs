@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, FromRedisValue, Value, cmd};
 use shedlock_core::{ErrorKind, Finding, LockName, SETTINGS, SystemClock, answered_within};
-use shedlock_store::{Result, Told, told, unavailable};
+use shedlock_provider::{Result, Told, told, unavailable};
 
 use crate::codec::{instant, malformed};
 use crate::confirm::Confirmation;

@@ -13,7 +13,7 @@ use shedlock_core::{
     ExtendRequest, Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults,
     LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within,
 };
-use shedlock_store::{
+use shedlock_provider::{
     End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, check_slot,
     conflict, listed, maybe, refusal, slot_ahead, unknown,
 };
@@ -76,7 +76,7 @@ impl FromClient for RedisStore {
 }
 
 impl Builder {
-    shedlock_store::setters! { []
+    shedlock_provider::setters! { []
         /// Sets the environment in the keys. Default: `default`, as in ShedLock. Locks of different environments are
         /// independent.
         environment(environment: impl Into<String>) = environment.into();

@@ -12,7 +12,7 @@ use redis::{
     ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
 };
 use shedlock_core::warn_unverified;
-use shedlock_store::{
+use shedlock_provider::{
     FromUrl, Host, Result, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, configuration,
     invalid, maybe, refuse_cut_password,
 };

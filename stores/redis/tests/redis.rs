@@ -18,10 +18,10 @@ use shedlock_core::{
     ForcedUnlock, Lease, LockConfig, LockName, LockProvider, Owner, SkipReason, Slot, SlotEnd,
     SlotState, Unlock, UnlockRequest, admin,
 };
+use shedlock_provider::Store as _;
 use shedlock_redis::RedisProvider;
 use shedlock_rig::given::program;
 use shedlock_rig::wait::sleep;
-use shedlock_store::Store as _;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

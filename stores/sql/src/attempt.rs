@@ -5,7 +5,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Level, Setting, Skip,
     SkipReason, Slot,
 };
-use shedlock_store::{Result, configuration, maybe, unavailable, unread};
+use shedlock_provider::{Result, configuration, maybe, unavailable, unread};
 
 use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
 use crate::dialect::{CANCELLED, Claim, End, GONE, Step};

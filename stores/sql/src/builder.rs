@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_store::{FromClient, Result, StoreProvider, TimeMode, internal};
+use shedlock_provider::{FromClient, Result, StoreProvider, TimeMode, internal};
 
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver, Logins};
@@ -36,7 +36,7 @@ impl<D: Driver> FromClient for SqlStore<D> {
 }
 
 impl<D: Driver> Builder<D> {
-    shedlock_store::setters! { [settings]
+    shedlock_provider::setters! { [settings]
         /// Sets the table. Default: `shedlock`. The name may include its schema: `jobs.shedlock`.
         ///
         /// If neither this nor the schema is set and the table is missing, but the database has other lock tables, then
@@ -71,7 +71,7 @@ impl<D: Driver> Builder<D> {
         timeout(timeout: Duration) = Some(timeout);
     }
 
-    shedlock_store::common_setters!(settings);
+    shedlock_provider::common_setters!(settings);
 
     /// Builds the provider. No I/O.
     ///
@@ -113,7 +113,7 @@ fn beside<D: Driver>(
 
 /// Settings for databases that run as a server.
 impl<D: Remote> Builder<D> {
-    shedlock_store::setters! { [settings]
+    shedlock_provider::setters! { [settings]
         /// Sets the maximum clock skew between the servers that judge leases of this table, whether one after another
         /// (failover) or at the same time (a cluster with several writers). Default: zero. See
         /// [failover](crate#failover-and-several-writers) in the crate's documentation.
@@ -123,7 +123,7 @@ impl<D: Remote> Builder<D> {
 
 /// Settings for PostgreSQL.
 impl<D: Postgres> Builder<D> {
-    shedlock_store::setters! { [settings]
+    shedlock_provider::setters! { [settings]
         /// Sets whether an unlock waits until it is on the server's disk. Default: false.
         ///
         /// If false, a crash of the server may lose the unlocks of the last moments (three times `wal_writer_delay`:

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Advice, Error, LockName, Operation, Owner, SETTINGS, format_duration};
-use shedlock_store::{Result, StoreProvider, configuration, invalid};
+use shedlock_provider::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
 use crate::driver::{Connections, Deadline, Driver, InUse, Wanted};

@@ -1,7 +1,7 @@
 //! Checks of the table and its server.
 
 use shedlock_core::{Finding, Level, Operation};
-use shedlock_store::Result;
+use shedlock_provider::Result;
 
 use crate::call::Call;
 use crate::dialect::{Check, DURABILITY};

@@ -2,7 +2,7 @@
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind, Operation};
-use shedlock_store::{Told, root_cause, told, unresolved, untrusted_by};
+use shedlock_provider::{Told, root_cause, told, unresolved, untrusted_by};
 
 use crate::dialect::Dialect;
 use crate::driver;

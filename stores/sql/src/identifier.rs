@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use shedlock_store::{Result, invalid};
+use shedlock_provider::{Result, invalid};
 
 /// The name of a table, schema or column as the database stores it. It contains only letters,
 /// digits, `_`, `$` and `-`, so that it can be quoted without escaping.

@@ -63,7 +63,7 @@ pub use mysql::MySqlProvider;
 pub use postgres::PostgresProvider;
 #[cfg(feature = "tokio-postgres")]
 pub use postgres_by_tokio::TokioPostgresProvider;
-pub use shedlock_store::TimeMode;
+pub use shedlock_provider::TimeMode;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteProvider, open_sqlite};
 /// The driver, in the version whose pools `builder` accepts.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use shedlock_store::{Result, UrlOptions, invalid};
+use shedlock_provider::{Result, UrlOptions, invalid};
 
 /// Options of which these words are accepted.
 const WORDS: &[(&str, &str)] = &[

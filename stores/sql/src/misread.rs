@@ -1,7 +1,7 @@
 //! Records of ShedLock for Java whose times would be misread, because a setting is missing.
 
 use shedlock_core::{Finding, LockName, Owner};
-use shedlock_store::{Result, configuration};
+use shedlock_provider::{Result, configuration};
 
 use crate::call::Call;
 use crate::driver::Driver;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, UrlOptions, invalid, maybe, require_crypto_choice};
+use shedlock_provider::{Result, StoreProvider, UrlOptions, invalid, maybe, require_crypto_choice};
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 use sqlx::{ConnectOptions as _, MySql};
@@ -71,7 +71,7 @@ impl Remote for MySql {
 }
 
 impl Builder<MySql> {
-    shedlock_store::setters! { [settings]
+    shedlock_provider::setters! { [settings]
         /// Sets the time zone of the sessions in which Java's ShedLock uses the same table: `+05:30`, `SYSTEM` (the
         /// server's own), or a name defined on the server (`Asia/Kolkata`).
         ///

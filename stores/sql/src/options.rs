@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, LockDefaults, SystemClock};
-use shedlock_store::{Result, TimeMode, invalid};
+use shedlock_provider::{Result, TimeMode, invalid};
 
 use crate::identifier::{Fold, Identifier, Table};
 use crate::zone;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use shedlock_core::{Finding, LockName, Operation, Slot};
-use shedlock_store::{Result, configuration};
+use shedlock_provider::{Result, configuration};
 
 use crate::call::Call;
 use crate::dialect::Dialect;

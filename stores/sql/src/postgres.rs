@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shedlock_store::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
+use shedlock_provider::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, Postgres};

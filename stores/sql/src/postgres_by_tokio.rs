@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_store::{Result, StoreProvider, TlsFiles, invalid, read_file};
+use shedlock_provider::{Result, StoreProvider, TlsFiles, invalid, read_file};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;

@@ -1,7 +1,7 @@
 //! What `migrate` creates. The same statements are printed for an administrator, planned, and executed.
 
 use shedlock_core::{MigrationStep, Schema};
-use shedlock_store::Result;
+use shedlock_provider::Result;
 
 use crate::call::Call;
 use crate::dialect::Dialect;

@@ -1,7 +1,7 @@
 //! Sends single statements: what is retried at once, and what a failure means.
 
 use shedlock_core::{Error, ErrorKind, Operation};
-use shedlock_store::{Result, internal};
+use shedlock_provider::{Result, internal};
 
 use crate::call::Call;
 use crate::dialect::Step;

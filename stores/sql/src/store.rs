@@ -10,7 +10,7 @@ use shedlock_core::{
     Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Setting,
     Slot, SlotEnd,
 };
-use shedlock_store::{End, Ended, Result, Seen, Store, invalid, listed, maybe, overtaken};
+use shedlock_provider::{End, Ended, Result, Seen, Store, invalid, listed, maybe, overtaken};
 
 use crate::call::{Call, SqlStore, check_owner, check_owner_text};
 use crate::dialect::{End as SlotMark, Step, is_partial};

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use shedlock_store::TimeMode;
+use shedlock_provider::TimeMode;
 
 use crate::dialect::mysql::MYSQL;
 use crate::dialect::postgres::POSTGRES;

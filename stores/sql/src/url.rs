@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use shedlock_core::Error;
-use shedlock_store::{
+use shedlock_provider::{
     FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid, read_file, refuse_cut_password,
     unusable_file,
 };

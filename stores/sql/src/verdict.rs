@@ -6,7 +6,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Error, Lease, LockName, LockRecord, Operation, Owner, SkippedSlots,
     Slot, SlotState,
 };
-use shedlock_store::{Result, check_slot, conflict, internal, maybe, refusal};
+use shedlock_provider::{Result, check_slot, conflict, internal, maybe, refusal};
 
 use crate::options::{ATTEMPTS_COLUMN, SLOT_COLUMN};
 use crate::shape::Shape;

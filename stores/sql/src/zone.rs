@@ -1,6 +1,6 @@
 //! Time zones of sessions, as MySQL and MariaDB spell them.
 
-use shedlock_store::{Result, invalid};
+use shedlock_provider::{Result, invalid};
 
 /// Parses a time zone that a session can be set to: `SYSTEM`, an offset from -13:59 to +14:00, or a
 /// name from the server's tables. Returns it as the server shows it, so that the two can be

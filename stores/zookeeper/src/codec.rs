@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use shedlock_store::{Found, Reading, Record, Result, conflict};
+use shedlock_provider::{Found, Reading, Record, Result, conflict};
 use zookeeper_client::Stat;
 
 use crate::path;

@@ -2,7 +2,7 @@
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind, Operation};
-use shedlock_store::{configuration, internal, unanswered, unavailable, unresolved};
+use shedlock_provider::{configuration, internal, unanswered, unavailable, unresolved};
 use zookeeper_client::Error as ClientError;
 
 /// Returns the error for a failed request. `lost` is its kind if the reply was lost: `OutcomeUnknown` if a lock may

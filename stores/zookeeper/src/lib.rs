@@ -14,7 +14,7 @@ mod store;
 mod url;
 
 pub use codec::Version;
-use shedlock_store::{StoreProvider, Versioned};
+use shedlock_provider::{StoreProvider, Versioned};
 pub use store::{Builder, ZooKeeperStore};
 /// The client crate, in the version that [`Builder`] uses.
 pub use zookeeper_client;

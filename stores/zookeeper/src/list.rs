@@ -3,7 +3,7 @@
 use ErrorKind::Unavailable;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::ErrorKind;
-use shedlock_store::{Found, Listed, Reading, Record, Result};
+use shedlock_provider::{Found, Listed, Reading, Record, Result};
 
 use crate::codec::{self, Nodes, Version};
 use crate::path;

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use shedlock_core::LockName;
-use shedlock_store::{Result, invalid};
+use shedlock_provider::{Result, invalid};
 
 pub(crate) const LONGEST: usize = 1024;
 

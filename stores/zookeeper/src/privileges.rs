@@ -4,7 +4,7 @@
 
 use ErrorKind::Unavailable;
 use shedlock_core::{ErrorKind, Finding};
-use shedlock_store::Result;
+use shedlock_provider::Result;
 
 use crate::requests::Session;
 use crate::store::ZooKeeperStore;

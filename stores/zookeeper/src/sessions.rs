@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, SystemClock, within};
-use shedlock_store::{Call, Connect, Result, Shared, invalid, unanswered, unavailable, unresolved};
+use shedlock_provider::{
+    Call, Connect, Result, Shared, invalid, unanswered, unavailable, unresolved,
+};
 use zookeeper_client::{Client, Connector, Error as ClientError, SessionState};
 
 use crate::explain::{explain, is_answered, is_refused_unseen, refused, unreachable_server};

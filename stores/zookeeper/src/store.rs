@@ -7,7 +7,7 @@ use futures_util::future::try_join;
 use shedlock_core::{
     Capabilities, ErrorKind, Failover, Finding, LockName, Migration, MigrationStep, Schema,
 };
-use shedlock_store::{
+use shedlock_provider::{
     FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
     invalid, quorum,
 };
@@ -61,7 +61,7 @@ impl Builder {
         }
     }
 
-    shedlock_store::setters! { []
+    shedlock_provider::setters! { []
         /// Sets the path of the locks; `/shedlock` by default. The path of one provider must not be below the path of
         /// another.
         path(path: impl Into<String>) = path.into();
@@ -72,7 +72,7 @@ impl Builder {
         acl(acl: Vec<Acl>) = acl;
     }
 
-    shedlock_store::setters! { [sessions]
+    shedlock_provider::setters! { [sessions]
         /// Sets how long a call waits for a connection; 5 s by default.
         connect_timeout(timeout: Duration) = timeout;
 
@@ -80,7 +80,7 @@ impl Builder {
         response_timeout(timeout: Duration) = timeout;
     }
 
-    shedlock_store::versioned_setters!(common);
+    shedlock_provider::versioned_setters!(common);
 
     /// Checks the settings and creates the provider, without any I/O.
     ///

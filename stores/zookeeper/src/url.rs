@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::warn_unverified;
-use shedlock_store::{
+use shedlock_provider::{
     FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, invalid, maybe,
 };
 use zookeeper_client::{Acl, Client, Connector, Permission};
@@ -19,7 +19,7 @@ impl FromUrl for ZooKeeperStore {
 
     async fn from_url(url: &str) -> Result<ZooKeeperProvider> {
         #[cfg(feature = "tls")]
-        shedlock_store::check_crypto_choice(url, "zookeepers")?;
+        shedlock_provider::check_crypto_choice(url, "zookeepers")?;
         read(url)
     }
 
@@ -84,7 +84,7 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
 
 #[cfg(feature = "tls")]
 fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
-    use shedlock_store::unusable_file;
+    use shedlock_provider::unusable_file;
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
         return Err(invalid("zookeepers:// needs the option \"tls_ca\"")

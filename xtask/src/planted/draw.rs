@@ -39,7 +39,7 @@ const ROOMS: [Room; 7] = [
         letter: 't',
         folder: "stores/common/src/",
         number: 8,
-        tests: "shedlock-store lib, shedlock-store tests, shedlock-sql conformance_sqlite, shedlock-consul conformance, \
+        tests: "shedlock-provider lib, shedlock-provider tests, shedlock-sql conformance_sqlite, shedlock-consul conformance, \
             shedlock-consul tests, shedlock-redis tests, shedlock-cli command, shedlock-cli stores",
     },
     Room {

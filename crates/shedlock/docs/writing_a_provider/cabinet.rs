@@ -1,5 +1,5 @@
 use shedlock::{Error, ErrorKind, LockName};
-use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
+use shedlock_provider::{Found, Listed, Reading, Record, VersionedStore, Written};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

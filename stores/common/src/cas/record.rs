@@ -51,7 +51,7 @@ impl Record {
     /// Returns the record as lines of text, each a word and a value; see `docs/wire-format.md`.
     ///
     /// ```
-    /// # use shedlock_store::Record;
+    /// # use shedlock_provider::Record;
     /// # use std::time::{Duration, UNIX_EPOCH};
     /// let mut record = Record::until(UNIX_EPOCH + Duration::from_millis(1_800_000_000_000));
     /// record.owner = "web-3/4711/5f0c9b1d7e3a4c28".to_owned();

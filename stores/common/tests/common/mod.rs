@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{Clock, Error, ErrorKind, LockName, Owner};
-use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
+use shedlock_provider::{Found, Listed, Reading, Record, VersionedStore, Written};
 
 /// The fault injected into a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use shedlock_core::{
     BoxFuture, Capabilities, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock,
     TenantProvider, TenantRouter, TrackingProvider,
 };
-use shedlock_store::{Record, Versioned};
+use shedlock_provider::{Record, Versioned};
 use shedlock_torture::TortureNamespace;
 
 /// What a wrapper affects: it passes calls on under other names.

@@ -16,7 +16,7 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunOutcome,
     RunRecord, RunsRequest,
 };
-use shedlock_store::{Result, configuration, unavailable};
+use shedlock_provider::{Result, configuration, unavailable};
 
 use self::rows::{fit, foreign};
 use crate::command::primary;

@@ -18,7 +18,7 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
-use shedlock_store::{Result, configuration, conflict};
+use shedlock_provider::{Result, configuration, conflict};
 
 use self::rows::{fit, foreign, member};
 use crate::codec::malformed;

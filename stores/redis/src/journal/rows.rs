@@ -8,7 +8,7 @@ use shedlock_core::{
     Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
     RunOutcome, RunRecord, Slot, TakenElsewhere,
 };
-use shedlock_store::{Result, conflict};
+use shedlock_provider::{Result, conflict};
 
 use crate::codec::instant;
 use crate::key::LONGEST_NAME;

@@ -1,7 +1,7 @@
 //! Derives the shape of a table from its columns.
 
 use shedlock_core::{Error, Operation};
-use shedlock_store::{Result, configuration};
+use shedlock_provider::{Result, configuration};
 
 use super::Dialect;
 use crate::identifier::Identifier;

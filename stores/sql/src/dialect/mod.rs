@@ -13,7 +13,7 @@ mod step;
 use std::time::Duration;
 
 use shedlock_core::Finding;
-use shedlock_store::{Result, TlsNames, Told};
+use shedlock_provider::{Result, TlsNames, Told};
 
 pub(crate) use self::columns::is_partial;
 pub(crate) use self::pieces::Pieces;

@@ -19,7 +19,7 @@ impl Index<Step> for Statements {
 
 #[cfg(all(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod words {
-    use shedlock_store::TimeMode;
+    use shedlock_provider::TimeMode;
 
     use super::*;
     use crate::dialect::{mysql::MYSQL, postgres::POSTGRES, sqlite::SQLITE};

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-use shedlock_store::Host;
-use shedlock_store::untrusted;
+use shedlock_provider::Host;
+use shedlock_provider::untrusted;
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 

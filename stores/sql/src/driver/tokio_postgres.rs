@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::{TryStreamExt as _, pin_mut};
 use shedlock_core::{BoxFuture, SystemClock, within};
-use shedlock_store::untrusted;
+use shedlock_provider::untrusted;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::DbError;
 use tokio_postgres::types::{ToSql, Type};

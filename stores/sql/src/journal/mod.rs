@@ -18,7 +18,7 @@ use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
     Migration, MigrationStep, Operation, Retention, RunId, RunRecord, RunsRequest,
 };
-use shedlock_store::{Result, configuration};
+use shedlock_provider::{Result, configuration};
 
 pub(crate) use self::privileges::needed;
 use self::rows::{Words, fit};

@@ -1,6 +1,6 @@
 //! What a database user may not do with the journal.
 
-use shedlock_store::Result;
+use shedlock_provider::Result;
 
 use super::SqlJournal;
 use super::rows::Words;

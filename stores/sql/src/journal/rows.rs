@@ -6,7 +6,7 @@ use shedlock_core::{
     Actor, AuditRecord, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
     RunOutcome, RunRecord, Slot, TakenElsewhere,
 };
-use shedlock_store::{Result, internal};
+use shedlock_provider::{Result, internal};
 
 use super::schema::{LONGEST_LINE, LONGEST_TEXT};
 use crate::call::floor_micros;

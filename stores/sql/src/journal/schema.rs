@@ -1,7 +1,7 @@
 //! The journal's tables.
 
 use shedlock_core::JOURNAL_VERSION;
-use shedlock_store::{Result, invalid};
+use shedlock_provider::{Result, invalid};
 
 use super::statements::Statements;
 use crate::dialect::Dialect;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error, ErrorKind, Operation};
-use shedlock_store::{Result, configuration, internal};
+use shedlock_provider::{Result, configuration, internal};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use shedlock_core::Schema;
-use shedlock_store::{FromUrl, Result, StoreProvider, UrlOptions, invalid};
+use shedlock_provider::{FromUrl, Result, StoreProvider, UrlOptions, invalid};
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Sqlite};

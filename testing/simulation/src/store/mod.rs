@@ -16,7 +16,7 @@ use shedlock_core::{
 };
 use shedlock_proof::history::Stored;
 use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
-use shedlock_store::Record;
+use shedlock_provider::Record;
 
 pub(crate) use conditional::Conditional;
 pub(crate) use replica::LONGEST_LAG;

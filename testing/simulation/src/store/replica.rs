@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use shedlock_core::LockName;
-use shedlock_store::Record;
+use shedlock_provider::Record;
 
 use super::Store;
 use crate::transition::Transition;

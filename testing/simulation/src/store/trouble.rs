@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::{LockName, Owner, Slot};
 use shedlock_proof::history::{Earlier, Stored};
-use shedlock_store::Record;
+use shedlock_provider::Record;
 
 use super::Store;
 use crate::transition::Transition;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind, LockName};
 use shedlock_proof::Mistake;
-use shedlock_store::{Found, Listed, Reading, Record, VersionedStore, Written};
+use shedlock_provider::{Found, Listed, Reading, Record, VersionedStore, Written};
 
 use super::Store;
 use crate::transition::Transition;

@@ -7,8 +7,8 @@ use shedlock_core::{
     Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider, admin,
 };
 use shedlock_core::{PrefixProvider, TrackingProvider};
+use shedlock_provider::Versioned as Engine;
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
-use shedlock_store::Versioned as Engine;
 
 use super::actor::Actor;
 use super::body::{Body, Ends};

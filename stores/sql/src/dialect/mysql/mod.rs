@@ -51,7 +51,7 @@ mod statements;
 use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock_core::Finding;
-use shedlock_store::{TlsNames, told};
+use shedlock_provider::{TlsNames, told};
 
 use self::statements::SERVER_MICROS;
 use super::{Alone, Check, Dialect, Follows, JournalWords};

@@ -2,7 +2,7 @@ use super::*;
 use crate::dialect::{Statements, Step};
 use crate::options::Settings;
 use crate::statement::Statement;
-use shedlock_store::TimeMode;
+use shedlock_provider::TimeMode;
 
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();

@@ -31,7 +31,7 @@
 
 mod statements;
 
-use shedlock_store::{HUNDRED_YEARS, TlsNames, told};
+use shedlock_provider::{HUNDRED_YEARS, TlsNames, told};
 
 use self::statements::TOO_LATE;
 use super::{Alone, Check, Dialect, JournalWords};

@@ -4,7 +4,7 @@ use super::statements::{FLUSHED, UNFLUSHED};
 use super::*;
 use crate::dialect::{End, Statements, Step};
 use crate::options::Settings;
-use shedlock_store::TimeMode;
+use shedlock_provider::TimeMode;
 
 fn options(change: impl FnOnce(&mut Settings)) -> Options {
     let mut settings = Settings::default();

@@ -14,7 +14,7 @@
 //!   the write lock. So a wait for that lock makes no lease longer, and an attempt that waited too long is refused.
 
 use shedlock_core::ErrorKind;
-use shedlock_store::{HUNDRED_YEARS, TlsNames, Told, told};
+use shedlock_provider::{HUNDRED_YEARS, TlsNames, Told, told};
 
 use super::pieces::words;
 use super::{Alone, Dialect, JournalWords, Pieces, Step};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Clock, Moment};
-use shedlock_store::{FRESH, TEST};
+use shedlock_provider::{FRESH, TEST};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

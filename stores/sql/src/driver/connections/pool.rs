@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Clock, Moment};
-use shedlock_store::{FRESH, TEST};
+use shedlock_provider::{FRESH, TEST};
 
 use super::{InUse, Wanted};
 use crate::dialect::Proof;
