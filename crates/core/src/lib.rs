@@ -133,7 +133,7 @@ pub use task_end::error_text;
 pub use text::duration as format_duration;
 pub use unverified::{SETTINGS, is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
-pub use wrappers::{PrefixProvider, TenantProvider, TenantRouter, TrackingProvider};
+pub use wrappers::PrefixProvider;
 
 /// A boxed future that is `Send`. The methods of [`LockProvider`] return it, so that
 /// `Arc<dyn LockProvider>` works.

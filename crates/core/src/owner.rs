@@ -101,11 +101,6 @@ impl Owner {
         Some(host.split_once(':').map_or(host, |(_, host)| host))
     }
 
-    /// Returns whether there is another clone of it.
-    pub(crate) fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
-
     /// Returns the text that a store keeps while the lease runs.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -266,9 +266,8 @@
 //! in that connection. Close the pool after your tasks have ended: a lock that is still held then stays until its lease
 //! ends. A URL may point to a connection
 //! pooler such as PgBouncer, which the provider detects. [`schema`] returns the statements that create the tables,
-//! for migrations of your own. You can wrap any provider in [`PrefixProvider`] (a namespace),
-//! [`TenantProvider`] (a store per tenant) or [`TrackingProvider`] (lists the locks that this process
-//! holds).
+//! for migrations of your own. [`PrefixProvider`] gives any provider a namespace, and
+//! [your own wrapper](_documentation::wrapping_a_provider) takes forty lines.
 //!
 //! Code that does not name a provider uses the one set by [`with_provider`] or [`with_executor`],
 //! otherwise the one set by [`set_global_provider`] or [`set_global_executor`]. An [`Executor`] adds
@@ -414,11 +413,10 @@ pub use shedlock_core::{
     PruneRequest, Pruned, Reading, Release, ReplacedRegistration, ResetSlotRequest, RestoredSlot,
     ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState,
     RunsRequest, Schema, Skip, SkipReason, SkippedSlots, Slot, SlotEnd, SlotReset, SlotState,
-    SystemClock, TakenElsewhere, TenantProvider, TenantRouter, TrackingProvider, Unanswered,
-    Unlock, UnlockRequest, admin, assert_locked, blocking, current_lock, current_provider,
-    delegate, extend_current, identify_store, missed_slots, parse_duration, set_global_executor,
-    set_global_provider, store_identity, testing, with_executor, with_executor_blocking,
-    with_provider, with_provider_blocking,
+    SystemClock, TakenElsewhere, Unanswered, Unlock, UnlockRequest, admin, assert_locked, blocking,
+    current_lock, current_provider, delegate, extend_current, identify_store, missed_slots,
+    parse_duration, set_global_executor, set_global_provider, store_identity, testing,
+    with_executor, with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;
@@ -445,6 +443,8 @@ pub mod _documentation {
     pub mod fencing {}
     #[doc = include_str!("../docs/not_lost.md")]
     pub mod not_lost {}
+    #[doc = include_str!("../docs/wrapping_a_provider.md")]
+    pub mod wrapping_a_provider {}
     #[doc = concat!(
         include_str!("../docs/writing_a_provider/first.md"),
         "\n```\n",

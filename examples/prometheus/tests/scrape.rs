@@ -8,8 +8,8 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder};
 use shedlock::scheduler::{Job, MetricsObserver, Schedule, Scheduler};
 use shedlock::{
-    BoxFuture, Capabilities, Clock, ClockSource, Error, ErrorKind, Executor, LockConfig, LockName,
-    LockProvider, ManualClock, MemoryProvider, MetricsListener, Slot, TenantProvider, TenantRouter,
+    Attempt, AttemptRequest, BoxFuture, Clock, Error, ErrorKind, Executor, LockConfig,
+    LockProvider, ManualClock, MemoryProvider, MetricsListener, Slot, delegate,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -55,22 +55,18 @@ async fn scrape(address: SocketAddr) -> (String, BTreeMap<String, f64>) {
     (answer, values)
 }
 
-/// The locks of a tenant whose store is unavailable.
+/// A store that is unavailable.
 #[derive(Debug)]
-struct Away;
+struct Away {
+    inner: MemoryProvider,
+}
 
-impl TenantRouter for Away {
-    fn tenant(&self, _: &LockName) -> Result<String, Error> {
-        Ok("acme".to_owned())
-    }
-
-    fn provider<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Arc<dyn LockProvider>, Error>> {
+impl LockProvider for Away {
+    fn attempt<'a>(&'a self, _: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async { Err(Error::new(ErrorKind::Unavailable, "the store is away")) })
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new(ClockSource::Store)
-    }
+    delegate!(inner except attempt);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -104,7 +100,8 @@ async fn prometheus_reads_all_meters() {
     assert!(lost.await.expect("memory answers").is_lost());
 
     // A store that cannot be reached.
-    let away = Executor::new(Arc::new(TenantProvider::new(Arc::new(Away))));
+    let inner = MemoryProvider::new();
+    let away = Executor::new(Arc::new(Away { inner }));
     let away = away.listener(Arc::new(MetricsListener));
     let config = LockConfig::new("away").lock_at_most_for("1m");
     let refused = away.execute(&config, async {}).await;

@@ -7,13 +7,10 @@ use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile, Tag,
     action, wrapped,
 };
-use shedlock_core::{
-    BoxFuture, Capabilities, Error, LockName, LockProvider, ManualClock, MemoryProvider,
-    PrefixProvider, TenantProvider, TenantRouter, TrackingProvider,
-};
+use shedlock_core::{LockName, LockProvider, ManualClock, MemoryProvider, PrefixProvider};
 
 /// With either clock, and behind each wrapper.
-pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
+pub(crate) fn harnesses() -> [Arc<dyn Harness>; 3] {
     let calls = &[
         Tag::Ownership,
         Tag::Slots,
@@ -31,49 +28,7 @@ pub(crate) fn harnesses() -> [Arc<dyn Harness>; 5] {
     })
     .with_names(|name| LockName::new(format!("team:{name}")))
     .about(calls);
-    let tracked = wrapped(Arc::clone(&manual), "tracked", |provider| {
-        Ok(Arc::new(TrackingProvider::new(provider)))
-    })
-    .about(calls);
-    let tenants = wrapped(Arc::clone(&manual), "tenants", |provider| {
-        Ok(Arc::new(TenantProvider::new(Arc::new(ByFirstByte {
-            inner: provider,
-        }))))
-    })
-    .about(calls);
-    [
-        real,
-        manual,
-        Arc::new(prefixed),
-        Arc::new(tracked),
-        Arc::new(tenants),
-    ]
-}
-
-/// Tenants by the first byte of a name, in namespaces of one store. Names are unchanged, so the
-/// store sees the names that the case uses.
-#[derive(Debug)]
-struct ByFirstByte {
-    inner: Provider,
-}
-
-impl TenantRouter for ByFirstByte {
-    fn tenant(&self, name: &LockName) -> Result<String, Error> {
-        Ok(name
-            .as_str()
-            .bytes()
-            .take(1)
-            .map(|b| b.to_string())
-            .collect())
-    }
-
-    fn provider<'a>(&'a self, _tenant: &'a str) -> BoxFuture<'a, Result<Provider, Error>> {
-        Box::pin(async { Ok(Arc::clone(&self.inner)) })
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    [real, manual, Arc::new(prefixed)]
 }
 
 /// A separate map for each case, on the real clock or on a clock that only the case advances.

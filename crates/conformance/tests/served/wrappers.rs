@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use shedlock_conformance::{Harness, Provider, Tag, wrapped};
-use shedlock_core::{
-    BoxFuture, Capabilities, Error, LockName, PrefixProvider, TenantProvider, TenantRouter,
-    TrackingProvider,
-};
+use shedlock_conformance::{Harness, Tag, wrapped};
+use shedlock_core::{LockName, PrefixProvider};
 
 use crate::harness::Served;
 
@@ -21,34 +18,6 @@ pub(crate) fn harnesses() -> impl Iterator<Item = Arc<dyn Harness>> {
     })
     .with_names(|name| LockName::new(format!("team:{name}")))
     .about(BEHIND);
-    let tracked = wrapped(straight(), "tracked", |provider| {
-        Ok(Arc::new(TrackingProvider::new(provider)))
-    })
-    .about(BEHIND);
-    let tenants = wrapped(straight(), "tenants", |inner| {
-        Ok(Arc::new(TenantProvider::new(Arc::new(OneTenant { inner }))))
-    })
-    .about(BEHIND);
-    let wrappers: [Arc<dyn Harness>; 3] =
-        [Arc::new(prefixed), Arc::new(tracked), Arc::new(tenants)];
-    [straight()].into_iter().chain(wrappers)
-}
-
-#[derive(Debug)]
-struct OneTenant {
-    inner: Provider,
-}
-
-impl TenantRouter for OneTenant {
-    fn tenant(&self, _: &LockName) -> Result<String, Error> {
-        Ok("only".to_owned())
-    }
-
-    fn provider<'a>(&'a self, _tenant: &'a str) -> BoxFuture<'a, Result<Provider, Error>> {
-        Box::pin(async { Ok(Arc::clone(&self.inner)) })
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
+    let prefixed: Arc<dyn Harness> = Arc::new(prefixed);
+    [straight(), prefixed].into_iter()
 }

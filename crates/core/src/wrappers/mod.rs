@@ -2,9 +2,5 @@
 
 mod delegate;
 mod prefix;
-mod tenant;
-mod tracking;
 
 pub use prefix::PrefixProvider;
-pub use tenant::{TenantProvider, TenantRouter};
-pub use tracking::TrackingProvider;

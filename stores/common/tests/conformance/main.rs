@@ -12,10 +12,7 @@ use common::Texts;
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, Tag, action, wrapped,
 };
-use shedlock_core::{
-    BoxFuture, Capabilities, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock,
-    TenantProvider, TenantRouter, TrackingProvider,
-};
+use shedlock_core::{Clock, LockName, ManualClock, PrefixProvider, SystemClock};
 use shedlock_provider::{Record, Versioned};
 use shedlock_torture::TortureNamespace;
 
@@ -46,37 +43,8 @@ fn main() -> ExitCode {
     })
     .with_names(|name| LockName::new(format!("team:{name}")))
     .about(CALLS);
-    let tracked = wrapped(manual(), "tracked", |provider| {
-        Ok(Arc::new(TrackingProvider::new(provider)))
-    })
-    .about(CALLS);
-    let tenants = wrapped(manual(), "tenants", |inner| {
-        Ok(Arc::new(TenantProvider::new(Arc::new(OneTenant { inner }))))
-    })
-    .about(CALLS);
     harnesses.push(Arc::new(prefixed));
-    harnesses.push(Arc::new(tracked));
-    harnesses.push(Arc::new(tenants));
     shedlock_torture::main::<Map>(harnesses)
-}
-
-#[derive(Debug)]
-struct OneTenant {
-    inner: Provider,
-}
-
-impl TenantRouter for OneTenant {
-    fn tenant(&self, _: &LockName) -> Result<String, Error> {
-        Ok("only".to_owned())
-    }
-
-    fn provider<'a>(&'a self, _tenant: &'a str) -> BoxFuture<'a, Result<Provider, Error>> {
-        Box::pin(async { Ok(Arc::clone(&self.inner)) })
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
 }
 
 /// The tolerated skew here: less than the default, because cases wait for it.

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use shedlock_core::PrefixProvider;
 use shedlock_core::{
     Clock, Executor, ForceUnlockRequest, LockConfig, LockName, LockProvider, admin,
 };
-use shedlock_core::{PrefixProvider, TrackingProvider};
 use shedlock_provider::Versioned as Engine;
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
 
@@ -71,8 +71,7 @@ impl Process {
         let recorded = Recorded::new(Arc::new(watched), calls, Duration::ZERO);
         let mut provider: Arc<dyn LockProvider> = Arc::new(recorded);
         if plan.has_prefix {
-            let tracking = TrackingProvider::with_clock(provider, Arc::new(clock.clone()));
-            let prefixed = PrefixProvider::new(Arc::new(tracking), "team:");
+            let prefixed = PrefixProvider::new(provider, "team:");
             provider = Arc::new(prefixed.expect("the prefix can begin a name"));
         }
         Self {
