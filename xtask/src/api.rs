@@ -4,7 +4,6 @@
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -92,7 +91,7 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
     let mut differing = Vec::new();
     for (file, text) in found {
         let kept = fs::read_to_string(file).unwrap_or_default();
-        let differences = differences(&kept, text);
+        let differences = steps::differences(&kept, text);
         if !differences.is_empty() {
             println!("{}:\n{differences}", file.display());
             differing.push(file.display().to_string());
@@ -106,14 +105,6 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
          `cargo xtask api --update` and mention it in CHANGELOG.md."
     );
     Outcome::Failed(format!("the public API differs: {}", differing.join(", ")))
-}
-
-/// The lines that only one of the texts has: `-` for the old one's, `+` for the new one's.
-fn differences(old: &str, new: &str) -> String {
-    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
-    let gone = old.difference(&new).map(|line| format!("  - {line}\n"));
-    let added = new.difference(&old).map(|line| format!("  + {line}\n"));
-    gone.chain(added).collect()
 }
 
 fn metadata() -> anyhow::Result<Metadata> {
@@ -170,12 +161,6 @@ pub(crate) fn document() -> anyhow::Result<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn differences_are_shown_by_line() {
-        assert_eq!(differences("a\nb\n", "a\nb\n"), "");
-        assert_eq!(differences("a\nb\n", "b\nc\n"), "  - a\n  + c\n");
-    }
 
     #[test]
     fn only_published_libraries_have_a_snapshot() {

@@ -1,6 +1,6 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask spring`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask bench`, `cargo xtask soak`, `cargo xtask drill`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`,
-//! `cargo xtask lowest`, `cargo xtask deny`.
+//! `cargo xtask messages`, `cargo xtask lowest`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
 //! throw-away instances of them, and leaves nothing behind.
@@ -28,6 +28,7 @@ mod fuzz;
 mod interop;
 mod java;
 mod lowest;
+mod messages;
 mod oldest_rust;
 mod planted;
 mod programs;
@@ -80,6 +81,8 @@ enum Task {
     Servers(servers::Command),
     /// Write the tables of stores in README.md and docs/stores.md, from the profiles that the conformance kit writes.
     Table,
+    /// Write `docs/messages.md`: all that the product tells its users, and what to do about it.
+    Messages(messages::Args),
     /// Compare the public API of the published crates with its snapshot in `api.txt` of each.
     Api(api::Args),
     /// Check each crate that declares an older Rust version than CI uses, with that version.
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Task::Drill(args) => drill::run(&args),
         Task::Servers(command) => servers::run(&command),
         Task::Table => table::run(),
+        Task::Messages(args) => messages::run(&args),
         Task::Api(args) => api::run(&args),
         Task::OldestRust => oldest_rust::run(),
         Task::Lowest => lowest::run(),

@@ -4,6 +4,7 @@ use crate::host;
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 use shedlock_rig::engine::{Ending, RunDir};
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -218,9 +219,23 @@ pub(crate) fn read(
     })
 }
 
+/// The lines that only one of the texts has: `-` for the old one's, `+` for the new one's.
+pub(crate) fn differences(old: &str, new: &str) -> String {
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.lines().collect(), new.lines().collect());
+    let gone = old.difference(&new).map(|line| format!("  - {line}\n"));
+    let added = new.difference(&old).map(|line| format!("  + {line}\n"));
+    gone.chain(added).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_are_shown_by_line() {
+        assert_eq!(differences("a\nb\n", "a\nb\n"), "");
+        assert_eq!(differences("a\nb\n", "b\nc\n"), "  - a\n  + c\n");
+    }
 
     #[test]
     fn a_failed_step_fails_all_and_an_undone_one_does_not() {

@@ -9,6 +9,7 @@ use crate::faketime;
 use crate::host;
 use crate::interop;
 use crate::java::{self, Java};
+use crate::messages;
 use crate::oldest_rust;
 use crate::programs;
 use crate::prometheus;
@@ -176,6 +177,7 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
         steps::complete(servers.run(), &mut api::document()?)
     });
     steps.run("public API", api::check);
+    steps.run("messages", messages::check);
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);
     steps.run("oldest supported Rust", || oldest_rust::check(no_install));
