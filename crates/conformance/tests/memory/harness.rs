@@ -7,7 +7,9 @@ use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile, Tag,
     action, wrapped,
 };
-use shedlock_core::{LockName, LockProvider, ManualClock, MemoryProvider, PrefixProvider};
+use shedlock_core::{
+    BoxFuture, LockName, LockProvider, ManualClock, MemoryProvider, PrefixProvider,
+};
 
 /// With either clock, and behind each wrapper.
 pub(crate) fn harnesses() -> [Arc<dyn Harness>; 3] {

@@ -12,7 +12,7 @@ use common::Texts;
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, Tag, action, wrapped,
 };
-use shedlock_core::{Clock, LockName, ManualClock, PrefixProvider, SystemClock};
+use shedlock_core::{BoxFuture, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock};
 use shedlock_provider::{Record, Versioned};
 use shedlock_torture::TortureNamespace;
 
