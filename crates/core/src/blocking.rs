@@ -201,9 +201,9 @@ fn check_context() -> Result<(), Error> {
     }
     Err(Error::new(
         ErrorKind::WrongContext,
-        "a blocking lock call in an async runtime would block the runtime: use the async form, or \
-         run this in spawn_blocking inside blocking::allow",
-    ))
+        "a blocking lock call in an async runtime would block the runtime",
+    )
+    .advise("use the async form, or run this in spawn_blocking inside blocking::allow"))
 }
 
 fn runtime() -> Result<&'static Runtime, Error> {

@@ -65,7 +65,8 @@ impl Completion {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 "max_attempts is zero: the slot could never be run",
-            ));
+            )
+            .advise("set it to at least 1"));
         }
         check_longest("backoff", retries.backoff)?;
         check_longest("max_backoff", retries.max_backoff)

@@ -308,7 +308,7 @@ impl LockConfig {
         check_durations(at_most, at_least)?;
         if self.max_run_time == Some(Duration::ZERO) {
             let zero = "max_run_time is zero: the task could never run";
-            return Err(Error::new(ErrorKind::InvalidInput, zero));
+            return Err(Error::new(ErrorKind::InvalidInput, zero).advise("set a longer one"));
         }
         if self.expect_every == Some(Duration::ZERO) {
             let zero = "expect_every is zero: no task can run that often";
@@ -352,12 +352,12 @@ pub(crate) fn check_durations(at_most: Duration, at_least: Duration) -> Result<(
         return Err(Error::new(
             ErrorKind::InvalidInput,
             format!(
-                "lock_at_least_for ({}) exceeds lock_at_most_for ({}): lower the first or raise \
-                 the second",
+                "lock_at_least_for ({}) exceeds lock_at_most_for ({})",
                 text::duration(at_least),
                 text::duration(at_most),
             ),
-        ));
+        )
+        .advise("lower the first or raise the second"));
     }
     Ok(())
 }
@@ -497,7 +497,7 @@ mod tests {
         assert!(message(&LockConfig::new("a").lock_at_most_for("-1s")).contains("negative"));
         assert_eq!(
             message(&named("a").lock_at_least_for("1m 1ms")),
-            "lock \"a\": lock_at_least_for (1m 1ms) exceeds lock_at_most_for (1m): \
+            "lock \"a\": lock_at_least_for (1m 1ms) exceeds lock_at_most_for (1m); \
              lower the first or raise the second",
         );
         assert!(named("a").lock_at_least_for("1m").resolve(&[]).is_ok());

@@ -46,7 +46,7 @@ pub fn current_lock() -> Option<CurrentLock> {
 ///
 /// ```
 /// let error = shedlock::assert_locked().unwrap_err();
-/// assert_eq!(error.to_string(), "no lock is held here: run this inside a locked task");
+/// assert_eq!(error.to_string(), "no lock is held here; run this inside a locked task");
 /// ```
 pub fn assert_locked() -> Result<(), Error> {
     current_lock().ok_or_else(not_locked)?.0.held.check_runs()
@@ -64,10 +64,7 @@ pub async fn extend_current(lock_at_most_for: impl Into<LockDuration>) -> Result
 }
 
 fn not_locked() -> Error {
-    Error::new(
-        ErrorKind::NotLocked,
-        "no lock is held here: run this inside a locked task",
-    )
+    Error::new(ErrorKind::NotLocked, "no lock is held here").advise("run this inside a locked task")
 }
 
 impl CurrentLock {

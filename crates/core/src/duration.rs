@@ -20,25 +20,22 @@ use crate::{Error, ErrorKind};
 /// assert_eq!(parse_duration("1h 30m")?, Duration::from_secs(5_400));
 /// assert_eq!(parse_duration("PT0.5S")?, Duration::from_millis(500));
 /// let error = parse_duration("10").unwrap_err();
-/// assert_eq!(error.to_string(), "cannot read \"10\" as a duration: write it with its unit, like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\"");
+/// assert_eq!(error.to_string(), "cannot read \"10\" as a duration; write it with its unit, like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\"");
 /// # Ok::<(), shedlock::Error>(())
 /// ```
 pub fn parse_duration(text: &str) -> Result<Duration, Error> {
     let span: jiff::Span = text.trim().parse().map_err(|_| unreadable(text))?;
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
-        return Err(refused(
-            text,
-            "years, months and weeks are not accepted; write it",
-        ));
+        return Err(refused(text, ": years, months and weeks are not accepted"));
     }
     let signed = span
         .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
         .map_err(|_| unreadable(text))?;
     if signed.is_negative() {
-        return Err(refused(text, "it is negative; write it"));
+        return Err(refused(text, ": it is negative"));
     }
     if signed.unsigned_abs() > LONGEST {
-        return Err(refused(text, "it is longer than 19,998 years; write it"));
+        return Err(refused(text, ": it is longer than 19,998 years"));
     }
     Ok(signed.unsigned_abs())
 }
@@ -65,11 +62,14 @@ pub fn check_longest(what: impl fmt::Display, duration: Duration) -> Result<(), 
 }
 
 fn unreadable(text: &str) -> Error {
-    let why = match has_units(text) {
-        true => "write each unit once, the largest first,",
-        false => "write it with its unit,",
-    };
-    refused(text, why)
+    unlike(
+        text,
+        "",
+        match has_units(text) {
+            true => "write each unit once, the largest first,",
+            false => "write it with its unit,",
+        },
+    )
 }
 
 /// Whether each number has its unit. So only their order is wrong, or a unit is repeated.
@@ -88,13 +88,14 @@ fn has_units(text: &str) -> bool {
 }
 
 fn refused(text: &str, why: &str) -> Error {
-    Error::new(
-        ErrorKind::InvalidInput,
-        format!(
-            "cannot read {text:?} as a duration: {why} \
-             like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
-        ),
-    )
+    unlike(text, why, "write it")
+}
+
+fn unlike(text: &str, why: &str, how: &str) -> Error {
+    let what = format!("cannot read {text:?} as a duration{why}");
+    Error::new(ErrorKind::InvalidInput, what).advise(format!(
+        "{how} like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
+    ))
 }
 
 /// A duration given as a [`Duration`] or as text. Setters take it.

@@ -72,24 +72,24 @@ impl LockName {
 
 fn check(name: &str) -> Result<(), Error> {
     if name.trim().is_empty() {
-        return Err(Error::new(
-            ErrorKind::InvalidInput,
-            "the lock's name is empty or blank: set one",
-        ));
+        return Err(
+            Error::new(ErrorKind::InvalidInput, "the lock's name is empty or blank")
+                .advise("set one"),
+        );
     }
     if name == OF_STORE {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            format!(
-                "the lock name {name:?} is reserved for the identity of the store: choose another one"
-            ),
-        ));
+            format!("the lock name {name:?} is reserved for the identity of the store"),
+        )
+        .advise("choose another one"));
     }
     if let Some(control) = name.chars().find(|c| c.is_control()) {
         return Err(Error::new(
             ErrorKind::InvalidInput,
-            format!("lock name {name:?} contains the control character {control:?}: remove it"),
-        ));
+            format!("lock name {name:?} contains the control character {control:?}"),
+        )
+        .advise("remove it"));
     }
     Ok(())
 }

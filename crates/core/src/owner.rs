@@ -87,10 +87,10 @@ impl Owner {
             && text.bytes().all(|b| b.is_ascii_graphic())
             && is_ours(text);
         if !looks_right {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("{text:?} is not an owner: expected host/process/random in visible ASCII"),
-            ));
+            return Err(
+                Error::new(ErrorKind::InvalidInput, format!("{text:?} is not an owner"))
+                    .advise("take one as it was stored: host/process/random in visible ASCII"),
+            );
         }
         Ok(Self(text.into()))
     }

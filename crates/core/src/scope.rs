@@ -84,10 +84,7 @@ pub(crate) fn current_executor() -> Result<Executor, Error> {
         .ok()
         .or_else(|| GLOBAL.get().cloned())
         .ok_or_else(|| {
-            Error::new(
-                ErrorKind::Configuration,
-                "no lock provider is set: call set_global_provider at startup, or name one in the \
-                 attribute",
-            )
+            Error::new(ErrorKind::Configuration, "no lock provider is set")
+                .advise("call set_global_provider at startup, or name one in the attribute")
         })
 }

@@ -11,17 +11,17 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if span.get_years() != 0 || span.get_months() != 0 || span.get_weeks() != 0 {
         return Err(refused(
             text,
-            "years, months and weeks are not accepted; write it",
+            ": years, months and weeks are not accepted; write it",
         ));
     }
     let signed = span
         .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
         .map_err(|_| unreadable(text))?;
     if signed.is_negative() {
-        return Err(refused(text, "it is negative; write it"));
+        return Err(refused(text, ": it is negative; write it"));
     }
     if signed.unsigned_abs() > LONGEST {
-        return Err(refused(text, "it is longer than 19,998 years; write it"));
+        return Err(refused(text, ": it is longer than 19,998 years; write it"));
     }
     Ok(signed.unsigned_abs())
 }
@@ -31,8 +31,8 @@ const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 /// The error for a value that is no duration, such as the number `10`.
 pub(crate) fn unreadable(text: &str) -> String {
     let why = match has_units(text) {
-        true => "write each unit once, the largest first,",
-        false => "write it with its unit,",
+        true => "; write each unit once, the largest first,",
+        false => "; write it with its unit,",
     };
     refused(text, why)
 }
@@ -54,7 +54,7 @@ fn has_units(text: &str) -> bool {
 
 fn refused(text: &str, why: &str) -> String {
     format!(
-        "cannot read {text:?} as a duration: {why} like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
+        "cannot read {text:?} as a duration{why} like \"10m\", \"1h 30m\", \"500ms\" or \"PT10M\""
     )
 }
 

@@ -35,7 +35,7 @@ impl Name {
             if scan.fixed.trim().is_empty() {
                 return Err(syn::Error::new(
                     literal.span(),
-                    "the lock's name is empty or blank: set one",
+                    "the lock's name is empty or blank; set one",
                 ));
             }
             return Ok(Self::Fixed(LitStr::new(&scan.fixed, literal.span())));
@@ -135,7 +135,7 @@ impl Scan<'_> {
                 ));
             } else if next.is_control() {
                 let message =
-                    format!("the name contains the control character {next:?}: remove it");
+                    format!("the name contains the control character {next:?}; remove it");
                 return Err(self.error(at, at + next.len_utf8(), message));
             } else {
                 self.fixed.push(next);

@@ -116,10 +116,10 @@ impl Healthchecks {
     /// `InvalidInput` if it is not an HTTP URL, or has no `{slug}`.
     pub fn checks(mut self, url: &str) -> Result<Self, Error> {
         if !url.contains(SLUG) {
-            return Err(invalid(
-                "the ping URL has no {slug}, so all jobs would ping one check: write it like \
-                 https://hc-ping.com/<ping key>/{slug}",
-            ));
+            return Err(
+                invalid("the ping URL has no {slug}, so all jobs would ping one check")
+                    .advise("write it like https://hc-ping.com/<ping key>/{slug}"),
+            );
         }
         read(&url.replace(SLUG, "x"))?;
         self.template = Some(url.into());

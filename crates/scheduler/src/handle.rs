@@ -73,9 +73,9 @@ impl Handle {
         if RUNS_IN.try_with(|fate| Arc::ptr_eq(fate, &self.fate)) == Ok(true) {
             return Err(Error::new(
                 ErrorKind::WrongContext,
-                "the shutdown has begun, and cannot be awaited inside a job that it waits for: return from the job, and \
-                 await the shutdown elsewhere",
-            ));
+                "the shutdown has begun, and cannot be awaited inside a job that it waits for",
+            )
+            .advise("return from the job, and await the shutdown elsewhere"));
         }
         let asked = self.receive(reply).await;
         match (asked, self.fate.report.get()) {

@@ -208,9 +208,9 @@ impl Job {
         if self.runs_in_order() && self.schedule.delay().is_some() {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                "a fixed delay has no slots that can be lost: use a cron or `every` schedule, or \
-                 remove the completion",
-            ));
+                "a fixed delay has no slots that can be lost",
+            )
+            .advise("use a cron or `every` schedule, or remove the completion"));
         }
         let jitter = self.jitter;
         if self
@@ -220,8 +220,9 @@ impl Job {
         {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                format!("the jitter ({jitter:?}) reaches the next slot: make it shorter"),
-            ));
+                format!("the jitter ({jitter:?}) reaches the next slot"),
+            )
+            .advise("make it shorter"));
         }
         Ok(())
     }

@@ -139,8 +139,8 @@ impl Scheduler {
 
     fn check(&mut self) -> Result<(), Error> {
         if self.clock_check.is_zero() {
-            let zero = "the interval of the clock check is zero: set a longer one";
-            return Err(Error::new(ErrorKind::InvalidInput, zero));
+            let zero = "the interval of the clock check is zero";
+            return Err(Error::new(ErrorKind::InvalidInput, zero).advise("set a longer one"));
         }
         let mut names = BTreeSet::new();
         for job in &mut self.jobs {
@@ -151,8 +151,10 @@ impl Scheduler {
             job.config = job.config.clone().lock_wait(Duration::ZERO);
             let job = &*job;
             if !names.insert(job.name()) {
-                let twice = "two jobs have this name and would share slots: rename one";
-                return Err(Error::new(ErrorKind::InvalidInput, twice).with_lock(job.name()));
+                let twice = "two jobs have this name and would share slots";
+                return Err(Error::new(ErrorKind::InvalidInput, twice)
+                    .advise("rename one")
+                    .with_lock(job.name()));
             }
         }
         Ok(())

@@ -98,7 +98,7 @@ fn a_schedule_that_cannot_be_read_is_refused_at_the_start() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert_eq!(
             error.to_string(),
-            "lock \"job\": unknown time zone \"Europe/Atlantis\": use a name from the IANA \
+            "lock \"job\": unknown time zone \"Europe/Atlantis\"; use a name from the IANA \
              database, like \"Europe/Berlin\" or \"UTC\""
         );
     });

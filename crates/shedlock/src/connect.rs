@@ -28,26 +28,25 @@ pub(crate) fn split(url: &str) -> Result<(String, &str), Error> {
 /// Returns the error for a URL in quotation marks, as Docker and some other readers of env files pass it on.
 fn in_quotes(url: &str) -> Option<Error> {
     url.trim_start().starts_with(['"', '\'', '`']).then(|| {
-        invalid(
-            "the store's URL begins with a quotation mark: remove the quotes around it (in an env file, \
-             they may count as part of the value)",
+        invalid("the store's URL begins with a quotation mark").advise(
+            "remove the quotes around it (in an env file, they may count as part of the value)",
         )
     })
 }
 
 fn without_scheme() -> Error {
-    invalid(
-        "the store's URL has no scheme: write it like \"postgres://user@host/database\" or \
-         \"sqlite:/var/lib/app/locks.db\"",
+    invalid("the store's URL has no scheme").advise(
+        "write it like \"postgres://user@host/database\" or \"sqlite:/var/lib/app/locks.db\"",
     )
 }
 
 /// Returns the error for the scheme of a store that lacks its slashes. It repeats that word alone.
 fn without_slashes(url: &str) -> Option<Error> {
     let (scheme, example) = example(url)?;
-    Some(invalid(format!(
-        "the store's URL lacks \"//\" after \"{scheme}:\": write it like {example:?}"
-    )))
+    Some(
+        invalid(format!("the store's URL lacks \"//\" after \"{scheme}:\""))
+            .advise(format!("write it like {example:?}")),
+    )
 }
 
 /// The scheme of a store at the start of this URL, and a URL of that scheme as an example.
@@ -74,15 +73,13 @@ pub(crate) fn unknown(scheme: &str, rest: &str, known: &str) -> Error {
         Some((_, example)) => format!("leave out \"jdbc:\" and write it like {example:?}"),
         None => format!("use {known}"),
     };
-    invalid(format!("unknown URL scheme {scheme:?}: {what_to_do}"))
+    invalid(format!("unknown URL scheme {scheme:?}")).advise(what_to_do)
 }
 
 /// Returns the provider of `memory:`. Nothing may follow the colon but slashes.
 pub(crate) fn memory(rest: &str) -> Result<MemoryProvider, Error> {
     if !rest.trim_start_matches('/').is_empty() {
-        return Err(invalid(
-            "locks in memory have no name or options: write \"memory:\"",
-        ));
+        return Err(invalid("locks in memory have no name or options").advise("write \"memory:\""));
     }
     Ok(MemoryProvider::new())
 }

@@ -259,7 +259,7 @@ macro_rules! of_provider {
 /// let error = shedlock::connect("oracle://db/locks").await.unwrap_err();
 /// let message = error.to_string();
 /// assert!(
-///     message.starts_with("unknown URL scheme \"oracle\": use "),
+///     message.starts_with("unknown URL scheme \"oracle\"; use "),
 ///     "{message}",
 /// );
 /// # Ok::<(), shedlock::Error>(()) }).unwrap();
@@ -340,9 +340,9 @@ fn schemes() -> String {
 
 fn switched_off(entry: &StoreEntry) -> Error {
     let feature = entry.features.first().map_or(entry.name, |(name, _)| *name);
-    invalid(format!(
-        "this program was built without {feature}: enable the feature {feature:?} of the crate \
-         shedlock, for example with `cargo add shedlock --features {feature}`"
+    invalid(format!("this program was built without {feature}")).advise(format!(
+        "enable the feature {feature:?} of the crate shedlock, for example with `cargo add \
+         shedlock --features {feature}`"
     ))
 }
 

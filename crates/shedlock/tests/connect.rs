@@ -71,7 +71,7 @@ async fn the_last_scheme_of_the_list_has_its_conjunction() {
         0 | 1 => 0,
         _ => 1,
     };
-    let (_, listed) = message.split_once(": use ").unwrap();
+    let (_, listed) = message.split_once("; use ").unwrap();
     let outside: String = listed.split(['(', ')']).step_by(2).collect();
     assert_eq!(outside.matches(" or ").count(), expected, "{message}");
 }
@@ -91,12 +91,12 @@ async fn a_url_of_jdbc_is_not_refused_for_a_missing_scheme() {
             "jdbc:sqlite:hunter2.db",
             "leave out \"jdbc:\" and write it like \"sqlite:file\"",
         ),
-        ("jdbc:oracle:thin:scott/hunter2@db", ": use "),
-        ("jdbc:hunter2", ": use "),
+        ("jdbc:oracle:thin:scott/hunter2@db", "; use "),
+        ("jdbc:hunter2", "; use "),
     ] {
         let message = refusal(url).await;
         assert!(
-            message.starts_with("unknown URL scheme \"jdbc\": "),
+            message.starts_with("unknown URL scheme \"jdbc\"; "),
             "{url}: {message}"
         );
         assert!(message.contains(like), "{url}: {message}");

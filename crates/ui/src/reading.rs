@@ -177,10 +177,11 @@ async fn checked(
     let found = within(&SystemClock, LONGEST, checks).await;
     let found = found.unwrap_or_else(|| {
         let message = format!(
-            "the store replies, but reading all of it took longer than {}s; run `shedlock doctor`, which waits",
+            "the store replies, but reading all of it took longer than {}s",
             LONGEST.as_secs()
         );
-        Err(Error::new(ErrorKind::Unavailable, message))
+        let error = Error::new(ErrorKind::Unavailable, message);
+        Err(error.advise("run `shedlock doctor`, which waits"))
     });
     found.unwrap_or_else(|error| vec![Finding::from_error(check, &error)])
 }

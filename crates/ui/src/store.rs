@@ -101,11 +101,8 @@ impl fmt::Debug for Place {
 
 /// A store that does not reply in time.
 fn silent(name: &str) -> Error {
-    let message = format!(
-        "cannot read {name}: no reply within {}s; check that the store is running",
-        LIMIT.as_secs()
-    );
-    Error::new(ErrorKind::Unavailable, message)
+    let message = format!("cannot read {name}: no reply within {}s", LIMIT.as_secs());
+    Error::new(ErrorKind::Unavailable, message).advise("check that the store is running")
 }
 
 pub(crate) struct Store {

@@ -26,9 +26,9 @@ pub fn start_of_keys(prefix: &str, environment: &str) -> Result<String> {
     }
     if start.starts_with(COMPANION) {
         return Err(invalid(
-            "keys that begin with \"shedlock-rs:\" are reserved for fencing tokens and slots: \
-             choose another key prefix",
-        ));
+            "keys that begin with \"shedlock-rs:\" are reserved for fencing tokens and slots",
+        )
+        .advise("choose another key prefix"));
     }
     Ok(start)
 }

@@ -111,7 +111,7 @@ impl StoreUrl {
     pub fn only_host(&self) -> Result<&Host> {
         match &*self.hosts {
             [host] => Ok(host),
-            _ => Err(invalid("the store's URL lists several hosts: use one")),
+            _ => Err(invalid("the store's URL lists several hosts").advise("use one")),
         }
     }
 
@@ -142,9 +142,8 @@ impl StoreUrl {
         match &*self.scheme {
             scheme if scheme == plain => Ok(false),
             scheme if scheme == encrypted => Ok(true),
-            scheme => Err(invalid(format!(
-                "the URL has the scheme {scheme:?}: use {plain}:// or, for TLS, {encrypted}://"
-            ))),
+            scheme => Err(invalid(format!("the URL has the scheme {scheme:?}"))
+                .advise(format!("use {plain}:// or, for TLS, {encrypted}://"))),
         }
     }
 }
@@ -157,9 +156,9 @@ pub fn refuse_cut_password(url: &str) -> Result<()> {
     let (place, _) = UrlOptions::split(url);
     let parts = place.split_once("://");
     match parts.and_then(|(_, rest)| rest.split_once('/')) {
-        Some((_, path)) if path.contains('@') => {
-            Err(invalid("the URL's path contains an '@': write it as %40").of_url(url))
-        }
+        Some((_, path)) if path.contains('@') => Err(invalid("the URL's path contains an '@'")
+            .advise("write it as %40")
+            .of_url(url)),
         _ => Ok(()),
     }
 }
@@ -231,7 +230,9 @@ impl UrlOptions {
         self.left = left;
         let value = found.pop().map(|option| option.value);
         if !found.is_empty() {
-            return Err(invalid(format!("option {name:?} is set twice in the URL")));
+            return Err(
+                invalid(format!("option {name:?} is set twice in the URL")).advise("remove one")
+            );
         }
         Ok(value)
     }

@@ -17,8 +17,8 @@ pub(crate) fn reading(pair: &Value) -> Result<Reading<u64>> {
 /// `otherwise`.
 pub(crate) fn index_of(pair: &Value, otherwise: ErrorKind) -> Result<u64> {
     let none = || {
-        let message = "the agent returned no index: check that the token may read the key";
-        Error::new(otherwise, message)
+        Error::new(otherwise, "the agent returned no index")
+            .advise("check that the token may read the key")
     };
     pair["KV"]["ModifyIndex"].as_u64().ok_or_else(none)
 }

@@ -36,9 +36,8 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
         format!("http://{}", host.with_port(8500))
     };
     if url.user.is_some() {
-        return Err(invalid(
-            "the URL has a user, but Consul uses tokens: write consul://:token@host",
-        ));
+        return Err(invalid("the URL has a user, but Consul uses tokens")
+            .advise("write consul://:token@host"));
     }
     let mut options = url.options.clone();
     let places = [("dc", options.text("dc")?), ("ns", options.text("ns")?)].into_iter();
@@ -54,16 +53,18 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
         (token, None) => token,
         (None, Some(path)) => Some(read_text("token_file", &path)?.trim().to_owned()),
         (Some(_), Some(_)) => {
-            return Err(invalid(
-                "the URL has both a token and the option token_file: remove one of them",
-            ));
+            return Err(
+                invalid("the URL has both a token and the option token_file")
+                    .advise("remove one of them"),
+            );
         }
     };
     let mut headers = HeaderMap::new();
     if let Some(token) = token {
         let token = HeaderValue::try_from(token);
         let mut token = token.map_err(|_| {
-            invalid("the token contains control characters: check the URL or the token_file")
+            invalid("the token contains control characters")
+                .advise("check the URL or the token_file")
         })?;
         token.set_sensitive(true);
         headers.insert("X-Consul-Token", token);
@@ -97,10 +98,8 @@ fn encrypted(client: ClientBuilder, _: &TlsOptions, must: bool) -> Result<Client
     if !must {
         return Ok(client);
     }
-    Err(invalid(
-        "this program was built without TLS for Consul: enable the feature \"tls\" of \
-         shedlock-consul (\"consul-tls\" of shedlock)",
-    ))
+    Err(invalid("this program was built without TLS for Consul")
+        .advise("enable the feature \"tls\" of shedlock-consul (\"consul-tls\" of shedlock)"))
 }
 
 #[cfg(test)]

@@ -32,9 +32,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     let url = StoreUrl::parse(text, example)?;
     let is_encrypted = url.is_encrypted("etcd", "etcds")?;
     if !url.path.is_empty() {
-        return Err(invalid(
-            "etcd has no databases: remove the path from the URL",
-        ));
+        return Err(invalid("etcd has no databases").advise("remove the path from the URL"));
     }
     let mut options = url.options.clone();
     let connect = options.timeout("connect_timeout")?.unwrap_or(TIMEOUT);
@@ -59,9 +57,7 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     });
     let scheme = if is_encrypted { "https" } else { "http" };
     if domain.is_some() && !is_encrypted {
-        return Err(invalid(
-            "option \"tls_domain\" in the URL requires TLS: use etcds://",
-        ));
+        return Err(invalid("option \"tls_domain\" in the URL requires TLS").advise("use etcds://"));
     }
     if !is_encrypted {
         warn_unverified("etcd", url.host_names(), "use etcds://");

@@ -139,9 +139,9 @@ impl Builder {
         let is_system = name.starts_with("system.");
         let is_cut = name.is_empty() || name.starts_with('.') || name.ends_with('.');
         if is_system || is_cut || name.contains(['$', '\0']) {
-            return Err(invalid(format!(
-                "invalid collection name {name:?}: choose another one"
-            )));
+            return Err(
+                invalid(format!("invalid collection name {name:?}")).advise("choose another one")
+            );
         }
         let defaults = settings.defaults.clone();
         let server = StoreClock::with_clock(Arc::clone(&settings.clock));
@@ -378,8 +378,8 @@ impl Store for MongoStore {
             return Ok(());
         };
         if described.collection_type != CollectionType::Collection {
-            let message = "a view or a time series cannot store locks: use another collection";
-            return Err(configuration(format!("{name}: {message}")));
+            let what = format!("{name}: a view or a time series cannot store locks");
+            return Err(configuration(what).advise("use another collection"));
         }
         if has_collation(&described) {
             tracing::warn!(target: SETTINGS, collection = name, "{COLLATED}");

@@ -25,9 +25,8 @@ impl FromUrl for MongoStore {
         let address = Address::read(url)?;
         let mut options = address.options().await?;
         let Some(database) = options.default_database.clone() else {
-            return Err(invalid(
-                "the store's URL names no database: write mongodb://host/database",
-            ));
+            return Err(invalid("the store's URL names no database")
+                .advise("write mongodb://host/database"));
         };
         // Shorter than the driver's defaults of 30 and 10 s, so that an outage is reported as such.
         let limit = address.connect_timeout;
@@ -78,10 +77,8 @@ impl Address {
         let (place, mut options) = UrlOptions::split(text);
         let (scheme, _) = place.split_once("://").unwrap_or_default();
         if !["mongodb", "mongodb+srv"].contains(&scheme) {
-            return Err(invalid(
-                "not a MongoDB URL: write mongodb://user:password@host/database, or \
-                 mongodb+srv://…",
-            ));
+            return Err(invalid("not a MongoDB URL")
+                .advise("write mongodb://user:password@host/database, or mongodb+srv://…"));
         }
         // The driver reads the two digits as bytes, and panics in the middle of a character.
         let is_escape = |rest: &str| {
@@ -90,8 +87,9 @@ impl Address {
         };
         if !place.split('%').skip(1).all(is_escape) {
             return Err(invalid(
-                "the store's URL has a '%' without two hexadecimal digits after it: write %25",
-            ));
+                "the store's URL has a '%' without two hexadecimal digits after it",
+            )
+            .advise("write %25"));
         }
         let collection = options.text("collection")?;
         let settings = Settings {

@@ -175,10 +175,8 @@ impl Beside {
             })
         };
         read().ok_or_else(|| {
-            conflict(
-                "the lock's companion key was not written by any version of this crate: check what \
-                 wrote it, then delete it",
-            )
+            conflict("the lock's companion key was not written by any version of this crate")
+                .advise("check what wrote it, then delete it")
         })
     }
 

@@ -50,9 +50,8 @@ impl Address {
         let url = StoreUrl::parse(text, example)?;
         let is_tls = url.is_encrypted("nats", "tls")?;
         if !url.path.is_empty() {
-            return Err(invalid(
-                "the URL has a path, but NATS has none: set the bucket with the option \"bucket\"",
-            ));
+            return Err(invalid("the URL has a path, but NATS has none")
+                .advise("set the bucket with the option \"bucket\""));
         }
         let servers = url.servers(&url.scheme, 4222).map(|server| {
             let server = server.parse();
@@ -65,10 +64,8 @@ impl Address {
         let is_named = url.user.is_some() || url.password.is_some();
         let ways = [is_named, credentials.is_some(), nkey.is_some()];
         if ways.into_iter().filter(|is_taken| *is_taken).count() > 1 {
-            return Err(invalid(
-                "the URL has more than one login: set only one of user and password, token, \
-                 credentials, nkey",
-            ));
+            return Err(invalid("the URL has more than one login")
+                .advise("set only one of user and password, token, credentials, nkey"));
         }
         let tls = TlsOptions::take(&mut options, None)?;
         let must_encrypt = options.flag("tls")?.unwrap_or(false);

@@ -38,10 +38,11 @@ impl Confirmation {
         };
         let timeout = timeout.unwrap_or(WAIT);
         if replicas == 0 || timeout.is_zero() || timeout > LONGEST_WAIT {
-            return Err(invalid(format!(
-                "cannot wait {timeout:?} for {replicas} replicas: set wait_replicas to at least 1, \
-                 and wait_timeout above zero and up to 1h"
-            )));
+            return Err(
+                invalid(format!("cannot wait {timeout:?} for {replicas} replicas")).advise(
+                    "set wait_replicas to at least 1, and wait_timeout above zero and up to 1h",
+                ),
+            );
         }
         Ok(Some(Self { replicas, timeout }))
     }

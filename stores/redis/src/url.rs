@@ -158,37 +158,38 @@ impl Address {
             "redis-sentinel" => Kind::Sentinels,
             "redis-cluster" => Kind::Cluster,
             _ => {
-                return Err(invalid(format!(
-                    "{scheme:?} is not a Redis scheme: use redis://, redis-sentinel:// or \
-                     redis-cluster://, or the same with rediss for TLS"
-                )));
+                return Err(invalid(format!("{scheme:?} is not a Redis scheme")).advise(
+                    "use redis://, redis-sentinel:// or redis-cluster://, or the same with rediss for \
+                     TLS"));
             }
         };
         let (primary, database) = match kind {
             Kind::Sentinels => url.path.split_once('/').unwrap_or((&url.path, "")),
             Kind::One | Kind::Cluster => ("", &*url.path),
         };
+        let wrong = |what, how| invalid(what).advise(how);
         let database = match kind {
-            Kind::One if url.hosts.len() > 1 => Err(
-                "the URL lists several hosts: use redis-sentinel:// for sentinels, \
-                 redis-cluster:// for a cluster",
-            ),
-            Kind::Sentinels if primary.is_empty() => Err(
-                "the URL does not name the primary that the sentinels watch: write it after the \
-                 hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
-            ),
+            Kind::One if url.hosts.len() > 1 => Err(wrong(
+                "the URL lists several hosts",
+                "use redis-sentinel:// for sentinels, redis-cluster:// for a cluster",
+            )),
+            Kind::Sentinels if primary.is_empty() => Err(wrong(
+                "the URL does not name the primary that the sentinels watch",
+                "write it after the hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
+            )),
             Kind::Cluster if !matches!(database, "" | "0") => {
-                Err("a cluster has no numbered databases: remove it")
+                Err(wrong("a cluster has no numbered databases", "remove it"))
             }
             _ if database.is_empty() => Ok(0),
             _ => database.parse::<u32>().map_err(|_| match kind {
-                Kind::Sentinels => {
-                    "the URL's path must have one database number after the primary's name: write \
-                     it like redis-sentinel://host1,host2,host3/mymaster/0"
-                }
-                Kind::One | Kind::Cluster => {
-                    "the URL's path must be one database number: write it like redis://host/0"
-                }
+                Kind::Sentinels => wrong(
+                    "the URL's path must have one database number after the primary's name",
+                    "write it like redis-sentinel://host1,host2,host3/mymaster/0",
+                ),
+                Kind::One | Kind::Cluster => wrong(
+                    "the URL's path must be one database number",
+                    "write it like redis://host/0",
+                ),
             }),
         };
         let options = &mut url.options;
@@ -198,7 +199,7 @@ impl Address {
         };
         let protocol = options.choice("protocol", &PROTOCOLS)?;
         let login = RedisConnectionInfo::default()
-            .set_db(database.map_err(invalid)?.into())
+            .set_db(database?.into())
             .set_protocol(protocol.unwrap_or_default());
         let login = maybe(login, url.user.as_ref(), RedisConnectionInfo::set_username);
         let login = maybe(
@@ -395,7 +396,7 @@ mod tests {
             ("redis-sentinel://u:secret@a,b", "does not name the primary"),
             (
                 "redis-sentinel://u:secret@a/m/nine",
-                "one database number after the primary's name: write it like \
+                "one database number after the primary's name; write it like \
                  redis-sentinel://host1,host2,host3/mymaster/0",
             ),
             (
@@ -413,10 +414,10 @@ mod tests {
             (long, "lock_at_most_for"),
             (
                 "redis://u:secret@h/nine",
-                "one database number: write it like redis://host/0",
+                "one database number; write it like redis://host/0",
             ),
-            ("redis://u:secret@h/0/1", "one database number:"),
-            ("redis://u:secret@h/-1", "one database number:"),
+            ("redis://u:secret@h/0/1", "one database number;"),
+            ("redis://u:secret@h/-1", "one database number;"),
             ("redis://u:secret@h?protocol=4", "resp2 or resp3"),
             ("redis://u:secret@h?response_timeout=0s", "response_timeout"),
             ("redis://u:secret@h?tls_ca=/ca.pem", "rediss://"),

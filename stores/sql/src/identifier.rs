@@ -84,10 +84,10 @@ impl Table {
             (schema, None) => (schema, table),
             (None, Some((schema, table))) => (Some(schema), table),
             (Some(schema), Some(_)) => {
-                return Err(invalid(format!(
-                    "table {table:?} already includes a schema: remove it there, or remove \
-                     schema={schema:?}"
-                )));
+                return Err(
+                    invalid(format!("table {table:?} already includes a schema"))
+                        .advise(format!("remove it there, or remove schema={schema:?}")),
+                );
             }
         };
         let identifier = |what, text| Identifier::parse(what, text, fold, longest);

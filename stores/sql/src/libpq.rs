@@ -49,8 +49,9 @@ pub(crate) fn take(options: &mut UrlOptions, known: &str) -> Result<Option<Strin
     let is_left = |name: &str| !known.split(' ').any(|it| it == name);
     let unsupported = |what: String, instead: &str| {
         invalid(format!(
-            "option {what} in the URL is not supported by this driver: remove it{instead}"
+            "option {what} in the URL is not supported by this driver"
         ))
+        .advise(format!("remove it{instead}"))
     };
     // Copies, so that messages do not list options that are only tolerated.
     let copy = options.clone();
@@ -113,9 +114,9 @@ pub(crate) fn system_authorities(options: &mut UrlOptions) -> Result<bool> {
     let mode = options.clone().text("sslmode")?;
     match mode {
         Some(mode) if mode != "verify-full" => Err(invalid(format!(
-            "option \"sslrootcert=system\" in the URL cannot be combined with sslmode={mode}: use \
-             sslmode=verify-full"
-        ))),
+            "option \"sslrootcert=system\" in the URL cannot be combined with sslmode={mode}"
+        ))
+        .advise("use sslmode=verify-full")),
         _ => Ok(true),
     }
 }

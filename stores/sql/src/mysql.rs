@@ -51,16 +51,16 @@ impl Remote for MySql {
         let mode = ssl_mode(&mut address.options)?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         let connect = MySqlConnectOptions::from_url(&url);
-        let connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        let connect = connect.map_err(|error| refused_by_driver(error, "ssl-mode", SSL_MODES))?;
         let connect = maybe(connect, mode, MySqlConnectOptions::ssl_mode);
         if matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
             require_crypto_choice()?;
         }
         if connect.get_database().is_none() && !address.settings.names_schema() {
-            return Err(invalid(
-                "the store's URL names no database: write mysql://host/database",
-            ));
+            return Err(
+                invalid("the store's URL names no database").advise("write mysql://host/database")
+            );
         }
         let host = by_sqlx::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));
@@ -103,9 +103,9 @@ fn ssl_mode(options: &mut UrlOptions) -> Result<Option<MySqlSslMode>> {
     for name in NOT_SSL_MODE.split(' ') {
         if options.clone().text(name)?.is_some() {
             return Err(invalid(format!(
-                "option {name:?} in the URL is not an option of this driver: use ssl-mode=REQUIRED, or \
-                 ssl-mode=VERIFY_IDENTITY with ssl-ca"
-            )));
+                "option {name:?} in the URL is not an option of this driver"
+            ))
+            .advise("use ssl-mode=REQUIRED, or ssl-mode=VERIFY_IDENTITY with ssl-ca"));
         }
     }
     let mut chosen = None;
@@ -117,8 +117,9 @@ fn ssl_mode(options: &mut UrlOptions) -> Result<Option<MySqlSslMode>> {
         options.text(name)?;
         if let Some((other, _)) = chosen {
             return Err(invalid(format!(
-                "options {other:?} and {name:?} in the URL are the same: remove one"
-            )));
+                "options {other:?} and {name:?} in the URL are the same"
+            ))
+            .advise("remove one"));
         }
         let mode = match &*value.to_ascii_lowercase().replace('-', "_") {
             "disabled" | "disable" | "false" | "0" => MySqlSslMode::Disabled,
@@ -126,15 +127,17 @@ fn ssl_mode(options: &mut UrlOptions) -> Result<Option<MySqlSslMode>> {
             "required" | "require" | "true" | "1" => MySqlSslMode::Required,
             "verify_ca" => MySqlSslMode::VerifyCa,
             "verify_identity" | "verify_full" => MySqlSslMode::VerifyIdentity,
-            _ => return Err(invalid(format!("unknown value {value:?} for {SSL_MODES}"))),
+            _ => {
+                let what = format!("unknown value {value:?} for ssl-mode in the URL");
+                return Err(invalid(what).advise(format!("use {SSL_MODES}")));
+            }
         };
         chosen = Some((name, mode));
     }
     Ok(chosen.map(|(_, mode)| mode))
 }
 
-const SSL_MODES: &str = "ssl-mode in the URL: use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or \
-     VERIFY_IDENTITY";
+const SSL_MODES: &str = "DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY";
 
 /// The options that sqlx reads from a URL of MySQL. The session's zone is not among them, because we choose it.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslca ssl-ca sslcert ssl-cert sslkey ssl-key charset collation \
@@ -327,7 +330,7 @@ mod tests {
         for url in ["mysql://h", "mysql://h/", "mysql://h?table=locks"] {
             let error = read(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}");
-            let says = "the store's URL names no database: write mysql://host/database";
+            let says = "the store's URL names no database; write mysql://host/database";
             assert_eq!(error.to_string(), says, "{url}");
         }
         for url in [

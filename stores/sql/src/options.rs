@@ -135,10 +135,8 @@ impl Settings {
         let mut names: Vec<_> = names.map(str::to_ascii_lowercase).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(invalid(format!(
-                "two columns are named {:?}: give each column its own name",
-                pair[0]
-            )));
+            return Err(invalid(format!("two columns are named {:?}", pair[0]))
+                .advise("give each column its own name"));
         }
         if self.timeout().is_zero() {
             return Err(invalid("the timeout is zero").advise("set it to a few seconds"));

@@ -69,7 +69,8 @@ impl Remote for Postgres {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         check_variable(&url)?;
         let connect = PgConnectOptions::from_url(&url);
-        let mut connect = connect.map_err(|error| refused_by_driver(error, SSL_MODES))?;
+        let mut connect =
+            connect.map_err(|error| refused_by_driver(error, "sslmode", SSL_MODES))?;
         if is_verified {
             connect = connect.ssl_mode(PgSslMode::VerifyFull);
         }
@@ -104,14 +105,12 @@ fn check_variable(url: &Url) -> Result<()> {
         return Ok(());
     }
     Err(invalid(format!(
-        "unknown value {mode:?} for the environment variable PGSSLMODE: use {SSL_MODE_VALUES}"
-    )))
+        "unknown value {mode:?} for the environment variable PGSSLMODE"
+    ))
+    .advise(format!("use {SSL_MODES}")))
 }
 
-const SSL_MODE_VALUES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
-
-const SSL_MODES: &str =
-    "sslmode in the URL: use disable, allow, prefer, require, verify-ca or verify-full";
+const SSL_MODES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
 
 /// The options that sqlx reads from a URL of PostgreSQL.
 const DRIVER_OPTIONS: &str = "sslmode ssl-mode sslrootcert ssl-root-cert ssl-ca sslcert ssl-cert sslkey ssl-key \

@@ -62,12 +62,12 @@ impl Remote for TokioPostgres {
         let url = address.for_driver(DRIVER_OPTIONS)?;
         // The driver would treat any other text as a list of settings.
         if !["postgres", "postgresql"].contains(&url.scheme()) {
-            return Err(invalid(
-                "not a PostgreSQL URL: write postgres://user:password@host/database",
-            ));
+            return Err(invalid("not a PostgreSQL URL")
+                .advise("write postgres://user:password@host/database"));
         }
         let config = url.as_str().parse::<Config>();
-        let mut config = config.map_err(|error| refused_by_driver(error, "sslmode"))?;
+        let mut config = config
+            .map_err(|error| refused_by_driver(error, "sslmode", "disable, prefer or require"))?;
         config
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));

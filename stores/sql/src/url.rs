@@ -71,9 +71,9 @@ fn hosts(place: &str) -> &str {
 fn one_host(hosts: &str) -> Result<()> {
     match hosts.contains(',') {
         true => Err(invalid(
-            "the store's URL lists several hosts, and this driver connects to one host only: write the \
-             host of a proxy, or a DNS name, that always leads to the primary",
-        )),
+            "the store's URL lists several hosts, and this driver connects to one host only",
+        )
+        .advise("write the host of a proxy, or a DNS name, that always leads to the primary")),
         false => Ok(()),
     }
 }
@@ -208,9 +208,9 @@ fn check_file(option: &str, value: &str) -> Result<()> {
     }
 }
 
-/// The error for an option that the driver accepts with a value that it rejects. `tls` names the option that sqlx calls
-/// `ssl_mode`, with its values.
-pub(crate) fn refused_by_driver(error: impl Into<BoxError>, tls: &str) -> Error {
+/// The error for an option that the driver accepts with a value that it rejects. `tls` is the option that sqlx calls
+/// `ssl_mode`.
+pub(crate) fn refused_by_driver(error: impl Into<BoxError>, tls: &str, modes: &str) -> Error {
     let error: BoxError = error.into();
     // Each error repeats the text of its cause.
     let mut cause: &(dyn std::error::Error + 'static) = &*error;
@@ -219,7 +219,7 @@ pub(crate) fn refused_by_driver(error: impl Into<BoxError>, tls: &str) -> Error 
     }
     let reason = cause.to_string();
     match reason.strip_suffix("`ssl_mode`") {
-        Some(start) => invalid(format!("{start}{tls}")),
+        Some(start) => invalid(format!("{start}{tls} in the URL")).advise(format!("use {modes}")),
         None => invalid("the driver rejects an option of the store's URL")
             .advise("correct that option")
             .with_source(reason),
@@ -285,10 +285,10 @@ mod tests {
     fn a_value_that_the_driver_rejects_is_named_once() {
         let inner = Error::new(ErrorKind::Internal, "unknown value \"x\" for `ssl_mode`");
         let outer = Error::new(ErrorKind::Internal, "error with configuration").with_source(inner);
-        let error = refused_by_driver(outer, "sslmode in the URL: use disable");
+        let error = refused_by_driver(outer, "sslmode", "disable");
         assert_eq!(
             error.to_string(),
-            "unknown value \"x\" for sslmode in the URL: use disable"
+            "unknown value \"x\" for sslmode in the URL; use disable"
         );
     }
 

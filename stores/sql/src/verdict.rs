@@ -126,9 +126,9 @@ pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
 /// The error for a table in which this name is that of another lock.
 pub(crate) fn names_are_equal(asked: &str, stored: &str) -> Error {
     conflict(format!(
-        "the table treats the names {asked:?} and {stored:?} as equal: rename one of the locks, or give the column a \
-         collation that distinguishes them"
+        "the table treats the names {asked:?} and {stored:?} as equal"
     ))
+    .advise("rename one of the locks, or give the column a collation that distinguishes them")
 }
 
 /// The record of this lock in a row; `None` if the row has none, or that of another name.

@@ -21,10 +21,9 @@ pub(crate) fn parse(text: &str) -> Result<String> {
         "SYSTEM" => Ok("SYSTEM".to_owned()),
         _ if is_name => Ok(text.to_owned()),
         _ => offset(text).ok_or_else(|| {
-            invalid(format!(
-                "{text:?} is not a session time zone: use an offset like \"+05:30\", a zone name \
-                 of the server like \"Asia/Kolkata\", or \"SYSTEM\""
-            ))
+            invalid(format!("{text:?} is not a session time zone")).advise(
+"use an offset like \"+05:30\", a zone name of the server like \"Asia/Kolkata\", or \
+                 \"SYSTEM\"")
         }),
     }
 }

@@ -29,13 +29,18 @@ impl Paths {
     /// Creates the paths below this one. Returns `InvalidInput` if it is not an absolute path, or if it is reserved for
     /// companion nodes.
     pub(crate) fn new(path: &str) -> Result<Self> {
-        let refused = |why: &str| Err(invalid(format!("the path {path:?} {why}")));
+        let refused =
+            |why: &str, step| Err(invalid(format!("the path {path:?} {why}")).advise(step));
         let Some(parts) = path.strip_prefix('/').filter(|parts| is_plain(parts)) else {
-            return refused("is not an absolute node path: write it like \"/shedlock\"");
+            return refused(
+                "is not an absolute node path",
+                "write it like \"/shedlock\"",
+            );
         };
         if parts.split('/').any(|part| part.ends_with(BESIDE)) {
             return refused(
-                "has a part that ends in \".owners\", which is reserved: choose another path",
+                "has a part that ends in \".owners\", which is reserved",
+                "choose another path",
             );
         }
         let locks = path.to_owned();

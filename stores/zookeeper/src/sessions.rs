@@ -98,10 +98,8 @@ impl Connect for Origin {
                 }
                 let client = client.map_err(refused)?.chroot(chroot.clone());
                 let client = client.map_err(|_| {
-                    invalid(
-                        "the chroot in the URL is not a valid node path: write it like \
-                         zookeeper://host/app/env",
-                    )
+                    invalid("the chroot in the URL is not a valid node path")
+                        .advise("write it like zookeeper://host/app/env")
                 })?;
                 Session::begin(client).await.map_err(refused)
             }

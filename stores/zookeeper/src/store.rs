@@ -89,7 +89,9 @@ impl Builder {
     /// ACL.
     pub fn build(self) -> Result<ZooKeeperProvider> {
         if self.acl.is_empty() {
-            return Err(invalid("the ACL is empty: add an entry").with_store("zookeeper"));
+            return Err(invalid("the ACL is empty")
+                .advise("add an entry")
+                .with_store("zookeeper"));
         }
         let paths = Paths::new(&self.path).map_err(|error| error.with_store("zookeeper"))?;
         Ok(self.common.provider(ZooKeeperStore {

@@ -52,9 +52,8 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     let tls = TlsOptions::take(&mut options, (!is_encrypted).then_some("zookeepers"))?;
     options.finish()?;
     if acl.is_some() && login.is_none() {
-        return Err(invalid(
-            "acl=creator in the URL needs a user: write zookeeper://user:password@host",
-        ));
+        return Err(invalid("acl=creator in the URL needs a user")
+            .advise("write zookeeper://user:password@host"));
     }
 
     let connector = Client::connector()
@@ -104,10 +103,12 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
 
 #[cfg(not(feature = "tls"))]
 fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector> {
-    Err(invalid(
-        "this program was built without TLS for ZooKeeper: enable the feature \"zookeeper-tls\" of \
-         shedlock or shedlock-cli, or \"tls\" of shedlock-zookeeper",
-    ))
+    Err(
+        invalid("this program was built without TLS for ZooKeeper").advise(
+            "enable the feature \"zookeeper-tls\" of shedlock or shedlock-cli, or \"tls\" of \
+         shedlock-zookeeper",
+        ),
+    )
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Claim<'_> {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "{}: {least_from} ({}) is longer than {most_from} ({}): lower the first or raise the \
+            "{}: {least_from} ({}) is longer than {most_from} ({}); lower the first or raise the \
              second",
             self.name,
             output::duration(least),

@@ -47,14 +47,11 @@ pub(super) async fn in_time<T, E: From<Error>>(
     within(&SystemClock, limit, opening)
         .await
         .unwrap_or_else(|| {
-            Err(E::from(Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "cannot connect to {place} within {}{option}; check that the store is running \
-                     and its URL is right",
-                    output::duration(shown)
-                ),
-            )))
+            let within = output::duration(shown);
+            let what = format!("cannot connect to {place} within {within}{option}");
+            let error = Error::new(ErrorKind::Unavailable, what);
+            let error = error.advise("check that the store is running and its URL is right");
+            Err(E::from(error))
         })
 }
 

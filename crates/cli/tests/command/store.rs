@@ -168,7 +168,7 @@ fn unknown_variable() {
     for wrong in ["bogus", "verify_full", ""] {
         let refused = unreachable(&sandbox, url, &[("PGSSLMODE", wrong)]);
         let said = format!(
-            "shedlock: --store: postgres: unknown value {wrong:?} for the environment variable PGSSLMODE: use disable, allow, \
+            "shedlock: --store: postgres: unknown value {wrong:?} for the environment variable PGSSLMODE; use disable, allow, \
              prefer, require, verify-ca or verify-full\n"
         );
         assert_eq!((refused.code, refused.stderr), (2, said));
@@ -193,7 +193,7 @@ fn quotes() {
         "\"redis://h",
     ] {
         let refused = done(sandbox.bare(&["list"]).env("SHEDLOCK_STORE", url));
-        let said = "shedlock: SHEDLOCK_STORE: the store's URL begins with a quotation mark: remove the quotes around it";
+        let said = "shedlock: SHEDLOCK_STORE: the store's URL begins with a quotation mark; remove the quotes around it";
         assert!(refused.stderr.starts_with(said), "{}", refused.stderr);
         assert_eq!(refused.code, 2);
         assert!(!refused.stderr.contains("geheim"), "{}", refused.stderr);
@@ -244,30 +244,30 @@ fn urls_of_other_programs() {
 #[test]
 fn urls_that_ask_for_more() {
     let sandbox = Sandbox::new();
-    let one_host = "the store's URL lists several hosts, and this driver connects to one host only: write the host of a \
+    let one_host = "the store's URL lists several hosts, and this driver connects to one host only; write the host of a \
                     proxy, or a DNS name, that always leads to the primary";
     for (url, said) in [
         (
             "postgres://u:geheim@h/d?sslmode=require&channel_binding=require",
-            "option \"channel_binding=require\" in the URL is not supported by this driver: remove it, or use disable or \
+            "option \"channel_binding=require\" in the URL is not supported by this driver; remove it, or use disable or \
              prefer",
         ),
         (
             "postgres://u:geheim@h/d?gssencmode=require",
-            "option \"gssencmode=require\" in the URL is not supported by this driver: remove it, or use disable or prefer",
+            "option \"gssencmode=require\" in the URL is not supported by this driver; remove it, or use disable or prefer",
         ),
         (
             "postgres://u:geheim@h/d?target_session_attrs=standby",
-            "option \"target_session_attrs=standby\" in the URL is not supported by this driver: remove it, or use any, \
+            "option \"target_session_attrs=standby\" in the URL is not supported by this driver; remove it, or use any, \
              read-write or primary",
         ),
         (
             "postgres://u:geheim@h/d?passfile=/etc/pgpass",
-            "option \"passfile\" in the URL is not supported by this driver: remove it",
+            "option \"passfile\" in the URL is not supported by this driver; remove it",
         ),
         (
             "postgres://u:geheim@h/d?service=app",
-            "option \"service\" in the URL is not supported by this driver: remove it",
+            "option \"service\" in the URL is not supported by this driver; remove it",
         ),
         (
             "postgres://u:geheim@h/d?keepalives_idle=soon",
@@ -279,7 +279,7 @@ fn urls_that_ask_for_more() {
         ),
         (
             "postgres://u:geheim@h/d?sslrootcert=system&sslmode=require",
-            "option \"sslrootcert=system\" in the URL cannot be combined with sslmode=require: use sslmode=verify-full",
+            "option \"sslrootcert=system\" in the URL cannot be combined with sslmode=require; use sslmode=verify-full",
         ),
         (
             "postgres://u:geheim@a:5432,b:5432/d?target_session_attrs=read-write",
@@ -290,17 +290,17 @@ fn urls_that_ask_for_more() {
         ("mysql://u:geheim@a:3306,b:3306/d", one_host),
         (
             "mysql://u:geheim@h/d?useSSL=true",
-            "option \"useSSL\" in the URL is not an option of this driver: use ssl-mode=REQUIRED, or \
+            "option \"useSSL\" in the URL is not an option of this driver; use ssl-mode=REQUIRED, or \
              ssl-mode=VERIFY_IDENTITY with ssl-ca",
         ),
         (
             "mysql://u:geheim@h/d?ssl-mode=bogus",
-            "unknown value \"bogus\" for ssl-mode in the URL: use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or \
+            "unknown value \"bogus\" for ssl-mode in the URL; use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or \
              VERIFY_IDENTITY",
         ),
         (
             "mysql://u:geheim@h/d?ssl=true&ssl-mode=VERIFY_CA",
-            "options \"ssl-mode\" and \"ssl\" in the URL are the same: remove one",
+            "options \"ssl-mode\" and \"ssl\" in the URL are the same; remove one",
         ),
         (
             "unix://run/redis.sock",

@@ -40,7 +40,7 @@ impl PauseRequest {
             .map(|end| kept.map_or(end, |kept| kept.max(end)));
         let until = end.and_then(|end| rounded_up(end, unit)).ok_or_else(|| {
             let what = "the pause ends beyond the calendar";
-            Error::new(ErrorKind::InvalidInput, what)
+            Error::new(ErrorKind::InvalidInput, what).advise("choose an earlier end, or none")
         })?;
         let slots = match before.state {
             LockState::Paused => before.slots(),

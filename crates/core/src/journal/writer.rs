@@ -670,11 +670,11 @@ impl Shared {
             return Err(Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "the journal has version {newer}, and this release writes version {}: upgrade \
-                     this program",
+                    "the journal has version {newer}, and this release writes version {}",
                     super::JOURNAL_VERSION
                 ),
-            ));
+            )
+            .advise("upgrade this program"));
         }
         if found.is_some() {
             let identity = self.journal.identity().await?;

@@ -175,7 +175,7 @@ impl Arguments {
                         errors.add(
                             *span,
                             format!(
-                                "the jitter ({jitter:?}) reaches the next slot: make it shorter"
+                                "the jitter ({jitter:?}) reaches the next slot; make it shorter"
                             ),
                         );
                     }

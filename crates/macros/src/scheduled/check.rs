@@ -82,7 +82,7 @@ pub(crate) fn zone(name: &str) -> Result<(), String> {
         .map(drop)
         .map_err(|_| {
             format!(
-                "unknown time zone {name:?}: use a name from the IANA database, like \
+                "unknown time zone {name:?}; use a name from the IANA database, like \
                  \"Europe/Berlin\" or \"UTC\""
             )
         })

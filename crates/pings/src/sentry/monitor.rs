@@ -129,22 +129,19 @@ fn without_seconds(expression: &str) -> Result<String, Error> {
             Ok(fields[1..].join(" "))
         }
         [_, _, _, _, _, _] => Err(invalid(format!(
-            "Sentry's monitors have no seconds, and {expression:?} fires more than once a minute: \
-             use a monitor without a schedule"
-        ))),
-        _ => Err(invalid(format!(
-            "{expression:?} is not a cron expression: write five fields, like \"30 2 * * *\""
-        ))),
+            "Sentry's monitors have no seconds, and {expression:?} fires more than once a minute"
+        ))
+        .advise("use a monitor without a schedule")),
+        _ => Err(invalid(format!("{expression:?} is not a cron expression"))
+            .advise("write five fields, like \"30 2 * * *\"")),
     }
 }
 
 fn interval(period: Duration) -> Result<Value, Error> {
     let seconds = period.as_secs();
     if seconds == 0 || !seconds.is_multiple_of(MINUTE) || period.subsec_nanos() != 0 {
-        return Err(invalid(
-            "Sentry's intervals are whole minutes: use such a period, or a monitor without a \
-             schedule",
-        ));
+        return Err(invalid("Sentry's intervals are whole minutes")
+            .advise("use such a period, or a monitor without a schedule"));
     }
     let units = [("day", 24 * 60), ("hour", 60), ("minute", 1)];
     let count = seconds / MINUTE;

@@ -200,16 +200,14 @@ impl Schedule {
     pub fn slot_now(&self) -> Result<Slot, Error> {
         let now = SystemClock.system_time();
         let slot = self.slot_at(now, self.usual_tolerance(now));
-        slot.ok_or_else(|| {
-            let message = match &self.0 {
-                Kind::FixedDelay(_) => {
-                    "a fixed delay counts from the last run on this node, and has no slots"
-                }
-                Kind::Cron(_) | Kind::Grid(_) => {
-                    "the system clock is before the first slot: set the clock"
-                }
-            };
-            Error::new(ErrorKind::InvalidInput, message)
+        let wrong = |what| Error::new(ErrorKind::InvalidInput, what);
+        slot.ok_or_else(|| match &self.0 {
+            Kind::FixedDelay(_) => {
+                wrong("a fixed delay counts from the last run on this node, and has no slots")
+            }
+            Kind::Cron(_) | Kind::Grid(_) => {
+                wrong("the system clock is before the first slot").advise("set the clock")
+            }
         })
     }
 

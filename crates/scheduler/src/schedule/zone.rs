@@ -28,11 +28,9 @@ const FURTHEST_BACK: i64 = 2 * 86_400;
 impl Zone {
     pub(super) fn get(name: &str) -> Result<Self, Error> {
         TimeZone::get(name).map(Self).map_err(|_| {
-            let message = format!(
-                "unknown time zone {name:?}: use a name from the IANA database, like \
-                 \"Europe/Berlin\" or \"UTC\""
-            );
+            let message = format!("unknown time zone {name:?}");
             Error::new(ErrorKind::InvalidInput, message)
+                .advise("use a name from the IANA database, like \"Europe/Berlin\" or \"UTC\"")
         })
     }
 

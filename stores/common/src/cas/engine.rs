@@ -91,9 +91,11 @@ impl<S: VersionedStore> Versioned<S> {
         let now = match self.store.store_time() {
             None => self.client_now(),
             Some(resolution) => {
-                let untold = "the store's reply contains no time: check whether a proxy between \
-                              this client and the store removes it";
-                let told = reading.time.ok_or_else(|| configuration(untold))?;
+                let told = reading.time.ok_or_else(|| {
+                    configuration("the store's reply contains no time").advise(
+                        "check whether a proxy between this client and the store removes it",
+                    )
+                })?;
                 Now::of_store(told, resolution, self.clock.system_time())?
             }
         };

@@ -81,7 +81,7 @@ impl Now {
 pub(crate) fn after(instant: SystemTime, duration: Duration) -> Result<SystemTime> {
     instant
         .checked_add(duration)
-        .ok_or_else(|| invalid("the duration exceeds the calendar: shorten it"))
+        .ok_or_else(|| invalid("the duration exceeds the calendar").advise("shorten it"))
 }
 
 /// Returns whole milliseconds since 1970. Earlier instants become 1970.

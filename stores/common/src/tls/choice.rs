@@ -20,9 +20,9 @@ pub fn require_crypto_choice() -> Result<()> {
         return Ok(());
     }
     Err(configuration(
-        "this program contains two TLS crypto libraries, ring and aws-lc-rs, and sets no default: \
-         call install_default of a rustls::crypto::CryptoProvider at startup",
-    ))
+        "this program contains two TLS crypto libraries, ring and aws-lc-rs, and sets no default",
+    )
+    .advise("call install_default of a rustls::crypto::CryptoProvider at startup"))
 }
 
 /// All crates of a program together decide which libraries rustls contains. The only visible sign is which of its

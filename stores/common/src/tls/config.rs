@@ -21,10 +21,8 @@ impl TlsFiles {
     pub fn client_config(&self, must_encrypt: bool) -> Result<ClientConfig> {
         let roots = self.roots()?;
         if must_encrypt && roots.is_empty() {
-            return Err(configuration(
-                "this system has no CA certificates: set tls_ca in the URL to a PEM file of CA \
-                 certificates",
-            ));
+            return Err(configuration("this system has no CA certificates")
+                .advise("set tls_ca in the URL to a PEM file of CA certificates"));
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions();

@@ -48,16 +48,17 @@ impl TlsOptions {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
-                return Err(invalid(
-                    "options \"tls_cert\" and \"tls_key\" in the URL go together: set both or \
-                     neither",
-                ));
+                return Err(
+                    invalid("options \"tls_cert\" and \"tls_key\" in the URL go together")
+                        .advise("set both or neither"),
+                );
             }
         };
         match encrypted {
-            Some(scheme) if ca.is_some() || identity.is_some() => Err(invalid(format!(
-                "the URL sets certificates, but its scheme does not use TLS: use {scheme}://"
-            ))),
+            Some(scheme) if ca.is_some() || identity.is_some() => Err(invalid(
+                "the URL sets certificates, but its scheme does not use TLS",
+            )
+            .advise(format!("use {scheme}://"))),
             _ => Ok(Self { ca, identity }),
         }
     }

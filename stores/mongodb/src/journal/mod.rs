@@ -91,10 +91,9 @@ impl MongoJournal {
         if !is_forbidden(&error) {
             return error;
         }
-        configuration(format!(
-            "the database user may not use the journal: grant it find, insert, update and remove \
-             on the collections {} (role readWrite), and createCollection and createIndex to \
-             create them",
+        configuration("the database user may not use the journal").advise(format!(
+            "grant it find, insert, update and remove on the collections {} (role readWrite), and \
+             createCollection and createIndex to create them",
             SUFFIXES.map(|suffix| self.name(suffix)).join(", ")
         ))
         .with_source(error)

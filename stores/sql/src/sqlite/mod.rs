@@ -182,9 +182,8 @@ impl Place {
                 .with_source(error)
         })?;
         if path.is_empty() {
-            return Err(invalid(
-                "the store's URL has no file: write sqlite:FILE, like sqlite:/var/lib/app/locks.db",
-            ));
+            return Err(invalid("the store's URL has no file")
+                .advise("write sqlite:FILE, like sqlite:/var/lib/app/locks.db"));
         }
         if path.contains(":memory:") {
             return Err(invalid(
