@@ -271,13 +271,11 @@ impl<'a> Admin<'a> {
             Changed::Done => Ok(true),
             Changed::Raced => Ok(false),
             // The same request must not hit the current holder, who may have taken the lock since.
-            Changed::Overtaken => Err(self.about(Error::new(
-                ErrorKind::OutcomeUnknown,
-                format!(
-                    "the reply to {what} was lost, and the lock has changed since: inspect it before \
-                     you retry"
-                ),
-            ))),
+            Changed::Overtaken => {
+                let what = format!("the reply to {what} was lost, and the lock has changed since");
+                let error = Error::new(ErrorKind::OutcomeUnknown, what);
+                Err(self.about(error.advise("inspect it before you retry")))
+            }
         }
     }
 
