@@ -22,6 +22,8 @@ mod counts;
 mod deny;
 mod drill;
 mod earlier;
+#[cfg(test)]
+mod edges;
 mod executables;
 mod faketime;
 mod fuzz;

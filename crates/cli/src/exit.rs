@@ -102,12 +102,24 @@ impl Failure {
         if ![STORE, SLOT_NOT_RUN].contains(&self.code) {
             return self;
         }
-        let start = format!("{name}: {what}: ");
+        let said = match self.said {
+            Said::Error { about, error } => Said::Error {
+                about,
+                error: error.without_lock(name),
+            },
+            text => text,
+        };
+        Self { said, ..self }.after(&format!("{name}: {what}: "))
+    }
+
+    /// The same after this text.
+    fn after(self, start: &str) -> Self {
+        let start = start.to_owned();
         let said = match self.said {
             Said::Text(text) => Said::Text(start + &text),
             Said::Error { about, error } => Said::Error {
                 about: start + &about,
-                error: error.without_lock(name),
+                error,
             },
         };
         Self { said, ..self }
@@ -127,7 +139,8 @@ impl Failure {
 
     /// The same about the option that it came from.
     pub(crate) fn of_option(self, option: &str) -> Self {
-        Self::usage(format!("{option}: {}", self.message()))
+        let code = USAGE;
+        Self { code, ..self }.after(&format!("{option}: "))
     }
 
     /// Whether a retry may succeed later without any change by the user.

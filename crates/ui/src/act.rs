@@ -283,7 +283,7 @@ fn duration_of(fields: &Fields) -> Result<Option<Duration>, Failure> {
     let Some(text) = given(Some(&fields.lasts)) else {
         return Ok(None);
     };
-    let wrong = |error: Error| Failure::bad(error.to_string()).at("for");
+    let wrong = |error: Error| Failure::from(error).at("for");
     let duration = parse_duration(text).map_err(wrong)?;
     Ok(Some(duration))
 }

@@ -185,7 +185,7 @@ fn usable<T>(
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             let arguments: Vec<_> = std::env::args_os().collect();
             let option = args::origin(option, &arguments);
-            Err(Failure::usage(format!("{option}: {error}")))
+            Err(Failure::from(error.about(option)))
         }
         Err(error) => {
             terminal.error(&format!("{}: nothing is pinged: {error:#}", args.name));
