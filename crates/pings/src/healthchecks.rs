@@ -248,9 +248,11 @@ fn read(url: &str) -> Result<Url, Error> {
     let read = Url::parse(url).ok();
     let read = read.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     read.ok_or_else(|| {
-        invalid("the ping URL is not an HTTP URL: copy it from the check's page").advise(
-            "it looks like https://hc-ping.com/<uuid> or https://hc-ping.com/<ping key>/{slug}",
-        )
+        invalid("the ping URL is not an HTTP URL")
+            .advise("copy it from the check's page")
+            .advise(
+                "it looks like https://hc-ping.com/<uuid> or https://hc-ping.com/<ping key>/{slug}",
+            )
     })
 }
 

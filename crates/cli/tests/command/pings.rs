@@ -442,7 +442,7 @@ fn a_wrong_url_is_refused_before_anything_happens_and_not_repeated() {
             "--ping-url",
             PING_URL,
             "geheim-0123456789",
-            "the ping URL is not an HTTP URL: ",
+            "the ping URL is not an HTTP URL; ",
         ),
         (
             "--sentry-dsn",
