@@ -396,7 +396,7 @@ impl Error {
     }
 }
 
-/// Recognizes the failure of something that is tried again, so that it is told once.
+/// Recognizes the failure of something that is tried again, so that it is reported once.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct LastFailure(Option<u64>);

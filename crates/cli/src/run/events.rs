@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::slot;
 use crate::terminal::Terminal;
 
-/// Tells the events of the lock that are not the end of something, and keeps what the end is told with.
+/// Tells the events of the lock that are not the end of something, and keeps what the end is reported with.
 #[derive(Debug)]
 pub(super) struct Events {
     terminal: Terminal,

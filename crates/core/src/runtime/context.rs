@@ -23,7 +23,7 @@ pub(crate) struct Context {
     pub(crate) lease_clock: LeaseClock,
     listeners: Vec<Arc<dyn Listener>>,
     /// A listener tells events, so they are not logged.
-    pub(super) is_told: bool,
+    pub(super) is_silent: bool,
     pub(crate) journal: Option<JournalWriter>,
     pub(crate) defaults: LockDefaults,
     pub(crate) lost_policy: LostPolicy,
@@ -43,7 +43,7 @@ impl Context {
             clock: Arc::new(SystemClock),
             lease_clock: LeaseClock::system(),
             listeners: Vec::new(),
-            is_told: false,
+            is_silent: false,
             journal: None,
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
@@ -147,7 +147,7 @@ impl Context {
     }
 
     pub(crate) fn add_listener(&mut self, listener: Arc<dyn Listener>) {
-        self.is_told |= listener.tells();
+        self.is_silent |= listener.tells();
         self.listeners.push(listener);
     }
 
@@ -155,7 +155,7 @@ impl Context {
         !self.listeners.is_empty()
     }
 
-    /// Whether anyone hears of what is not worth a warning.
+    /// Whether anyone notices what is not worth a warning.
     pub(super) fn is_heard(&self) -> bool {
         self.has_listeners() || LevelFilter::current() >= LevelFilter::DEBUG
     }
@@ -170,7 +170,7 @@ impl Context {
     /// Logs an event unless a listener tells it, and notifies the listeners, in the order in which
     /// they were added. A panic in one has no other effect.
     pub(crate) fn report(&self, event: &Event<'_>) {
-        if !self.is_told {
+        if !self.is_silent {
             narrator::tell(event);
         }
         for listener in &self.listeners {

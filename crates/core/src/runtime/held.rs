@@ -402,7 +402,7 @@ impl Held {
 
     /// Logs what the thread of the duties has found, unless a listener tells events.
     pub(super) fn log_duty(&self, event: DutyEvent<'_>) {
-        if !self.context.is_told {
+        if !self.context.is_silent {
             narrator::tell_duty(self.name.as_str(), self.owner.as_str(), event);
         }
     }

@@ -43,7 +43,7 @@ pub(in crate::runtime) struct Errand {
     long_pause: Duration,
     last_failure: LastFailure,
     /// A listener of the lock tells its events, and none is called from here.
-    is_told: bool,
+    is_silent: bool,
 }
 
 impl Errand {
@@ -69,7 +69,7 @@ impl Errand {
             pause: FIRST_PAUSE,
             long_pause: sixth,
             last_failure: LastFailure::default(),
-            is_told: context.is_told,
+            is_silent: context.is_silent,
         }
     }
 
@@ -108,7 +108,7 @@ impl Errand {
         };
         let (lock, owner) = call.of();
         let tell = |event| {
-            if !self.is_told {
+            if !self.is_silent {
                 narrator::tell_duty(lock, owner, event);
             }
         };
