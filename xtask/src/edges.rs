@@ -52,7 +52,7 @@ const EDGES: [(&str, &str); 31] = [
         "the command prints it and runs on",
     ),
     (
-        "crates/cli/src/run/runner.rs",
+        "crates/cli/src/run/release.rs",
         "the command prints it after the run",
     ),
     ("crates/cli/src/store/rotating.rs", "a log line"),
@@ -197,4 +197,20 @@ fn errors_become_text_only_at_the_edge() {
         "pass the error on, as a source or as it is; or list the file here, with the reason:\n{}",
         wrong.join("\n")
     );
+}
+
+/// A library's user may not have the command, so its line is named where only the command can do something.
+#[test]
+fn libraries_do_not_name_the_command() {
+    let named = sources().unwrap().into_iter().filter(|source| {
+        let is_command = ["crates/cli/", "crates/ui/"]
+            .iter()
+            .any(|folder| source.file.starts_with(folder));
+        let code = source.text.split("#[cfg(test)]\nmod ").next();
+        let mut lines = code.unwrap_or_default().lines();
+        !is_command
+            && lines.any(|line| !line.trim_start().starts_with("//") && line.contains("`shedlock "))
+    });
+    let named: Vec<_> = named.map(|source| source.file).collect();
+    assert_eq!(named, ["crates/core/src/advice.rs"], "use an `Operation`");
 }

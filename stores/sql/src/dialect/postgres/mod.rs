@@ -31,6 +31,7 @@
 
 mod statements;
 
+use shedlock_core::Operation;
 use shedlock_provider::{HUNDRED_YEARS, TlsNames, told};
 
 use self::statements::TOO_LATE;
@@ -315,8 +316,9 @@ fn checks(_: &Options) -> Vec<Check> {
                      committed until {culprit}: locks, tokens and slots that were committed there \
                      later are not here, and a process that still uses it excludes no one here",
                 )
-                .advise(
-                    "make sure that no process uses it, and compare `shedlock history` of both",
+                .advise_with(
+                    "make sure that no process uses it, and compare what both have in",
+                    Operation::History,
                 ),
                 "the server was not promoted within the last day, or was restarted since",
             )
