@@ -112,7 +112,7 @@ const EDGES: [(&str, &str); 31] = [
 ];
 
 /// The files that print an error of another crate, and which one.
-const OF_OTHERS: [(&str, &str); 23] = [
+const OF_OTHERS: [(&str, &str); 24] = [
     (
         "crates/cli/src/generate.rs",
         "a file that cannot be written",
@@ -122,6 +122,7 @@ const OF_OTHERS: [(&str, &str); 23] = [
         "crates/cli/src/run/job.rs",
         "a process that cannot be started",
     ),
+    ("crates/cli/src/run/runner.rs", "signals"),
     (
         "crates/cli/src/settings/file.rs",
         "a file that cannot be read",
