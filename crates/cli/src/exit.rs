@@ -221,14 +221,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_before_the_start_names_the_lock_once_and_the_option() {
+    fn a_failure_before_the_start_names_the_lock_once() {
         let late = Error::new(ErrorKind::Unavailable, "too late")
-            .advise("raise lock_at_most_for")
+            .advise("check the store")
             .with_lock("a\"b")
             .with_store("sqlite");
         assert_eq!(
             Failure::from(late).not_started("a\"b", false).message(),
-            "a\"b: the command was not started: sqlite: too late; raise --lock-at-most-for"
+            "a\"b: the command was not started: sqlite: too late; check the store"
         );
         let wrong = Error::new(ErrorKind::InvalidInput, "wrong").with_lock("a");
         let message = "lock \"a\": wrong";

@@ -10,8 +10,7 @@ use super::History;
 
 /// The log filter of replicas, which includes each unlock and the ticks that another replica has
 /// taken.
-const LOG: &str =
-    "info,shedlock_core::runtime::release=debug,shedlock_scheduler::driver::shared=debug";
+const LOG: &str = "info,shedlock_core::lock=debug,shedlock_scheduler::driver::shared=debug";
 
 /// A running replica; killed when it is dropped.
 #[derive(Debug)]
