@@ -31,7 +31,7 @@ async fn a_missing_provider_is_a_clear_error() {
     assert!(
         error
             .to_string()
-            .starts_with("lock \"job\": no lock provider is set: "),
+            .starts_with("lock \"job\": no lock provider is set; "),
         "{error}"
     );
     let log = Log::start();

@@ -435,9 +435,9 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
         ),
         (
             SHEDLOCKS.replace("locked_by ", "owner "),
-            "no column \"locked_by\"; choose another table (?table=NAME) and create it with `shedlock \
-             migrate --store …`, or, if the columns have other names, set them (like \
-             ?locked_by_column=NAME)",
+            "no column \"locked_by\"; if the columns have other names, set them (like \
+             ?locked_by_column=NAME); otherwise choose another table (?table=NAME) and create it with \
+             `migrate()`",
         ),
         (
             SHEDLOCKS.replace("locked_by ", "team INT NOT NULL, locked_by "),

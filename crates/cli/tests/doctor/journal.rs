@@ -7,7 +7,7 @@ use std::process::Command;
 use super::common::{Done, Sandbox, done};
 use super::{doctor, doctor_with, mysql, postgres};
 
-const CREATE: &str = "run `shedlock migrate`";
+const CREATE: &str = "run `shedlock migrate --store …`";
 const SCHEMA: &str = "docs/schema.md (SQL) and stores/redis/README.md list what each user needs";
 
 /// Commands that need no journal, each with its exit code and its messages.
@@ -186,7 +186,7 @@ fn a_journal_in_a_file_that_cannot_be_written_is_reported() {
     };
     let absent = done(&mut shedlock(&["doctor"]));
     assert_eq!(absent.code, 0, "{absent:?}");
-    let said = "run `shedlock migrate`";
+    let said = "run `shedlock migrate --store …`";
     assert!(absent.stdout.contains(said), "{absent:?}");
     assert_eq!(done(&mut shedlock(&["migrate"])).code, 0);
     let healthy = done(&mut shedlock(&["doctor", "--strict"]));
