@@ -44,10 +44,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
 /// units and printed in days, but that text could not be parsed again.
 const LONGEST: Duration = Duration::from_secs(7_304_484 * 86_400);
 
-/// The longest duration that a store has to express. Every calendar can represent an instant that far away.
-pub(crate) const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
+/// The longest duration that stores accept. Every store's calendar can represent an instant that far away, and every
+/// script can count it in microseconds.
+#[doc(hidden)]
+pub const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// Refuses a longer duration, whatever the store.
 /// Refuses durations over a hundred years. `what` names the setting.
 #[doc(hidden)]
 pub fn check_longest(what: impl fmt::Display, duration: Duration) -> Result<(), Error> {

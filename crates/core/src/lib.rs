@@ -78,7 +78,7 @@ pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
 #[doc(hidden)]
-pub use duration::check_longest;
+pub use duration::{HUNDRED_YEARS, check_longest};
 pub use duration::{LockDuration, parse_duration};
 // For the messages of the other crates.
 #[doc(hidden)]

@@ -36,10 +36,11 @@ pub use errors::{
     overtaken, root_cause, unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
 pub use idle::{FRESH, TEST};
-pub use limits::{HUNDRED_YEARS, check_name_length};
+pub use limits::check_name_length;
 pub use list::{Part, listed, paged};
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};
+pub use shedlock_core::HUNDRED_YEARS;
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{End, Ended, Seen, Store};
 pub use time::TimeMode;

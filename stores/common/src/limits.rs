@@ -1,14 +1,8 @@
 //! Limits of what every store can express.
 
-use std::time::Duration;
-
 use shedlock_core::LockName;
 
 use crate::errors::{Result, invalid};
-
-/// The longest duration that stores accept. Every store's calendar can represent an instant that far away, and every
-/// script can count it in microseconds.
-pub const HUNDRED_YEARS: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// Refuses names of more than `longest` bytes as `InvalidInput`.
 pub fn check_name_length(name: &LockName, longest: usize) -> Result<()> {
@@ -23,14 +17,16 @@ pub fn check_name_length(name: &LockName, longest: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use shedlock_core::{HUNDRED_YEARS, check_longest};
+
     use super::*;
 
     #[test]
     fn what_no_store_can_express_is_refused() {
-        assert!(shedlock_core::check_longest("it", HUNDRED_YEARS).is_ok());
-        assert!(
-            shedlock_core::check_longest("it", HUNDRED_YEARS + Duration::from_nanos(1)).is_err()
-        );
+        assert!(check_longest("it", HUNDRED_YEARS).is_ok());
+        assert!(check_longest("it", HUNDRED_YEARS + Duration::from_nanos(1)).is_err());
         let name = LockName::new("four").unwrap();
         assert!(check_name_length(&name, 4).is_ok());
         let error = check_name_length(&name, 3).unwrap_err();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use shedlock::{LockConfig, LockDefaults, LockName};
+use shedlock_core::HUNDRED_YEARS;
 
 use super::{AT_LEAST, AT_MOST, StoreArgs, origin};
 use crate::exit::Failure;
@@ -68,9 +69,8 @@ impl Claim<'_> {
     /// command line does not.
     pub(crate) fn check_durations(&self, in_url: &LockDefaults) -> Result<(), Failure> {
         // Longer than any that is set.
-        const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
-        let anything = LockDefaults::new().lock_at_most_for(LONGEST);
-        let least = LockConfig::new("-").lock_at_most_for(LONGEST);
+        let anything = LockDefaults::new().lock_at_most_for(HUNDRED_YEARS);
+        let least = LockConfig::new("-").lock_at_most_for(HUNDRED_YEARS);
         let least = least.resolve(&[in_url])?.lock_at_least_for();
         let most = LockConfig::new("-").lock_at_least_for(Duration::ZERO);
         let most = most.resolve(&[in_url, &anything])?;

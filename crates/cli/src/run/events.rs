@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use shedlock::{Event, Listener, LostReason, Skip, SkipReason};
+use shedlock::{Error, Event, Listener, LostReason, Skip, SkipReason};
 use tokio::sync::Notify;
 
 use super::slot;
@@ -32,7 +32,8 @@ pub(super) struct Events {
 pub(super) struct StoreError {
     /// With what to do about it.
     pub(super) cause: String,
-    pub(super) reason: String,
+    /// For a reader who has read that.
+    pub(super) brief: String,
 }
 
 impl Events {
@@ -84,6 +85,14 @@ impl Events {
         lock(&self.not_extended).clone()
     }
 
+    /// Why a call failed, for a line after the one that said what to do. With `--quiet` there was none.
+    pub(super) fn brief(&self, name: &str, error: &Error) -> String {
+        match self.terminal.is_quiet() {
+            true => format!("{:#}", error.cause(name)),
+            false => format!("{:#}", error.reason()),
+        }
+    }
+
     /// Whether it is the pause after a failed attempt, which was reported with that.
     fn is_known(&self, skip: &Skip) -> bool {
         self.is_backing_off && skip.reason == SkipReason::BackingOff
@@ -118,7 +127,7 @@ impl Listener for Events {
             Event::StoreError { error, .. } => {
                 *lock(&self.store_error) = Some(StoreError {
                     cause: format!("{:#}", error.cause(name)),
-                    reason: format!("{:#}", error.reason()),
+                    brief: self.brief(name, error),
                 });
                 self.store_failed.notify_one();
             }
@@ -135,7 +144,7 @@ impl Listener for Events {
                         "{name}: cannot extend the lease yet, retrying: {why}"
                     )),
                 }
-                *lock(&self.not_extended) = Some(format!("{:#}", error.reason()));
+                *lock(&self.not_extended) = Some(self.brief(name, error));
             }
             Event::Extended { .. } => {
                 *lock(&self.not_extended) = None;
@@ -161,6 +170,14 @@ impl Listener for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_to_do_is_said_at_the_end_only_if_it_was_not_said_before() {
+        let error = Error::new(shedlock::ErrorKind::Configuration, "no table").advise("create it");
+        let brief = |is_quiet| Events::new(Terminal::new(is_quiet), "", false).brief("a", &error);
+        assert_eq!(brief(false), "no table");
+        assert_eq!(brief(true), "no table; create it");
+    }
 
     #[test]
     fn the_pause_after_a_failed_attempt_is_no_news() {

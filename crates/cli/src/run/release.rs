@@ -104,10 +104,11 @@ impl<'a> Ending<'a> {
         };
         match released {
             Ok(Release::Failed(error)) => {
-                // What to do was said with an extension that failed.
-                let why = match events.not_extended() {
-                    Some(_) => format!("{:#}", error.reason()),
-                    None => format!("{:#}", error.cause(self.name.as_str())),
+                // What to do was said with an extension, or an earlier unlock, that failed.
+                let was_said = last_error.is_some() || events.not_extended().is_some();
+                let why = match was_said {
+                    true => events.brief(self.name.as_str(), &error),
+                    false => format!("{:#}", error.cause(self.name.as_str())),
                 };
                 self.not_released(&why, None, false)
             }
@@ -331,11 +332,11 @@ async fn retrying(events: &Events, last_error: &mut Option<String>, report: impl
     tokio::select! {
         error = events.store_error() => {
             report(&error.cause);
-            *last_error = Some(error.reason);
+            *last_error = Some(error.brief);
         }
         () = SystemClock.sleep_until(SystemClock.now() + SILENCE) => report(NO_REPLY),
     }
     loop {
-        *last_error = Some(events.store_error().await.reason);
+        *last_error = Some(events.store_error().await.brief);
     }
 }

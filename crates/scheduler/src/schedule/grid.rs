@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, format_duration};
-
-use super::LONGEST;
+use shedlock_core::{Error, ErrorKind, HUNDRED_YEARS, format_duration};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
@@ -24,7 +22,7 @@ impl Grid {
         if period < SHORTEST {
             return refused("the shortest period is 1ms");
         }
-        if period > LONGEST {
+        if period > HUNDRED_YEARS {
             return refused("the longest period is 100 years");
         }
         if period.subsec_nanos() % 1_000 != 0 {

@@ -10,7 +10,7 @@ mod zone;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Clock, Error, ErrorKind, LockDuration, Slot, SystemClock};
+use shedlock_core::{Clock, Error, ErrorKind, HUNDRED_YEARS, LockDuration, Slot, SystemClock};
 
 use cron::Cron;
 use grid::Grid;
@@ -43,9 +43,6 @@ enum Kind {
     Grid(Grid),
     FixedDelay(Duration),
 }
-
-/// The longest period or delay.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 impl Schedule {
     /// Parses a cron expression in UTC. See [`cron_in`](Self::cron_in) for the syntax.
@@ -155,7 +152,7 @@ impl Schedule {
             let short = "the delay is shorter than 1ms: the job would use a whole core";
             return Err(Error::new(ErrorKind::InvalidInput, short));
         }
-        if delay > LONGEST {
+        if delay > HUNDRED_YEARS {
             let long = "the delay is longer than 100 years: the job would never run again";
             return Err(Error::new(ErrorKind::InvalidInput, long));
         }
@@ -266,7 +263,7 @@ impl Schedule {
 
     /// Returns a placeholder for a schedule that could not be parsed.
     pub(crate) fn never() -> Self {
-        Self(Kind::FixedDelay(LONGEST))
+        Self(Kind::FixedDelay(HUNDRED_YEARS))
     }
 
     /// Returns the delay, if this is a fixed delay.

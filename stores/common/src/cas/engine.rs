@@ -12,9 +12,10 @@ use shedlock_core::{
 
 use super::time::Now;
 use super::{Found, Reading, Record, VersionedStore, Written};
+use crate::HUNDRED_YEARS;
 use crate::StoreProvider;
 use crate::errors::{Result, configuration};
-use crate::limits::{HUNDRED_YEARS, check_name_length};
+use crate::limits::check_name_length;
 use crate::list::{Part, paged};
 use crate::store::{End, Ended, PROBE, Seen, Store};
 
