@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use shedlock_core::{Capabilities, ClockSource};
+use shedlock_core::{AttemptRequest, Budget, Capabilities, ClockSource};
 
 use crate::{Harness, Namespace, Provider, RoundTrips, Stop, Verdict};
 
@@ -146,6 +146,7 @@ impl StoreProfile {
             ("law11", yes(true)),
             ("law12", yes(self.shares_records)),
             ("law13", round_trips),
+            ("law13_worst", worst(capabilities)),
             ("list", yes(capabilities.list)),
             (
                 "longest",
@@ -175,6 +176,18 @@ fn compare(file: &Path, page: &str) -> Verdict {
          update what is built from the file; it should be\n{page}",
         file.display()
     )))
+}
+
+/// The worst case of an attempt: no copy gets a reply, and each has sent as much as it may.
+fn worst(capabilities: &Capabilities) -> String {
+    let copy = capabilities
+        .longest_call
+        .min(AttemptRequest::DEFAULT_TIMEOUT);
+    format!(
+        "{} / {}",
+        Budget::COPIES * capabilities.most_requests,
+        spoken(Budget::COPIES * copy + Budget::PAUSES)
+    )
 }
 
 /// With a space before the unit: "1 ms".

@@ -44,6 +44,10 @@ pub struct Capabilities {
     /// accepts the connection but never replies, or if many calls wait for one connection. The
     /// provider's own time limits ensure this, whether or not the runtime makes the call.
     pub longest_call: Duration,
+    /// The most requests that one copy of an attempt sends to the store, whatever state the record is
+    /// in and however many others want the lock: statements, scripts, transactions. What a client
+    /// library repeats by itself, such as a redirect within a cluster, is not included.
+    pub most_requests: u32,
     /// The length in bytes up to which every name is accepted.
     pub longest_name: usize,
     /// Whether leases survive a restart of the store.
@@ -126,6 +130,7 @@ impl Capabilities {
             granularity: Duration::ZERO,
             longest_lock_at_most_for: Duration::MAX,
             longest_call: Duration::from_secs(10),
+            most_requests: 32,
             longest_name: usize::MAX,
             durable: true,
             failover: Failover::Unspecified,

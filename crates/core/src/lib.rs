@@ -8,6 +8,7 @@ pub mod admin;
 mod advice;
 mod answer;
 pub mod blocking;
+mod budget;
 mod capabilities;
 mod clock;
 mod completion;
@@ -68,6 +69,7 @@ pub use answer::{
     Attempt, Extension, ForcedUnlock, Migration, MigrationStep, Schema, Skip, SkipReason,
     SlotReset, Unlock,
 };
+pub use budget::{Budget, NotAfter};
 pub use capabilities::{Capabilities, ClockSource, Failover};
 #[doc(hidden)]
 pub use clock::check_runtime;

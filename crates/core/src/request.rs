@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::check_durations;
 use crate::duration::HUNDRED_YEARS;
-use crate::{Completion, Error, LockName, Owner, SkippedSlots, Slot};
+use crate::{Budget, Completion, Error, LockName, Owner, SkippedSlots, Slot};
 
 /// One attempt at a lock. Sending the same request again repeats the same attempt (law 6).
 ///
@@ -25,6 +25,7 @@ pub struct AttemptRequest {
     previous_slot: Option<Slot>,
     skipped_slots: Option<SkippedSlots>,
     timeout: Duration,
+    budget: Option<Budget>,
 }
 
 impl AttemptRequest {
@@ -45,6 +46,7 @@ impl AttemptRequest {
             previous_slot: None,
             skipped_slots: None,
             timeout: Self::DEFAULT_TIMEOUT,
+            budget: None,
         }
     }
 
@@ -106,6 +108,13 @@ impl AttemptRequest {
     /// 6). See [`StoreClock`](crate::StoreClock).
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Sets what this copy of the attempt may cost. For the runtime, which ends the call when the
+    /// time is over.
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 
@@ -190,6 +199,11 @@ impl AttemptRequest {
     /// Returns how long the attempt may be in transit.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Returns what this copy of the attempt may cost, if its caller has set that.
+    pub fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
     }
 }
 

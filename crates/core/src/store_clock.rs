@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::clock::{Clock, Moment, SystemClock};
-use crate::{Attempt, AttemptRequest, Error, ErrorKind};
+use crate::{Attempt, AttemptRequest, Budget, Error, NotAfter};
 
 /// The last time that a provider has seen of its store's clock, and the not-after that an attempt
 /// carries. For providers.
@@ -15,7 +15,8 @@ use crate::{Attempt, AttemptRequest, Error, ErrorKind};
 /// from a server that was paused. If it took the lock then, it would take it for an owner that has
 /// ended. So each attempt carries a not-after: an instant of the store's clock. The store, with the
 /// record in hand, refuses an attempt that arrives after it. The instant is the last store time
-/// that was seen, plus the time elapsed here since then, plus [`AttemptRequest::timeout`].
+/// that was seen, plus the time elapsed here since then, plus what is left of the attempt's
+/// [`Budget`](crate::Budget); see [`NotAfter`](crate::NotAfter).
 ///
 /// Before the first contact there is no store time. The first attempt then carries an instant in
 /// the past, is refused with the store's time, and is sent again. This costs one more round trip,
@@ -129,44 +130,48 @@ impl StoreClock {
             .unwrap_or(SystemTime::UNIX_EPOCH + Duration::from_secs(u32::MAX.into()))
     }
 
-    /// Sends an attempt with its not-after. If the store refuses it as too late while the timeout
-    /// still runs, the attempt is live and the estimate was wrong. It is then sent once more, based
-    /// on the time that the store returned.
-    ///
-    /// All copies of the attempt are refused from [`AttemptRequest::timeout`] after this call
-    /// began.
+    /// Sends an attempt with its [not-after](NotAfter), and once more if that was wrong. For a
+    /// provider that does not receive a budget from the toolkit.
     ///
     /// # Errors
     /// Those of `send`, or `Unavailable` if the store refused the attempt as too late for good.
     pub async fn attempt<F>(
         &self,
         request: &AttemptRequest,
+        send: impl FnMut(SystemTime) -> F,
+    ) -> Result<Attempt, Error>
+    where
+        F: Future<Output = Result<BoundedAttempt, Error>>,
+    {
+        match request.budget() {
+            Some(budget) => self.attempt_within(budget, send).await,
+            None => {
+                let budget = Budget::new(self.clock.clone(), request.timeout());
+                self.attempt_within(&budget, send).await
+            }
+        }
+    }
+
+    /// As [`attempt`](Self::attempt), within this budget.
+    ///
+    /// # Errors
+    /// As [`attempt`](Self::attempt).
+    pub async fn attempt_within<F>(
+        &self,
+        budget: &Budget,
         mut send: impl FnMut(SystemTime) -> F,
     ) -> Result<Attempt, Error>
     where
         F: Future<Output = Result<BoundedAttempt, Error>>,
     {
-        let started = self.clock.now();
-        let mut left = request.timeout();
-        for _ in 0..2 {
-            match send(self.not_after(left)).await? {
+        let mut not_after = NotAfter::new(self, budget);
+        loop {
+            budget.count();
+            match send(not_after.instant()).await? {
                 BoundedAttempt::Judged(attempt) => return Ok(attempt),
-                BoundedAttempt::TooLate { store_time } => self.observe(store_time),
-            }
-            let elapsed = self.clock.now().at_most_since(started);
-            left = request.timeout().saturating_sub(elapsed);
-            if left.is_zero() {
-                break;
+                BoundedAttempt::TooLate { store_time } => not_after.refused(store_time)?,
             }
         }
-        Err(Error::new(
-            ErrorKind::Unavailable,
-            format!(
-                "the store refused the attempt: it arrived more than {} after it was sent",
-                crate::text::duration(request.timeout())
-            ),
-        )
-        .advise("check the network, the store's load, and whether its clock was set"))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -190,79 +195,10 @@ impl fmt::Debug for StoreClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LockName, ManualClock, Owner, Skip, SkipReason};
-    use std::cell::RefCell;
+    use crate::ManualClock;
     use std::future::ready;
 
     const TIMEOUT: Duration = Duration::from_secs(10);
-
-    fn request() -> AttemptRequest {
-        let name = LockName::new("job").unwrap();
-        AttemptRequest::new(name, Owner::generate(), 6 * TIMEOUT).with_timeout(TIMEOUT)
-    }
-
-    fn judged() -> Result<BoundedAttempt, Error> {
-        let skip = Skip::new(SkipReason::Held);
-        Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
-    }
-
-    #[tokio::test]
-    async fn the_first_attempt_learns_the_stores_time() {
-        let store_time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        let clock = StoreClock::with_clock(Arc::new(ManualClock::new()));
-        let sent = RefCell::new(Vec::new());
-        let request = request();
-        let attempt = clock.attempt(&request, |not_after| {
-            sent.borrow_mut().push(not_after);
-            ready(if not_after < store_time {
-                Ok(BoundedAttempt::TooLate { store_time })
-            } else {
-                judged()
-            })
-        });
-        assert!(matches!(attempt.await, Ok(Attempt::Skipped(_))));
-        assert_eq!(
-            *sent.borrow(),
-            [SystemTime::UNIX_EPOCH, store_time + TIMEOUT]
-        );
-    }
-
-    #[tokio::test]
-    async fn an_attempt_is_sent_twice_at_most_and_never_past_its_timeout() {
-        let manual = ManualClock::new();
-        let clock = StoreClock::with_clock(Arc::new(manual.clone()));
-        let store_time = SystemTime::UNIX_EPOCH;
-        for (pass, expected) in [(TIMEOUT / 4, 2), (TIMEOUT, 1)] {
-            let sent = RefCell::new(0);
-            let request = request();
-            let attempt = clock.attempt(&request, |_| {
-                *sent.borrow_mut() += 1;
-                manual.advance(pass);
-                ready(Ok(BoundedAttempt::TooLate { store_time }))
-            });
-            let error = attempt.await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unavailable);
-            assert_eq!(*sent.borrow(), expected, "{pass:?} each");
-        }
-    }
-
-    #[tokio::test]
-    async fn both_copies_are_bounded_by_the_first_ones_timeout() {
-        let manual = ManualClock::new();
-        let clock = StoreClock::with_clock(Arc::new(manual.clone()));
-        let began = manual.system_time();
-        clock.observe(began - TIMEOUT);
-        let sent = RefCell::new(Vec::new());
-        let _ = clock
-            .attempt(&request(), |not_after| {
-                sent.borrow_mut().push(not_after);
-                manual.advance(TIMEOUT / 5);
-                let store_time = manual.system_time();
-                ready(Ok(BoundedAttempt::TooLate { store_time }))
-            })
-            .await;
-        assert_eq!(*sent.borrow(), [began, began + TIMEOUT]);
-    }
 
     #[test]
     fn a_reply_bounds_the_stores_clock_on_both_sides() {

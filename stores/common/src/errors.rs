@@ -13,7 +13,7 @@ use crate::tls::in_words;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// How many rounds a call makes before it returns an error. A round is lost only if another client won it.
-pub const ROUNDS: usize = 4;
+pub const ROUNDS: u32 = 4;
 
 /// Returns the error for a call that lost every one of its [`ROUNDS`].
 pub fn contended() -> Error {

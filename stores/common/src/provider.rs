@@ -9,9 +9,9 @@ use crate::errors::Result;
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockProvider, LockRecord,
-    Migration, MigrationStep, ProviderIdentity, Schema, Setting, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, BoxFuture, Budget, Capabilities, Error, ErrorKind, ExtendRequest,
+    Extension, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockProvider,
+    LockRecord, Migration, MigrationStep, ProviderIdentity, Schema, Setting, Unlock, UnlockRequest,
     answered_within, within,
 };
 use tracing::instrument::WithSubscriber as _;
@@ -103,17 +103,26 @@ impl<S: Store> StoreProvider<S> {
         // Each layer that takes a future by value stores it twice.
         let call = pin!(call);
         let limit = self.store.longest_call();
-        let answer = answered_within(self.store.clock(), limit, unanswered, call).await;
+        let answer = answered_within(&**self.store.clock(), limit, unanswered, call).await;
         answer.map_err(|error| self.about(error))
     }
 
     /// If a connection may have been cut while it was idle, finds out before an attempt is sent on it. Whatever the
     /// reply is, the attempt follows, on another connection if this one is broken.
-    async fn test_idle_connection(&self) {
-        let clock = self.store.clock();
+    async fn attempt_within(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
+        if self.store.tests_connections() {
+            return self.store.attempt(request, budget).await;
+        }
+        let clock = &**self.store.clock();
         if self.last_reply.is_old(clock.now()) {
+            budget.count();
             let _ = within(clock, TEST, self.store.server_time()).await;
         }
+        let answer = self.store.attempt(request, budget).await;
+        if answer.is_ok() {
+            self.last_reply.came(clock.now());
+        }
+        answer
     }
 
     async fn call<T>(
@@ -135,17 +144,25 @@ impl<S: Store> LockProvider for StoreProvider<S> {
             self.store.check_name(request.name())?;
             let at_most = request.lock_at_most_for();
             self.store.check_duration(Setting::AtMost, at_most)?;
-            if self.store.tests_connections() {
-                return self.store.attempt(request).await;
+            let own;
+            let budget = match request.budget() {
+                Some(budget) => budget,
+                None => {
+                    own = Budget::new(Arc::clone(self.store.clock()), request.timeout());
+                    &own
+                }
+            };
+            let attempt = pin!(self.attempt_within(request, budget));
+            match request.budget() {
+                Some(_) => attempt.await,
+                // A caller that sets none does not end the call either.
+                None => self.bounded(OutcomeUnknown, attempt).await,
             }
-            self.test_idle_connection().await;
-            let answer = self.store.attempt(request).await;
-            if answer.is_ok() {
-                self.last_reply.came(self.store.clock().now());
-            }
-            answer
         };
-        Box::pin(self.call(request.name(), OutcomeUnknown, attempt))
+        Box::pin(async move {
+            let answer = attempt.await;
+            answer.map_err(|error| self.about(error).with_lock(request.name().as_str()))
+        })
     }
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool>> {

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::admin::{Change, Changed};
 use shedlock_core::check_longest;
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
-    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Slot,
-    SlotEnd, SystemClock, UnlockRequest,
+    Attempt, AttemptRequest, Budget, Capabilities, Clock, ExtendRequest, Extension, Finding,
+    Journal, Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema,
+    Slot, SlotEnd, SystemClock, UnlockRequest,
 };
 
 use crate::errors::Result;
@@ -52,8 +52,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// The clock that measures [`longest_call`](Self::longest_call).
-    fn clock(&self) -> &dyn Clock {
-        &SystemClock
+    fn clock(&self) -> &Arc<dyn Clock> {
+        SystemClock::shared()
     }
 
     /// Whether the store itself tests a connection that has been idle before it sends an attempt on it. If not, which
@@ -75,8 +75,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         check_longest(what, duration)
     }
 
-    /// As [`LockProvider::attempt`](shedlock_core::LockProvider::attempt).
-    fn attempt(&self, request: &AttemptRequest) -> impl Future<Output = Result<Attempt>> + Send;
+    /// As [`LockProvider::attempt`](shedlock_core::LockProvider::attempt), within this budget: it counts the requests,
+    /// and says whether one may be repeated. The call is ended from outside when the time is over.
+    fn attempt(
+        &self,
+        request: &AttemptRequest,
+        budget: &Budget,
+    ) -> impl Future<Output = Result<Attempt>> + Send;
 
     /// As [`LockProvider::withdraw`](shedlock_core::LockProvider::withdraw). Unless overridden, it ends the lease at
     /// once. That is enough if the store refuses late copies of an attempt by its own clock.

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use common::{Fault, Texts};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, ClockSource, ErrorKind, ExtendRequest, Extension,
+    Attempt, AttemptRequest, Budget, Clock, ClockSource, ErrorKind, ExtendRequest, Extension,
     ForceUnlockRequest, KeepReason, Lease, LockName, LockProvider, LockState, ManualClock, Owner,
-    PruneRequest, Pruned, SkipReason, Unlock, UnlockRequest, admin,
+    PruneRequest, Pruned, SkipReason, SystemClock, Unlock, UnlockRequest, admin,
 };
 use shedlock_provider::{DEFAULT_TOLERATED_SKEW, Record, Store as _, StoreProvider, Versioned};
 
@@ -284,7 +284,8 @@ async fn tokens_are_the_stores_revisions_where_it_has_them() {
 fn the_layers_of_a_provider_do_not_multiply_the_size_of_a_call() {
     let room = Room::new();
     let request = room.request();
-    let of_store = size_of_val(&room.provider.backend().attempt(&request));
+    let budget = Budget::new(Arc::clone(SystemClock::shared()), request.timeout());
+    let of_store = size_of_val(&room.provider.backend().attempt(&request, &budget));
     let of_provider = size_of_val(&*room.provider.attempt(&request));
     assert!(of_provider < 3 * of_store, "{of_store} {of_provider}");
 }

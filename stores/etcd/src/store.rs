@@ -8,9 +8,9 @@ use ErrorKind::{Configuration, Unavailable};
 use etcd_client::Client;
 use shedlock_core::admin::{Change, Changed};
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, Error, ErrorKind, ExtendRequest,
-    Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName, LockRecord, Moment,
-    Schema, Skip, SkipReason, Slot, SystemClock,
+    Attempt, AttemptRequest, Budget, Capabilities, Clock, ClockSource, Error, ErrorKind,
+    ExtendRequest, Extension, Failover, Finding, Lease, ListRequest, LockDefaults, LockName,
+    LockRecord, Moment, Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_provider::{
     End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store, StoreProvider,
@@ -148,6 +148,9 @@ impl Store for EtcdStore {
         capabilities.granularity = shortest.saturating_add(LATE);
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
+        // One read, and in each round a lease, a transaction, a read back, and the lease's end; and the test of an idle
+        // connection.
+        capabilities.most_requests = 4 * ROUNDS + 2;
         capabilities.removed_by_shedlock = true;
         capabilities.failover = Failover::Majority;
         capabilities
@@ -157,24 +160,27 @@ impl Store for EtcdStore {
         self.connections.longest_call()
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     /// Reads, judges, requests a lease of the store, and writes if nothing has changed since the read. Otherwise the
     /// reply contains the current state, which is judged in turn: the winner of the race usually holds the lock.
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
+    async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
         let name = request.name();
+        budget.count();
         let mut found = self.find(name).await?;
         for _ in 0..ROUNDS {
             if let Some(answer) = self.judged(request, &found)? {
                 return Ok(answer);
             }
             let now = self.clock.system_time();
+            budget.count();
             let lease = self.grant(request.lock_at_most_for()).await?;
             let value = write(now, request.owner().as_str()).into_bytes();
             let record = taken(request, &found, now, lease);
             let own = KeyChange::Put(value, lease.id);
+            budget.count();
             match self.change_keys(name, &found, own, Some(record)).await? {
                 (Changed::Done, now) => {
                     let lease = self.won(request, now, Some(lease.ends));

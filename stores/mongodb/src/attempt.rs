@@ -4,7 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use mongodb::bson::{Document, doc};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Error, ErrorKind, Moment, Skip, SkipReason, StoreClock,
+    Attempt, AttemptRequest, BoundedAttempt, Budget, Error, ErrorKind, Moment, NotAfter, Skip,
+    SkipReason, StoreClock,
 };
 use shedlock_provider::{ROUNDS, Record, Result, Store as _, check_slot, refusal};
 
@@ -17,47 +18,53 @@ const CLOCK: &str = "the reference clock";
 impl MongoStore {
     /// Lets the server judge the attempt. If a race was lost, its winner normally holds the lock, and the next round
     /// reports it.
-    pub(crate) async fn judge(
-        &self,
-        request: &AttemptRequest,
-        not_after: Option<SystemTime>,
-    ) -> Result<BoundedAttempt> {
+    pub(crate) async fn judge(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
         let name = request.name();
+        let is_bounded = !self.settings.time.is_client();
+        let mut not_after = NotAfter::new(&self.server, budget);
         let mut conflicts = Vec::new();
         for _ in 0..ROUNDS {
             let claim = Claim {
                 request,
-                not_after,
+                budget,
+                not_after: is_bounded.then(|| not_after.instant()),
                 now: self.now(),
                 skew: self.settings.time.source().tolerated_skew(),
             };
             let query = doc! { "_id": name.as_str() };
             let sent = self.clock().now();
+            budget.count();
             if let Some(document) = self.update(query, claim.update()).await? {
-                if let Some(answer) = self.answer(claim, &document, sent).await? {
-                    return Ok(answer);
+                match self.answer(claim, &document, sent).await? {
+                    Some(BoundedAttempt::Judged(answer)) => return Ok(answer),
+                    Some(BoundedAttempt::TooLate { store_time }) => {
+                        not_after.refused(store_time)?
+                    }
+                    None => {}
                 }
                 continue;
             }
             if request.slot().is_some() {
+                budget.count();
                 check_slot(request, self.judging_time().await?, CLOCK)?;
             }
+            budget.count();
             match self.create(name).await {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) if error.kind() == ErrorKind::Conflict => conflicts.push(error),
                 Err(error) => return Err(error),
             }
-            if let (Some(store_time), Some(last)) = (self.server.earliest(), not_after)
+            if let (Some(store_time), Some(last)) = (self.server.earliest(), claim.not_after)
                 && store_time > last
             {
-                return Ok(BoundedAttempt::TooLate { store_time });
+                not_after.refused(store_time)?;
             }
         }
         match conflicts.pop() {
             // In every round no document of this name was found, and another document prevented its creation.
-            Some(conflict) if conflicts.len() + 1 == ROUNDS => Err(conflict),
-            _ => Ok(skipped(Skip::new(SkipReason::Contended))),
+            Some(conflict) if conflicts.len() + 1 == ROUNDS as usize => Err(conflict),
+            _ => Ok(Attempt::Skipped(Skip::new(SkipReason::Contended))),
         }
     }
 
@@ -73,18 +80,22 @@ impl MongoStore {
             let at = record.locked_at.unwrap_or(UNIX_EPOCH);
             match claim.not_after.map(|last| last.duration_since(at)) {
                 None => {}
-                Some(Ok(left)) if left.saturating_sub(RESOLUTION) <= claim.request.timeout() => {
+                Some(Ok(left)) if left.saturating_sub(RESOLUTION) <= claim.budget.time() => {
                     self.server.observe_reply(at, sent);
                 }
                 // If a copy won the lease earlier, its start is not the server's current time. This read returns that
                 // time.
-                Some(_) => drop(self.read(claim.request.name()).await),
+                Some(_) => {
+                    claim.budget.count();
+                    drop(self.read(claim.request.name()).await);
+                }
             }
             return Ok(Some(acquired(claim.request, &record)));
         }
         if let Some(skip) = self.refused_by(claim, &record) {
             return Ok(Some(skipped(skip)));
         }
+        claim.budget.count();
         let look = self.read(claim.request.name()).await?;
         look.map_or(Ok(None), |look| verdict(claim, &look))
     }

@@ -148,7 +148,7 @@ impl MongoStore {
     ) -> Result<T> {
         let call = async { call.await.map_err(|error| explain(error, unanswered)) };
         let limit = self.settings.response_timeout;
-        answered_within(self.clock(), limit, unanswered, call).await
+        answered_within(&**self.clock(), limit, unanswered, call).await
     }
 }
 

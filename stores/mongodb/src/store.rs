@@ -13,13 +13,13 @@ use mongodb::results::{CollectionSpecification, CollectionType};
 use mongodb::{Collection, Database};
 use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, Error, ErrorKind, ExtendRequest, Extension,
-    Failover, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, SETTINGS,
-    Schema, SkippedSlots, Slot, StoreClock, SystemClock,
+    Attempt, AttemptRequest, Budget, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
+    Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord,
+    SETTINGS, Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
 use shedlock_provider::{
-    End, Ended, FromClient, HUNDRED_YEARS, Part, Result, Seen, Store, StoreProvider, TimeMode,
-    Told, configuration, paged, told,
+    End, Ended, FromClient, HUNDRED_YEARS, Part, ROUNDS, Result, Seen, Store, StoreProvider,
+    TimeMode, Told, configuration, paged, told,
 };
 
 use crate::MongoProvider;
@@ -201,6 +201,8 @@ impl Store for MongoStore {
         }
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
+        // In each round an update, the server's time, and a creation or a read; and the test of an idle connection.
+        capabilities.most_requests = 3 * ROUNDS + 1;
         let concern = self.place.collection.write_concern();
         capabilities.failover = match concern {
             Some(_) if self.place.is_weak() => Failover::MayForget,
@@ -219,14 +221,12 @@ impl Store for MongoStore {
         self.settings.response_timeout.saturating_mul(2)
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.settings.clock
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.settings.clock
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
-        let is_bounded = !self.settings.time.is_client();
-        let send = |not_after| self.judge(request, is_bounded.then_some(not_after));
-        self.server.attempt(request, send).await
+    async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
+        self.judge(request, budget).await
     }
 
     /// Before the lease is ended, the end of a free lock is moved up to now. A copy of the attempt that waits in the

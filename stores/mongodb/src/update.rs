@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use shedlock_core::{AttemptRequest, Retries, Slot, SlotEnd};
+use shedlock_core::{AttemptRequest, Budget, Retries, Slot, SlotEnd};
 use shedlock_provider::{End, HUNDRED_YEARS};
 
 use crate::codec::{AT, ATTEMPTS, BY, DONE, SKIP_FROM, SKIP_UNTIL, SLOT, TOKEN, UNTIL, millis};
@@ -13,6 +13,7 @@ use crate::codec::{AT, ATTEMPTS, BY, DONE, SKIP_FROM, SKIP_UNTIL, SLOT, TOKEN, U
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim<'a> {
     pub(crate) request: &'a AttemptRequest,
+    pub(crate) budget: &'a Budget,
     pub(crate) now: Now,
     /// By how much another clock that judges may be ahead.
     pub(crate) skew: Duration,

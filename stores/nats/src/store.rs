@@ -261,6 +261,11 @@ impl VersionedStore for NatsStore {
         response.saturating_add(line.connect.max(response))
     }
 
+    /// Two messages, one of them again; the settings; and two messages.
+    fn most_requests_per_round(&self) -> u32 {
+        6
+    }
+
     fn capabilities(&self, mut capabilities: Capabilities) -> Capabilities {
         capabilities.longest_name = key::LONGEST;
         capabilities.removed_by_shedlock = true;

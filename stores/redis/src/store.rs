@@ -9,7 +9,7 @@ use futures_util::future::ready;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Capabilities, ClockSource, Error, ErrorKind,
+    Attempt, AttemptRequest, BoundedAttempt, Budget, Capabilities, ClockSource, Error, ErrorKind,
     ExtendRequest, Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults,
     LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within,
 };
@@ -255,6 +255,9 @@ impl Store for RedisStore {
         capabilities.server_skew = self.server_skew;
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
         capabilities.longest_name = LONGEST_NAME;
+        // Twice a script, by its hash or whole, with its confirmation, and another one that undoes it; and the test of an
+        // idle connection.
+        capabilities.most_requests = 2 * (3 + 2) + 1;
         capabilities.removed_by_shedlock = true;
         capabilities.durable = self.durable.load(Ordering::Relaxed);
         capabilities.repeats_attempts = !self.connections.sends_once;
@@ -271,10 +274,10 @@ impl Store for RedisStore {
         longest.saturating_add(wait.unwrap_or_default())
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
+    async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
         let clock = self.clocks.of(&self.keys.of(request.name()).lock);
         let claim = |not_after| self.claim(request, not_after);
-        clock.attempt(request, claim).await
+        clock.attempt_within(budget, claim).await
     }
 
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
@@ -401,7 +404,7 @@ impl Store for RedisStore {
         let size = request.limit();
         let records = stream::iter(names.filter(is_ahead)).map(|name| async move {
             let (limit, record) = (self.longest_call(), self.inspect(&name));
-            let record = answered_within(self.clock(), limit, ErrorKind::Unavailable, record);
+            let record = answered_within(&**self.clock(), limit, ErrorKind::Unavailable, record);
             let record = record.await.map_err(|error| error.with_lock(name.as_str()));
             Ok(listed("redis", name.as_str(), record)?.flatten())
         });

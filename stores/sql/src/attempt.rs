@@ -2,7 +2,7 @@
 
 use shedlock_core::admin::Changed;
 use shedlock_core::{
-    Attempt, AttemptRequest, BoundedAttempt, Completion, Error, Lease, Level, Setting, Skip,
+    Attempt, AttemptRequest, Budget, Completion, Error, Lease, Level, NotAfter, Setting, Skip,
     SkipReason, Slot,
 };
 use shedlock_provider::{Result, configuration, maybe, unavailable, unread};
@@ -15,7 +15,10 @@ use crate::statement::{Reply, Values};
 use crate::verdict::{State, instant, lease, names_are_equal, record};
 
 /// How many times an attempt tries to take a lock that was found free before it gives up.
-const ROUNDS: usize = 3;
+pub(crate) const ROUNDS: u32 = 3;
+
+/// The most statements after the last round: those that find out why a free lock cannot be taken.
+pub(crate) const LAST: u32 = 8;
 
 /// Ten thousand years in microseconds. No slot can be further ahead of a clock.
 const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
@@ -25,13 +28,17 @@ const LONGEST_TOLERANCE: i64 = 315_576_000_000_000_000;
 const COARSE: i64 = 1_000;
 
 impl<B: Driver> SqlStore<B> {
-    pub(crate) async fn attempted(&self, request: &AttemptRequest) -> Result<Attempt> {
+    pub(crate) async fn attempted(
+        &self,
+        request: &AttemptRequest,
+        budget: &Budget,
+    ) -> Result<Attempt> {
         let claim = match (request.slot(), request.completion()) {
             (None, _) => Claim::Nothing,
             (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
             (Some(_), _) => Claim::Slot,
         };
-        let call = self.call_of(request.timeout());
+        let call = self.call_of(budget);
         let plan = call.plan_for(|plan| {
             call.statement(Step::Attempt(claim), plan)?;
             check_length(request.name(), &plan.shape)?;
@@ -51,16 +58,8 @@ impl<B: Driver> SqlStore<B> {
         values.most_attempts = retries.map_or(0, |retries| retries.get_max_attempts().into());
         values.tolerance = floor_micros(request.slot_tolerance()).min(LONGEST_TOLERANCE);
 
-        let (clock, plan, call) = (&self.plans.clock, &*plan, &call);
-        let send = |not_after| {
-            let values = Values {
-                now: self.now(),
-                not_after: micros(not_after),
-                ..values
-            };
-            call.tried(request, claim, plan, values)
-        };
-        clock.attempt(request, send).await
+        let not_after = NotAfter::new(&self.plans.clock, budget);
+        call.tried(request, claim, &plan, values, not_after).await
     }
 
     pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool> {
@@ -97,23 +96,26 @@ impl<B: Driver> Call<'_, B> {
         claim: Claim,
         plan: &Plan,
         mut values: Values<'_>,
-    ) -> Result<BoundedAttempt> {
+        mut not_after: NotAfter<'_>,
+    ) -> Result<Attempt> {
+        let mut rounds = ROUNDS;
         let mut state = State::Free;
         let mut exists = Vec::new();
         let mut may_be_ours = false;
         let mut seen = Vec::new();
-        for _ in 0..ROUNDS {
+        while rounds > 0 {
             let step = match state {
-                State::Answered(answer) => return Ok(BoundedAttempt::Judged(answer)),
+                State::Answered(answer) => return Ok(answer),
                 State::Free => Step::Attempt(claim),
                 State::Absent => Step::Insert(claim),
             };
+            values.not_after = micros(not_after.instant());
             let reply = self.run(step, &values).await?;
             // A withdrawal may have moved the end of a free lock past the client's time that was sent.
             values.now = self.now();
             if reply.affected > 0 {
                 match self.won(request, claim, plan, &values, &reply).await? {
-                    Some(lease) => return Ok(acquired(lease)),
+                    Some(lease) => return Ok(Attempt::Acquired(lease)),
                     None => may_be_ours = true,
                 }
             }
@@ -121,35 +123,33 @@ impl<B: Driver> Call<'_, B> {
             let row = self.read(&values).await;
             let row = row.map_err(|error| if may_be_ours { unread(error) } else { error })?;
             state = State::of(request, &row, self.options.time.source().tolerated_skew())?;
+            let server_time = row.server_time();
+            let is_too_late = server_time.filter(|now| *now > values.not_after);
+            if let (State::Free | State::Absent, Some(now)) = (&state, is_too_late) {
+                not_after.refused(instant(now))?;
+                continue;
+            }
+            rounds -= 1;
             seen.push(record(&row, request.name()).map(|mut record| {
                 record.read_at = None;
                 record
             }));
-            let server_time = row.server_time();
-            let is_too_late = server_time.filter(|now| *now > values.not_after);
-            if let (State::Free | State::Absent, Some(now)) = (&state, is_too_late) {
-                let store_time = instant(now);
-                return Ok(BoundedAttempt::TooLate { store_time });
-            }
         }
         // A single rejection may be that of a record that was deleted before the read.
         let is_rejected = exists.len() > 1;
         match (state, exists.pop()) {
-            (State::Answered(answer), _) => Ok(BoundedAttempt::Judged(answer)),
+            (State::Answered(answer), _) => Ok(answer),
             // The record does not exist and cannot be created: another unique key is violated.
             (State::Absent, Some(failure)) if is_rejected => Err(self.explained(failure, true)),
             _ if may_be_ours => Err(unread(unavailable(
                 "the lock was free at each read but could not be taken",
             ))),
             // No one else has changed the record, and our writes have not.
-            _ if seen.len() == ROUNDS && seen.iter().all(|it| *it == seen[0]) => {
+            _ if seen.len() == ROUNDS as usize && seen.iter().all(|it| *it == seen[0]) => {
                 Err(self.why_not_taken(&values).await)
             }
             // The lock was free at each read and taken at each try.
-            _ => {
-                let skip = Skip::new(SkipReason::Contended);
-                Ok(BoundedAttempt::Judged(Attempt::Skipped(skip)))
-            }
+            _ => Ok(Attempt::Skipped(Skip::new(SkipReason::Contended))),
         }
     }
 
@@ -245,10 +245,6 @@ impl<B: Driver> Call<'_, B> {
             self.plans.clock.observe(instant(now));
         }
     }
-}
-
-fn acquired(lease: Lease) -> BoundedAttempt {
-    BoundedAttempt::Judged(Attempt::Acquired(lease))
 }
 
 fn granted(request: &AttemptRequest, reply: &Reply) -> Lease {

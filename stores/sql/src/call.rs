@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Advice, Error, LockName, Operation, Owner, SETTINGS, format_duration};
+use shedlock_core::{Advice, Budget, Error, LockName, Operation, Owner, SETTINGS, format_duration};
 use shedlock_provider::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
@@ -39,10 +39,18 @@ pub struct SqlStore<B: Driver> {
 /// the pool may begin one in each.
 const MOST_INSIDE: usize = 3;
 
+/// The connections that one statement found and could not use.
+#[derive(Default)]
+pub(crate) struct Unusable {
+    inside: usize,
+    /// How many more may be found broken, once one was.
+    broken: Option<u32>,
+}
+
 /// One call of the provider. A single deadline bounds everything that it sends.
 pub(crate) struct Call<'a, B: Driver> {
     store: &'a SqlStore<B>,
-    pub(crate) deadline: Deadline<'a>,
+    pub(crate) deadline: Deadline,
 }
 
 /// Omits the statements, which are long.
@@ -92,15 +100,14 @@ impl<B: Driver> SqlStore<B> {
     }
 
     pub(crate) fn call(&self) -> Call<'_, B> {
-        self.call_of(self.options.timeout())
+        self.call_within(self.options.timeout())
     }
 
-    /// Starts a call whose caller waits for at most `patience`.
-    pub(crate) fn call_of(&self, patience: Duration) -> Call<'_, B> {
-        let options = &self.options;
+    /// Starts a call that is ended when this budget is.
+    pub(crate) fn call_of(&self, budget: &Budget) -> Call<'_, B> {
         Call {
             store: self,
-            deadline: Deadline::new(&*options.clock, options.timeout(), patience),
+            deadline: Deadline::of(budget, self.options.timeout()),
         }
     }
 
@@ -108,7 +115,7 @@ impl<B: Driver> SqlStore<B> {
     pub(crate) fn call_within(&self, limit: Duration) -> Call<'_, B> {
         Call {
             store: self,
-            deadline: Deadline::new(&*self.options.clock, limit, limit),
+            deadline: Deadline::new(&self.options.clock, limit),
         }
     }
 
@@ -329,7 +336,7 @@ impl<B: Driver> Call<'_, B> {
             .await
     }
 
-    /// Sends a statement, and over another connection if that of a user's pool was left in a transaction.
+    /// Sends a statement, and over another connection if one cannot be used.
     pub(crate) async fn send_over(
         &self,
         connections: &Connections<B>,
@@ -337,10 +344,10 @@ impl<B: Driver> Call<'_, B> {
         values: &Values<'_>,
         wanted: Wanted,
     ) -> Result<Reply, Failure> {
-        let mut tries = 0;
+        let mut unusable = Unusable::default();
         loop {
             match self.send_once(connections, statement, values, wanted).await {
-                Err(failure) if self.left_inside(&failure, &mut tries) => {}
+                Err(failure) if self.takes_another(&failure, &mut unusable) => {}
                 answer => return answer,
             }
         }
@@ -351,31 +358,40 @@ impl<B: Driver> Call<'_, B> {
         &self,
         connections: &Connections<B>,
     ) -> Result<InUse<B>, Failure> {
-        let nothing = Statement::plain("SELECT 1");
-        let mut tries = 0;
+        let mut unusable = Unusable::default();
         loop {
-            let mut held = connections.acquire(Wanted::Any, &self.deadline).await?;
-            if !connections.are_lent() {
-                return Ok(held);
-            }
-            let answer = {
-                let (mut session, values) = (held.session(), Values::default());
-                let run = session.run_alone(&nothing, &values);
-                self.deadline.answer(pin!(run)).await
-            };
-            match answer.unwrap_or_else(|| Err(Failure::silent())) {
-                Ok(_) => return Ok(held),
-                Err(failure) if self.left_inside(&failure, &mut tries) => {}
-                Err(failure) => return Err(failure),
+            match self.acquire_once(connections).await {
+                Err(failure) if self.takes_another(&failure, &mut unusable) => {}
+                acquired => return acquired,
             }
         }
     }
 
-    /// Whether to try another connection, because this one was left in a transaction, which its end rolls back. That is
-    /// logged once.
-    fn left_inside(&self, failure: &Failure, tries: &mut usize) -> bool {
-        if failure.class != Class::Inside {
-            return false;
+    async fn acquire_once(&self, connections: &Connections<B>) -> Result<InUse<B>, Failure> {
+        let mut held = connections.acquire(Wanted::Any, &self.deadline).await?;
+        if connections.are_lent() {
+            let nothing = Statement::plain("SELECT 1");
+            let (mut session, values) = (held.session(), Values::default());
+            let run = session.run_alone(&nothing, &values);
+            let answer = self.deadline.answer(pin!(run)).await;
+            answer.unwrap_or_else(|| Err(Failure::silent()))?;
+        }
+        Ok(held)
+    }
+
+    /// Whether to try another connection, because this one is broken, or was left in a transaction, which its end rolls
+    /// back. The latter is logged once.
+    pub(crate) fn takes_another(&self, failure: &Failure, unusable: &mut Unusable) -> bool {
+        match failure.class {
+            Class::Broken { others } => {
+                // Each of them leaves the pool, so the pool eventually opens a new one.
+                let most = unusable.broken.get_or_insert(others);
+                let is_left = *most > 0;
+                *most = most.saturating_sub(1);
+                return is_left;
+            }
+            Class::Inside => {}
+            _ => return false,
         }
         if !self.was_inside.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -385,11 +401,11 @@ impl<B: Driver> Call<'_, B> {
                 failure.source
             );
         }
-        *tries += 1;
-        *tries < MOST_INSIDE
+        unusable.inside += 1;
+        unusable.inside < MOST_INSIDE
     }
 
-    async fn send_once(
+    pub(crate) async fn send_once(
         &self,
         connections: &Connections<B>,
         statement: &Statement,
@@ -397,6 +413,7 @@ impl<B: Driver> Call<'_, B> {
         wanted: Wanted,
     ) -> Result<Reply, Failure> {
         let mut held = connections.acquire(wanted, &self.deadline).await?;
+        self.deadline.budget.count();
         let was_used = !held.is_new();
         // Also if this call is dropped.
         let unanswered = Unanswered {

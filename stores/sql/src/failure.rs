@@ -27,6 +27,10 @@ pub(crate) struct Failure {
 pub(crate) enum Class {
     /// The statement was never sent: no connection was available in time, or the server already has too many.
     NotSent,
+    /// The statement was never sent: an idle connection was found broken, and so many others may be as well.
+    Broken {
+        others: u32,
+    },
     /// The statement was never sent: all connections of the user's pool are taken.
     Exhausted,
     /// The statement was never sent: the user's pool is closed, and never lends a connection again.
@@ -124,6 +128,17 @@ impl Failure {
         Self::new(Class::Exhausted, taken)
     }
 
+    /// One of these connections is broken, and is used no more.
+    pub(crate) fn broken(connections: u32) -> Self {
+        let class = Class::Broken {
+            others: connections,
+        };
+        Self {
+            class,
+            ..Self::no_connection()
+        }
+    }
+
     pub(crate) fn silent() -> Self {
         Self::new(Class::ReplyLost, "timed out")
     }
@@ -139,7 +154,10 @@ impl Failure {
     /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads.
     pub(crate) fn explained(self, dialect: &Dialect, options: &Options, writes: bool) -> Error {
         let plain = || (self.class.kind(writes), self.class.told(writes));
-        let is_unreachable = matches!(self.class, Class::NotSent | Class::Unreachable);
+        let is_unreachable = matches!(
+            self.class,
+            Class::NotSent | Class::Broken { .. } | Class::Unreachable
+        );
         if let Some(error) = unresolved(&*self.source).filter(|_| is_unreachable) {
             return self.causing(error);
         }
@@ -186,6 +204,7 @@ impl Failure {
         let is_lost = matches!(
             self.class,
             Class::NotSent
+                | Class::Broken { .. }
                 | Class::Exhausted
                 | Class::Unreachable
                 | Class::Unready
@@ -256,7 +275,11 @@ impl Class {
     fn kind(&self, writes: bool) -> ErrorKind {
         match self {
             Self::ReplyLost | Self::Failed if writes => OutcomeUnknown,
-            Self::NotSent | Self::Exhausted | Self::Unreachable | Self::Unready => Unavailable,
+            Self::NotSent
+            | Self::Broken { .. }
+            | Self::Exhausted
+            | Self::Unreachable
+            | Self::Unready => Unavailable,
             Self::OtherProtocol => Unavailable,
             Self::ReplyLost | Self::Failed | Self::ReadOnly => Unavailable,
             Self::Contention | Self::Waited | Self::Busy | Self::Full => Unavailable,
@@ -269,7 +292,7 @@ impl Class {
     /// What happened, and what to do.
     fn told(&self, writes: bool) -> Told {
         match self {
-            Self::NotSent => CANNOT_CONNECT.advise(
+            Self::NotSent | Self::Broken { .. } => CANNOT_CONNECT.advise(
                 "check that the server is up and has connections to spare, and that the URL points to it",
             ),
             Self::Closed => told("no connection: the pool is closed")

@@ -3,18 +3,13 @@
 use shedlock_core::{Error, ErrorKind, Operation};
 use shedlock_provider::{Result, internal};
 
-use crate::call::Call;
+use crate::call::{Call, Unusable};
 use crate::dialect::Step;
 use crate::driver::{Driver, Wanted};
 use crate::failure::Class;
 use crate::plan::Plan;
 use crate::statement::{Reply, Row, Statement, Values};
 use crate::verdict::instant;
-
-/// How often a statement is sent again after a conflict with another transaction. There is no pause
-/// in between: the other transaction has committed. Eight serializable clients of one record, on a
-/// busy machine, have made four conflicts in a row.
-const COLLISIONS: usize = 15;
 
 impl<B: Driver> Call<'_, B> {
     /// The record, read from the server that accepts writes.
@@ -33,19 +28,21 @@ impl<B: Driver> Call<'_, B> {
 
     /// Sends a statement, and sends it again:
     ///
-    /// - at once, after a conflict with another transaction;
+    /// - over another connection, if one cannot be used;
+    /// - at once, after a conflict with another transaction: that one has committed. Eight serializable clients of one
+    ///   record, on a busy machine, have made four conflicts in a row;
     /// - once, if its reply was lost, unless it claims a lock;
     /// - once, on a new connection, if the session is no longer usable;
     /// - once, after reading the table's shape again, if the table has changed;
     /// - once, after making space, if the disk is full and the statement creates no record.
     ///
-    /// A claim whose reply was lost may still be in transit. Only the runtime may send another copy
+    /// Nothing is repeated beyond the budget. A claim whose reply was lost may still be in transit. Only the runtime may send another copy
     /// of it, because it withdraws what the first one takes.
     pub(crate) async fn run(&self, step: Step, values: &Values<'_>) -> Result<Reply> {
         let explained = |failure| self.explained(failure, step.writes());
         let mut plan = self.plan().await?;
         let mut wanted = Wanted::Any;
-        let mut collisions = 0;
+        let mut unusable = Unusable::default();
         let mut looked = false;
         let mut can_make_space = !step.takes();
         // Once a reply is lost, the outcome is unknown whatever the second try returns.
@@ -54,7 +51,9 @@ impl<B: Driver> Call<'_, B> {
             let statement = self.statement(step, &plan)?;
             let (lock, sql) = (values.name, statement.text());
             tracing::debug!(step = step.word(), lock, sql, "statement");
-            let answer = self.send(statement, values, wanted).await;
+            let answer = self
+                .send_once(&self.connections, statement, values, wanted)
+                .await;
             let answer = match step {
                 // A listing continues past records that cannot be read.
                 Step::List { .. } => answer,
@@ -67,8 +66,18 @@ impl<B: Driver> Call<'_, B> {
                 }
                 Err(failure) => failure,
             };
+            let ends = !self.deadline.budget.allows_repeat();
             match &failure.class {
-                Class::Contention if collisions < COLLISIONS => collisions += 1,
+                Class::Held if step.takes() && lost.is_none() => return Ok(Reply::default()),
+                Class::Duplicate if step.takes() && lost.is_none() => {
+                    return Ok(Reply {
+                        duplicate: Some(failure),
+                        ..Reply::default()
+                    });
+                }
+                _ if ends => return Err(explained(lost.unwrap_or(failure))),
+                _ if self.takes_another(&failure, &mut unusable) => {}
+                Class::Contention => {}
                 Class::ReplyLost if lost.is_none() && !step.claims() => lost = Some(failure),
                 class if class.is_of_session() && failure.was_used && wanted != Wanted::New => {
                     wanted = Wanted::New;
@@ -90,13 +99,6 @@ impl<B: Driver> Call<'_, B> {
                     if !self.make_space().await {
                         return Err(explained(lost.unwrap_or(failure)));
                     }
-                }
-                Class::Held if step.takes() && lost.is_none() => return Ok(Reply::default()),
-                Class::Duplicate if step.takes() && lost.is_none() => {
-                    return Ok(Reply {
-                        duplicate: Some(failure),
-                        ..Reply::default()
-                    });
                 }
                 _ => return Err(explained(lost.unwrap_or(failure))),
             }

@@ -6,12 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ExtendRequest, Extension, Finding, Journal,
-    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema, Setting,
-    Slot, SlotEnd,
+    Attempt, AttemptRequest, Budget, Capabilities, Clock, ExtendRequest, Extension, Finding,
+    Journal, Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Owner, Schema,
+    Setting, Slot, SlotEnd,
 };
 use shedlock_provider::{End, Ended, Result, Seen, Store, invalid, listed, maybe, overtaken};
 
+use crate::attempt::{LAST, ROUNDS};
 use crate::call::{Call, SqlStore, check_owner, check_owner_text};
 use crate::dialect::{End as SlotMark, Step, is_partial};
 use crate::driver::Driver;
@@ -59,6 +60,8 @@ impl<B: Driver> Store for SqlStore<B> {
         capabilities.longest_lock_at_most_for = (dialect.longest_lease)(&self.options, shape);
         // A length in bytes that always fits: a name never has more characters than bytes.
         capabilities.longest_name = shape.name.length;
+        // In each round a claim and a read, then a read of what was won or why nothing was; and what may be repeated.
+        capabilities.most_requests = 2 * ROUNDS + LAST + Budget::REPEATS;
         capabilities.durable = dialect.is_durable(shape);
         capabilities.remembered_by_shedlock = true;
         if !self.options.time.is_client() {
@@ -71,8 +74,8 @@ impl<B: Driver> Store for SqlStore<B> {
         self.options.timeout()
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.options.clock
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.options.clock
     }
 
     /// Each of its connections.
@@ -90,8 +93,8 @@ impl<B: Driver> Store for SqlStore<B> {
         Ok(())
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
-        self.attempted(request).await
+    async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
+        self.attempted(request, budget).await
     }
 
     async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
@@ -241,7 +244,6 @@ impl<B: Driver> Store for SqlStore<B> {
         let step = Step::List {
             held_only: request.is_held_only(),
         };
-        let call = self.call();
         let size = request.limit();
         let mut page: Vec<LockRecord> = Vec::new();
         let mut after = request.after().map_or("", LockName::as_str).to_owned();
@@ -252,7 +254,7 @@ impl<B: Driver> Store for SqlStore<B> {
                 now: self.now(),
                 ..Values::default()
             };
-            let reply = call.run(step, &values).await?;
+            let reply = self.call().run(step, &values).await?;
             let is_last = reply.rows.len() + reply.unreadable.len() < size;
             let last = reply.last_name().map(str::to_owned);
             for row in &reply.rows {

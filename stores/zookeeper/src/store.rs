@@ -278,6 +278,11 @@ impl VersionedStore for ZooKeeperStore {
         response.saturating_add(response.max(self.sessions.connect_timeout))
     }
 
+    /// A sync and a read; and a transaction, after the parents were made if they are missing.
+    fn most_requests_per_round(&self) -> u32 {
+        4
+    }
+
     fn capabilities(&self, mut capabilities: Capabilities) -> Capabilities {
         capabilities.longest_name = path::LONGEST;
         capabilities.failover = Failover::Majority;

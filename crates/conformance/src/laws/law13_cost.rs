@@ -9,7 +9,8 @@
 
 use std::time::Duration;
 
-use shedlock_core::{AttemptRequest, ExtendRequest, Lease};
+use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Lease, Owner, UnlockRequest};
+use tokio::task::JoinSet;
 
 use crate::case::cases;
 use crate::context::name;
@@ -26,6 +27,7 @@ cases!("law13_cost" [Cost]:
     an_extension_costs_what_is_declared,
     an_unlock_costs_what_is_declared,
     calls_take_the_declared_round_trips,
+    a_contended_attempt_costs_what_is_declared,
 );
 
 /// A won attempt on an existing record sends as many requests as declared.
@@ -126,6 +128,40 @@ pub async fn calls_take_the_declared_round_trips(context: &TestContext) -> Verdi
         seen == declared,
         "the calls should take the round trips {declared:?}, but took {seen:?}"
     );
+    Ok(())
+}
+
+/// However many others take the lock between its steps, an attempt sends no more requests than
+/// declared.
+pub async fn a_contended_attempt_costs_what_is_declared(context: &TestContext) -> Verdict {
+    const CONTENDERS: usize = 4;
+    const ATTEMPTS: usize = 40;
+    let line = warm(context).await?;
+    let job = name("cost-of-a-contended-attempt");
+    let mut contenders = JoinSet::new();
+    for _ in 0..CONTENDERS {
+        let (provider, at_most) = (context.provider().await?, context.timing().long());
+        let job = job.clone();
+        contenders.spawn(async move {
+            loop {
+                let request = AttemptRequest::new(job.clone(), Owner::generate(), at_most);
+                if let Ok(Attempt::Acquired(lease)) = provider.attempt(&request).await {
+                    let _ = provider.unlock(&lease, &UnlockRequest::new()).await;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let declared = line.through.capabilities().most_requests;
+    for _ in 0..ATTEMPTS {
+        let request = context.request(&job);
+        let counter = line.count(Call::Attempt, &request)?;
+        let answer = line.through.attempt(&request).await?;
+        costs("a contended attempt", counter.seen(), declared as usize)?;
+        if let Attempt::Acquired(lease) = answer {
+            unlock(&line.through, &lease).await?;
+        }
+    }
     Ok(())
 }
 

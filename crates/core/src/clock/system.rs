@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is where time comes from")]
 
 use std::panic::catch_unwind;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use super::{Clock, Moment};
@@ -21,6 +22,14 @@ use crate::{BoxFuture, Error, ErrorKind};
 /// the wall clock is never corrected, only [fencing](crate::CurrentLock::fencing_token) protects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
+
+impl SystemClock {
+    /// Returns the clock as shared code takes it.
+    pub fn shared() -> &'static Arc<dyn Clock> {
+        static SHARED: LazyLock<Arc<dyn Clock>> = LazyLock::new(|| Arc::new(SystemClock));
+        &SHARED
+    }
+}
 
 /// The longest single wait. Timers may stand still while the machine is suspended, so a deadline
 /// that passed during a suspend is noticed within this time.

@@ -475,6 +475,7 @@ impl LockProvider for MemoryProvider {
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
+        capabilities.most_requests = 1;
         capabilities.failover = Failover::Never;
         capabilities.durable = false;
         capabilities.duties = true;

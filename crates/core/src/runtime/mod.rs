@@ -21,6 +21,7 @@ mod wait;
 mod watcher;
 mod withdrawal;
 
+pub(crate) use acquire::acquire;
 pub(crate) use context::Context;
 pub use copies::Copies;
 pub(crate) use dropped::ReleaseOnDrop;
@@ -36,6 +37,5 @@ pub(crate) use pause::pause;
 pub use release::Release;
 pub(crate) use spawned::while_held;
 pub(crate) use unlock::Patience;
-pub(crate) use wait::acquire;
 use watcher::Watcher;
 pub use withdrawal::Unanswered;

@@ -1,54 +1,49 @@
 //! Waiting for a lock, for callers that request it.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::acquire::attempt;
+use super::Context;
 use super::bounded::bounded;
-use super::{Context, Held};
 use crate::clock::{Clock, Moment};
-use crate::{
-    Attempt, AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason, within,
-};
+use crate::{AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason, within};
 
-/// Takes the lock or returns why not. Retries until `wait` is over, or returns at once if it is
-/// zero.
-///
-/// The store never waits (law 2): each attempt is a new one, with its own owner, and returns at
-/// once. Between two attempts nothing is held, and copies without a reply are being withdrawn, so a
-/// future that is dropped there leaves nothing to clean up. The wait is the caller's: it outlasts the lease that a copy
-/// without a reply may have taken. The last attempt is made when the wait
-/// is over.
-pub(crate) async fn acquire(
-    context: &Arc<Context>,
-    wait: Duration,
-    request: impl Fn() -> Result<AttemptRequest, Error>,
-) -> Result<Attempt<Arc<Held>>, Error> {
-    let until = (!wait.is_zero()).then(|| context.clock.now() + wait);
-    let mut pauses = Pauses::of(wait);
-    let mut was_freed = false;
-    let mut last_reason = None;
-    loop {
-        let request = request()?.with_timeout(context.store_timeout);
-        let mut skip = match attempt(context, &request, until).await {
-            Ok(Attempt::Skipped(skip)) => skip,
-            Ok(acquired) => return Ok(acquired),
-            Err(error) => {
-                // A copy without a reply had won, and an operator has freed what it won. That ended the attempt and not
-                // the request.
-                let is_freed =
-                    error.kind() == ErrorKind::Lost && !std::mem::replace(&mut was_freed, true);
-                let goes_on = match until.filter(|_| is_freed || error.is_retryable()) {
-                    Some(until) => is_given_back(context, &request, until).await,
-                    None => is_freed,
-                };
-                if goes_on {
-                    continue;
-                }
-                return Err(explained(context, &request, error).await);
-            }
-        };
-        look_ahead(context, &request, &mut skip).await;
+/// How long a caller waits for a lock, and what its attempts have shown so far.
+pub(super) struct Wait<'a> {
+    context: &'a Context,
+    /// `None` if the caller does not wait.
+    until: Option<Moment>,
+    pauses: Pauses,
+    was_freed: bool,
+    last_reason: Option<SkipReason>,
+}
+
+impl<'a> Wait<'a> {
+    pub(super) fn of(context: &'a Context, wait: Duration) -> Self {
+        Self {
+            context,
+            until: (!wait.is_zero()).then(|| context.clock.now() + wait),
+            pauses: Pauses::of(wait),
+            was_freed: false,
+            last_reason: None,
+        }
+    }
+
+    /// Returns the time that is left.
+    pub(super) fn left(&self) -> Duration {
+        let now = self.context.clock.now();
+        self.until
+            .map_or(Duration::ZERO, |until| until.saturating_since(now))
+    }
+
+    /// Returns why the lock was not granted, if the wait ends with that. Otherwise pauses before
+    /// the next attempt.
+    pub(super) async fn ends_with(
+        &mut self,
+        request: &AttemptRequest,
+        mut skip: Skip,
+    ) -> Option<Skip> {
+        let context = self.context;
+        look_ahead(context, request, &mut skip).await;
         // A slot that was taken stays taken, however long the wait.
         let is_final = matches!(
             skip.reason,
@@ -57,34 +52,69 @@ pub(crate) async fn acquire(
                 | SkipReason::LastSlotAhead
                 | SkipReason::ClockBehind
         );
-        let left = until.filter(|_| !is_final).and_then(|until| {
-            let now = context.clock.now();
-            (now < until).then_some((now, until))
-        });
-        let Some((now, until)) = left else {
-            report(context, &request, &skip);
-            return Ok(Attempt::Skipped(skip));
-        };
+        let left = self.left();
+        if is_final || left.is_zero() {
+            report(context, request, &skip);
+            return Some(skip);
+        }
         // A race that was lost says nothing about who has the lock now.
-        let is_race = skip.reason == SkipReason::Contended && last_reason.is_some();
-        let is_news = !is_race && last_reason.replace(skip.reason) != Some(skip.reason);
+        let is_race = skip.reason == SkipReason::Contended && self.last_reason.is_some();
+        let is_news = !is_race && self.last_reason.replace(skip.reason) != Some(skip.reason);
         context.emit(|| Event::Waiting {
-            request: &request,
+            request,
             skip: &skip,
             is_news,
         });
-        let pause = pauses.next(&skip, &*context.clock);
-        context.clock.sleep_until((now + pause).min(until)).await;
+        let clock = &*context.clock;
+        let pause = self.pauses.next(&skip, clock).min(left);
+        clock.sleep_until(clock.now() + pause).await;
+        None
     }
-}
 
-/// Waits until what the copies of a failed attempt have taken, or may still take, is given back: the next attempt has
-/// another owner, to which the first one's lock or slot would be taken. Returns false if that takes until `until`.
-async fn is_given_back(context: &Context, request: &AttemptRequest, until: Moment) -> bool {
-    let clock = &*context.clock;
-    let left = until.saturating_since(clock.now());
-    let done = context.withdrawals.done_with(request.name());
-    !left.is_zero() && within(clock, left, done).await.is_some()
+    /// Returns whether another attempt follows one that failed. What its copies have taken, or may
+    /// still take, is given back before: the next attempt has another owner, to which the first
+    /// one's lock or slot would be taken.
+    pub(super) async fn goes_on_after(&mut self, request: &AttemptRequest, error: &Error) -> bool {
+        // A copy without a reply had won, and an operator has freed what it won. That ended the attempt and not
+        // the request.
+        let is_freed =
+            error.kind() == ErrorKind::Lost && !std::mem::replace(&mut self.was_freed, true);
+        if self.until.is_none() {
+            return is_freed;
+        }
+        let left = self.left();
+        if !(is_freed || error.is_retryable()) || left.is_zero() {
+            return false;
+        }
+        let done = self.context.withdrawals.done_with(request.name());
+        within(&*self.context.clock, left, done).await.is_some()
+    }
+
+    /// A slot that is ahead of the store's clock only because this host's is: the error names both.
+    pub(super) async fn explained(&self, request: &AttemptRequest, error: Error) -> Error {
+        let context = self.context;
+        let Some(slot) = request
+            .slot()
+            .filter(|_| error.kind() == ErrorKind::SlotAhead)
+        else {
+            return error;
+        };
+        let clock = clocks(context).await;
+        let Some(clock) = clock.filter(|it| it.is_off() && it.is_ahead()) else {
+            return error;
+        };
+        let explained = Error::new(
+            ErrorKind::SlotAhead,
+            format!("slot {slot} is not due yet by the store's clock: {clock}"),
+        )
+        .advise("set this host's clock (NTP)")
+        .with_lock(request.name().as_str())
+        .with_store(error.store().unwrap_or(context.provider.store()));
+        match error.address() {
+            Some(address) => explained.with_address(address),
+            None => explained,
+        }
+    }
 }
 
 /// A slot that is refused because of a later one that this host's clock has not reached is not late.
@@ -109,31 +139,6 @@ async fn look_ahead(context: &Context, request: &AttemptRequest, skip: &mut Skip
             Some(clock) if !is_ahead(clock.store) => SkipReason::ClockBehind,
             _ => SkipReason::LastSlotAhead,
         };
-    }
-}
-
-/// A slot that is ahead of the store's clock only because this host's is: the error names both.
-async fn explained(context: &Context, request: &AttemptRequest, error: Error) -> Error {
-    let Some(slot) = request
-        .slot()
-        .filter(|_| error.kind() == ErrorKind::SlotAhead)
-    else {
-        return error;
-    };
-    let clock = clocks(context).await;
-    let Some(clock) = clock.filter(|it| it.is_off() && it.is_ahead()) else {
-        return error;
-    };
-    let explained = Error::new(
-        ErrorKind::SlotAhead,
-        format!("slot {slot} is not due yet by the store's clock: {clock}"),
-    )
-    .advise("set this host's clock (NTP)")
-    .with_lock(request.name().as_str())
-    .with_store(error.store().unwrap_or(context.provider.store()));
-    match error.address() {
-        Some(address) => explained.with_address(address),
-        None => explained,
     }
 }
 

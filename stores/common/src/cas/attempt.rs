@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, Error, Lease, LockState, Skip, SkipReason};
+use shedlock_core::{Attempt, AttemptRequest, Budget, Error, Lease, LockState, Skip, SkipReason};
 
 use super::time::Now;
 use super::{Found, Record, Versioned, VersionedStore};
@@ -14,10 +14,11 @@ use crate::slots::{check_slot, refusal};
 impl<S: VersionedStore> Versioned<S> {
     /// Reads the record, judges it, and writes if its version is still current. Otherwise it starts over: the winner of
     /// the race usually holds the lock, and the next read finds that.
-    pub(crate) async fn take(&self, request: &AttemptRequest) -> Result<Attempt> {
+    pub(crate) async fn take(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
         let name = request.name();
         let mut has_written = false;
         for _ in 0..ROUNDS {
+            budget.count();
             let look = self.read(name).await;
             // A write that lost its race may have lost to a copy of itself that a client or the network sent again.
             let unread = |error| if has_written { unread(error) } else { error };
@@ -38,6 +39,7 @@ impl<S: VersionedStore> Versioned<S> {
             }
             let record = self.taken(request, before.as_ref(), now)?;
             let version = before.as_ref().map(|found| &found.version);
+            budget.count();
             if let (_, Some(found)) = self.write(name, version, record).await? {
                 return Ok(Attempt::Acquired(self.granted(request, found)));
             }

@@ -6,15 +6,16 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
-    Attempt, AttemptRequest, Capabilities, Clock, ClockSource, ExtendRequest, Extension, Finding,
-    Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Schema, SystemClock,
+    Attempt, AttemptRequest, Budget, Capabilities, Clock, ClockSource, ExtendRequest, Extension,
+    Finding, Lease, ListRequest, LockName, LockRecord, Migration, MigrationStep, Schema,
+    SystemClock,
 };
 
 use super::time::Now;
 use super::{Found, Reading, Record, VersionedStore, Written};
 use crate::HUNDRED_YEARS;
 use crate::StoreProvider;
-use crate::errors::{Result, configuration};
+use crate::errors::{ROUNDS, Result, configuration};
 use crate::limits::check_name_length;
 use crate::list::{Part, paged};
 use crate::store::{End, Ended, PROBE, Seen, Store};
@@ -171,6 +172,9 @@ impl<S: VersionedStore> Store for Versioned<S> {
         let mut capabilities = Capabilities::new(clock);
         capabilities.granularity = coarse.saturating_add(millisecond);
         capabilities.longest_lock_at_most_for = HUNDRED_YEARS;
+        // In each round a read, a write, and a read back if the reply is lost; and the test of an idle connection.
+        let round = self.store.most_requests_per_round();
+        capabilities.most_requests = ROUNDS * (round + round / 2) + 1;
         self.store.capabilities(capabilities)
     }
 
@@ -178,8 +182,8 @@ impl<S: VersionedStore> Store for Versioned<S> {
         self.store.longest_call()
     }
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     fn check_name(&self, name: &LockName) -> Result<()> {
@@ -187,8 +191,8 @@ impl<S: VersionedStore> Store for Versioned<S> {
         self.store.check_name(name)
     }
 
-    async fn attempt(&self, request: &AttemptRequest) -> Result<Attempt> {
-        self.take(request).await
+    async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
+        self.take(request, budget).await
     }
 
     async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {

@@ -112,6 +112,11 @@ pub trait VersionedStore: fmt::Debug + Send + Sync + 'static {
         DEFAULT_LONGEST_CALL
     }
 
+    /// The most requests that one read and one write send together; 2 unless overridden.
+    fn most_requests_per_round(&self) -> u32 {
+        2
+    }
+
     /// Adjusts the engine's capabilities for this store, for example its longest name, or that it does not persist its
     /// records.
     fn capabilities(&self, engine: Capabilities) -> Capabilities {

@@ -25,7 +25,7 @@ pub(super) struct Sample {
 
 pub(super) async fn measure<S: Store>(provider: &StoreProvider<S>) -> Result<Sample> {
     let store = provider.backend();
-    let clock = store.clock();
+    let clock = &**store.clock();
     let mut best: Option<Sample> = None;
     for _ in 0..SAMPLES {
         let (sent, here) = (clock.now(), clock.system_time());

@@ -184,7 +184,7 @@ fn probe(options: &Options) -> String {
 
 fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, Told)> {
     let explained = match class {
-        Class::NotSent | Class::Unreachable | Class::Unready => told(
+        Class::NotSent | Class::Broken { .. } | Class::Unreachable | Class::Unready => told(
             "cannot get a connection to the file in time: another process keeps the file locked, \
              or other calls of this process are waiting for it",
         )
@@ -223,7 +223,9 @@ fn explain(class: &Class, writes: bool) -> Option<(ErrorKind, Told)> {
     };
     let kind = match class {
         Class::ReplyLost if writes => ErrorKind::OutcomeUnknown,
-        Class::NotSent | Class::Unreachable | Class::Unready => ErrorKind::Unavailable,
+        Class::NotSent | Class::Broken { .. } | Class::Unreachable | Class::Unready => {
+            ErrorKind::Unavailable
+        }
         Class::Busy | Class::Full | Class::ReplyLost => ErrorKind::Unavailable,
         _ => ErrorKind::Configuration,
     };

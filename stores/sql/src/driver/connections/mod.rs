@@ -159,7 +159,7 @@ impl<B: Driver> Connections<B> {
     pub(crate) async fn acquire(
         &self,
         wanted: Wanted,
-        deadline: &Deadline<'_>,
+        deadline: &Deadline,
     ) -> Result<InUse<B>, Failure> {
         match self {
             Self::Pool(pool) => {

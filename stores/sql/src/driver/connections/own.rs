@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use shedlock_core::{Clock, Moment};
+use shedlock_core::{Clock, Moment, within};
 use shedlock_provider::{FRESH, TEST};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -53,13 +53,13 @@ impl<B: Driver> OwnConnections<B> {
     pub(super) async fn acquire(
         self: &Arc<Self>,
         wanted: Wanted,
-        deadline: &Deadline<'_>,
+        deadline: &Deadline,
     ) -> Result<InUse<B>, Failure> {
         let acquire = async {
             // The semaphore is never closed, so this cannot fail.
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|_| Failure::no_connection())?;
-            match self.used(wanted, deadline).await {
+            match self.used(wanted).await? {
                 Some(opened) => Ok(self.held(opened, permit, false)),
                 None => {
                     let open = self.sharing.open::<B>(&self.options, &*self.clock);
@@ -72,27 +72,34 @@ impl<B: Driver> OwnConnections<B> {
         acquired.unwrap_or_else(|| Err(Failure::no_connection()))
     }
 
-    async fn used(&self, wanted: Wanted, deadline: &Deadline<'_>) -> Option<Opened<B>> {
-        loop {
-            let (since, mut opened) = self.lock().pop()?;
-            let idle = self.idle(since);
-            if wanted == Wanted::New || idle > IDLE {
-                // The ones below have been idle for longer, and lead to the same server.
-                let mut others = std::mem::take(&mut *self.lock());
-                others.push((since, opened));
-                close::<B>(others);
-                return None;
+    /// The most recently used connection, unless a new one is to be opened. It is tested if it may be broken.
+    async fn used(&self, wanted: Wanted) -> Result<Option<Opened<B>>, Failure> {
+        let last = self.lock().pop();
+        let Some((since, mut opened)) = last else {
+            return Ok(None);
+        };
+        let idle = self.idle(since);
+        if wanted == Wanted::New || idle > IDLE {
+            // The ones below have been idle for longer, and lead to the same server.
+            let mut others = std::mem::take(&mut *self.lock());
+            others.push((since, opened));
+            close::<B>(others);
+            return Ok(None);
+        }
+        if wanted == Wanted::Any && self.is_fresh(since) {
+            return Ok(Some(opened));
+        }
+        let answer = within(&*self.clock, TEST, B::ping(&mut opened.connection)).await;
+        match answer {
+            Some(true) => Ok(Some(opened)),
+            Some(false) => {
+                let others = self.lock().len();
+                Err(Failure::broken(u32::try_from(others).unwrap_or(u32::MAX)))
             }
-            if wanted == Wanted::Any && self.is_fresh(since) {
-                return Some(opened);
-            }
-            let ping = B::ping(&mut opened.connection);
-            let answer = deadline.connect(TEST, pin!(ping)).await;
-            match answer {
-                Some(true) => return Some(opened),
-                Some(false) => {}
-                // It was dropped silently, and so were the ones that have been idle for longer.
-                None => self.lock().clear(),
+            // It was dropped silently, and so were the ones that have been idle for longer.
+            None => {
+                self.lock().clear();
+                Ok(None)
             }
         }
     }

@@ -64,7 +64,7 @@ impl<B: Driver> PoolConnections<B> {
     pub(super) async fn acquire_spare(
         self: &Arc<Self>,
         wanted: Wanted,
-        deadline: &Deadline<'_>,
+        deadline: &Deadline,
     ) -> Result<InUse<B>, Failure> {
         while self.is_waited_for() || B::spare(&self.pool).is_some_and(|spare| spare < 2) {
             if deadline.is_too_late_to_connect() {
@@ -87,53 +87,47 @@ impl<B: Driver> PoolConnections<B> {
     pub(super) async fn acquire(
         self: &Arc<Self>,
         wanted: Wanted,
-        deadline: &Deadline<'_>,
+        deadline: &Deadline,
     ) -> Result<InUse<B>, Failure> {
         let is_proven = wanted == Wanted::Proven || self.may_be_broken();
-        // Each broken connection leaves the pool, so the pool eventually opens a new one.
-        let (size, _) = B::pooled(&self.pool);
-        let mut tries = size + 1;
-        while tries > 0 && !deadline.is_too_late_to_connect() {
-            // An idle connection is available at once, unless the pool waits for a reply on one that was dropped
-            // silently. When we stop waiting, that one leaves the pool.
-            let (_, has_idle) = B::pooled(&self.pool);
-            let patience = if has_idle { TEST } else { Duration::MAX };
-            // Without an idle connection, the pool logs in, unless it is full. It also does if the idle one is broken.
-            let acquire = async {
-                let acquire = B::acquire(&self.pool);
-                if B::taken(&self.pool).is_some() {
-                    return acquire.await;
-                }
-                let last_reply = self.replies().last;
-                match has_idle {
-                    true => self.logins.pace_idle(last_reply, acquire).await,
-                    false => self.logins.pace(acquire).await,
-                }
-            };
-            let Some(acquired) = deadline.connect(patience, pin!(acquire)).await else {
-                continue;
-            };
-            let acquired = acquired.map_err(|failure| match failure.class {
-                Class::NotSent => self.no_connection(failure),
-                _ => failure,
-            });
-            let mut lent = Lent {
-                pooled: acquired?,
-                of: Arc::clone(self),
-                is_fit: false,
-            };
-            if !is_proven {
-                return Ok(InUse::Lent(lent));
+        let (size, has_idle) = B::pooled(&self.pool);
+        // An idle connection is available at once, unless the pool waits for a reply on one that was dropped silently.
+        // When we stop waiting, that one leaves the pool.
+        let patience = if has_idle { TEST } else { Duration::MAX };
+        // Without an idle connection, the pool logs in, unless it is full. It also does if the idle one is broken.
+        let acquire = async {
+            let acquire = B::acquire(&self.pool);
+            if B::taken(&self.pool).is_some() {
+                return acquire.await;
             }
-            let answer = deadline
-                .connect(TEST, pin!(B::ping(&mut lent.pooled)))
-                .await;
-            if answer == Some(true) {
-                return Ok(InUse::Lent(lent));
+            let last_reply = self.replies().last;
+            match has_idle {
+                true => self.logins.pace_idle(last_reply, acquire).await,
+                false => self.logins.pace(acquire).await,
             }
-            tries -= 1;
+        };
+        let is_broken = || match deadline.is_too_late_to_connect() {
+            true => self.no_connection(Failure::no_connection()),
+            false => Failure::broken(size),
+        };
+        let acquired = deadline.connect(patience, pin!(acquire)).await;
+        let acquired = acquired.ok_or_else(is_broken)?;
+        let acquired = acquired.map_err(|failure| match failure.class {
+            Class::NotSent => self.no_connection(failure),
+            _ => failure,
+        });
+        let mut lent = Lent {
+            pooled: acquired?,
+            of: Arc::clone(self),
+            is_fit: false,
+        };
+        if is_proven {
+            let ping = pin!(B::ping(&mut lent.pooled));
+            if deadline.connect(TEST, ping).await != Some(true) {
+                return Err(is_broken());
+            }
         }
-        Err(self.no_connection(Failure::no_connection()))
+        Ok(InUse::Lent(lent))
     }
 
     /// Says so if the pool is why there is no connection.
