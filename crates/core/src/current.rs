@@ -221,7 +221,7 @@ impl CurrentLock {
     /// the lock has ended and the lock is being unlocked. A blocking task cannot be stopped from
     /// outside and should check this in its loops.
     pub fn is_lost(&self) -> bool {
-        self.0.held.lost().is_some() || self.0.held.is_released()
+        self.0.held.lost().is_some() || self.0.held.state().is_released()
     }
 
     /// Calls the callback once when the lease is lost, or at once if it is lost already. It is

@@ -562,7 +562,7 @@ pub(crate) fn run_blocking<T>(
     task: impl FnOnce() -> T,
     failure: impl FnOnce(&T) -> Option<String>,
 ) -> Result<T, Box<dyn Any + Send>> {
-    held.set_started();
+    held.state().start();
     let running = Running::start(held);
     let current = CurrentLock::of(held.clone());
     let ran = held

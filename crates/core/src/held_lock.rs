@@ -51,7 +51,7 @@ impl HeldLock {
 
     /// Reports the start of the work to the listeners.
     pub(crate) fn set_started(&mut self) {
-        self.held.set_started();
+        self.held.state().start();
         self.running = Some(Running::start(&self.held));
     }
 

@@ -72,10 +72,13 @@ impl Running {
             return self.report(end);
         }
         let held = self.held.clone();
-        let end = match (held.lost(), held.reported()) {
+        let (word, failure) = held.state().said();
+        let end = match (held.lost(), word) {
             (Some(reason), _) => TaskEnd::Lost { reason },
             (None, SlotWord::Failed) => TaskEnd::Failed {
-                error: held.failure(),
+                error: failure
+                    .as_deref()
+                    .unwrap_or("the task marked its run as failed"),
             },
             (None, SlotWord::Cut | SlotWord::NotStarted) => TaskEnd::Cancelled,
             (None, SlotWord::Nothing) => TaskEnd::Succeeded,

@@ -25,10 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lease_state::LeaseState;
+use lease_state::{LeaseState, SlotWord};
 use shedlock_core::{
-    AttemptRequest, BoxFuture, Deadline, Lease, LeaseClock, LockName, LostReason, ManualClock,
-    Owner, Reading,
+    AttemptRequest, BoxFuture, Clock, Deadline, Lease, LeaseClock, LockName, LostReason,
+    ManualClock, Moment, NotBefore, Owner, Reading, SlotEnd, UnlockRequest,
 };
 use shuttle::{check_pct, check_random, future, thread};
 use watcher::Watcher;
@@ -52,11 +52,21 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::of(|_| None)
+    }
+
+    /// Copies of its attempt may arrive for this long.
+    fn with_strays(left: Duration) -> Self {
+        Self::of(|clock| Some(NotBefore::after(clock.now(), left)))
+    }
+
+    fn of(strays_until: impl FnOnce(&ManualClock) -> Option<NotBefore>) -> Self {
         let clock = ManualClock::new();
         let lease_clock = LeaseClock::new(Arc::new(clock.clone()));
         let deadline = lease_clock.read().deadline(secs(10));
+        let strays_until = strays_until(&clock);
         Self {
-            state: Arc::new(LeaseState::new(lease(), deadline)),
+            state: Arc::new(LeaseState::new(lease(), deadline, strays_until)),
             clock,
             lease_clock,
             announced: Arc::default(),
@@ -131,7 +141,7 @@ impl Bench {
 
     /// Like `Held::release`.
     fn release(&self, given_back: &AtomicBool) {
-        if self.state.release() {
+        if self.state.release(&UnlockRequest::new()) {
             self.state.abort_spawned();
             future::block_on(poll_fn(|context| self.state.poll_idle(context)));
             given_back.store(true, Ordering::SeqCst);
@@ -286,5 +296,103 @@ fn all_that_can_happen_to_a_lock_at_once_ends_it_once() {
         }
         assert_eq!(bench.announced.load(Ordering::SeqCst), 1);
         assert!(given_back.load(Ordering::SeqCst));
+    });
+}
+
+/// The moment this long after the beginning.
+fn at(bench: &Bench, after: Duration) -> Moment {
+    bench.clock.now() + after
+}
+
+#[test]
+fn a_release_begins_once_and_its_first_request_counts() {
+    check(|| {
+        let bench = Bench::new();
+        let ends = [SlotEnd::Cut, SlotEnd::NotStarted];
+        let releasing = ends.map(|end| {
+            let here = bench.clone();
+            thread::spawn(move || {
+                let request = UnlockRequest::new().with_slot_end(end);
+                let is_first = here.state.release(&request);
+                let counts = here.state.release_request().slot_end();
+                assert!(!is_first || counts == end, "another request counts");
+                (is_first, counts)
+            })
+        });
+        let [one, other] = releasing.map(|releasing| releasing.join().unwrap());
+        assert!(one.0 != other.0 && one.1 == other.1);
+    });
+}
+
+#[test]
+fn an_unlock_is_first_sent_at_one_moment_and_copies_are_judged_by_it() {
+    check(|| {
+        let bench = Bench::with_strays(secs(5));
+        let sending = [3, 4].map(|after| {
+            let here = bench.clone();
+            thread::spawn(move || here.state.send_unlock(at(&here, secs(after))))
+        });
+        let [one, other] = sending.map(|sending| sending.join().unwrap());
+        assert_eq!(one, other);
+        // The reply came when no copy could arrive any more, but one could when the unlock did.
+        let late = at(&bench, secs(9));
+        assert!(bench.state.give_back(late).is_some());
+    });
+}
+
+#[test]
+fn what_copies_may_still_take_is_withdrawn_once() {
+    check(|| {
+        let bench = Bench::with_strays(secs(5));
+        let ending = [(); 2].map(|()| {
+            let here = bench.clone();
+            thread::spawn(move || here.state.give_back(at(&here, secs(1))).is_some())
+        });
+        let [one, other] = ending.map(|ending| ending.join().unwrap());
+        assert!(one != other && bench.state.is_given_back());
+        assert_eq!(bench.state.strays(at(&bench, secs(1))), None);
+    });
+}
+
+#[test]
+fn a_slot_is_kept_from_the_copies_of_an_attempt_whose_task_has_started() {
+    check(|| {
+        let bench = Bench::with_strays(secs(5));
+        let has_run = Arc::new(AtomicBool::new(false));
+        let (here, ran) = (bench.clone(), has_run.clone());
+        let task = thread::spawn(move || {
+            here.state.start();
+            ran.store(true, Ordering::SeqCst);
+            here.state.say(SlotWord::Failed, Some("why".into()));
+        });
+        let ran_before = has_run.load(Ordering::SeqCst);
+        let strays = bench.state.give_back(at(&bench, secs(1)));
+        assert!(strays.is_some_and(|(_, has_run)| has_run || !ran_before));
+        task.join().unwrap();
+        assert_eq!(bench.state.slot_word(), SlotWord::Failed);
+    });
+}
+
+#[test]
+fn a_failure_is_never_seen_without_its_text() {
+    check(|| {
+        let bench = Bench::new();
+        let failing = ["one", "other"].map(|text| {
+            let here = bench.clone();
+            thread::spawn(move || here.state.say(SlotWord::Failed, Some(text.into())))
+        });
+        let first = bench.state.said();
+        if first.0 == SlotWord::Failed {
+            assert!(first.1.is_some());
+        }
+        for failing in failing {
+            failing.join().unwrap();
+        }
+        // The first text counts.
+        assert!(
+            first
+                .1
+                .is_none_or(|text| bench.state.said().1 == Some(text))
+        );
     });
 }

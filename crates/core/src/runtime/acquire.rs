@@ -146,9 +146,7 @@ impl<'a> Pending<'a> {
             return Err(too_late(context, &lease));
         }
         let (request, stray_until) = self.answered();
-        let completion = request.completion();
-        let stray = stray_until.map(|until| Withdrawal::of_strays(request, until));
-        let held = Held::new(context.clone(), lease, completion, deadline, stray);
+        let held = Held::new(context.clone(), request, lease, deadline, stray_until);
         held.emit(|lease| Event::Acquired { lease });
         Ok(Attempt::Acquired(Arc::new(held)))
     }

@@ -23,12 +23,12 @@ impl ReleaseOnDrop {
 impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
         let Some(held) = self.0.take() else { return };
-        if held.is_given_back() {
+        if held.state().is_given_back() {
             return;
         }
         // Also if a release was begun and dropped: an unlock may be repeated, and reports the same
         // end of the slot.
-        held.claim_release(&held.drop_request());
+        held.state().release(&held.drop_request());
         let handed = held.hand_over();
         let behind = Behind { held, handed };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -46,7 +46,7 @@ struct Behind {
 
 impl Behind {
     async fn give_back(mut self) {
-        let request = self.held.release_request();
+        let request = self.held.state().release_request();
         let release = self.held.give_back(&request, Patience::Background).await;
         match self.handed.take() {
             Some(handed) if !matches!(release, Release::Failed(_)) => handed.done(),
@@ -57,7 +57,7 @@ impl Behind {
 
 impl Drop for Behind {
     fn drop(&mut self) {
-        if self.held.is_given_back() {
+        if self.held.state().is_given_back() {
             return;
         }
         if self.handed.is_none() {

@@ -43,7 +43,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
             let Some(running) = task.as_mut().as_pin_mut() else {
                 unreachable!("polled after its end")
             };
-            held.set_started();
+            held.state().start();
             let polled = catch_unwind(AssertUnwindSafe(|| {
                 span.in_scope(|| current.enter(|| running.poll(context)))
             }));
@@ -67,7 +67,7 @@ pub(crate) async fn guard<F: Future>(held: &Arc<Held>, task: F) -> Ended<F::Outp
 /// Marks the lease lost when its deadline passes, for tasks that are not polled.
 pub(crate) async fn watch_deadline(held: &Held) {
     let mut watcher = Watcher::default();
-    while held.lost().is_none() && !held.is_released() {
+    while held.lost().is_none() && !held.state().is_released() {
         poll_fn(|context| watcher.poll(held.state(), &held.context().lease_clock, context)).await;
     }
 }

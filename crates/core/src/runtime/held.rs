@@ -2,101 +2,57 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use tokio::runtime::Handle;
 
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
-use super::{Context, LeaseState, LostReason, Unanswered};
-use crate::clock::{Deadline, Moment};
+use super::{Context, LeaseState, LostReason, SlotWord, Unanswered};
+use crate::clock::{Deadline, Moment, NotBefore};
 use crate::narrator::{self, DutyEvent};
 use crate::{
-    Completion, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
+    AttemptRequest, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
     ProviderIdentity, Retries, Slot, SlotEnd, UnlockRequest,
 };
 
-/// The state that the task, its handles and its release share.
+/// What the task, its handles and its release share.
 pub(crate) struct Held {
     context: Arc<Context>,
     identity: ProviderIdentity,
-    name: LockName,
-    job: Option<Arc<str>>,
-    owner: Owner,
-    slot: Option<Slot>,
+    /// The attempt that won the lease.
+    request: AttemptRequest,
     fencing_token: Option<u64>,
+    /// Everything that changes.
     state: LeaseState,
-    /// How to give the lock back, for a later caller that continues the release.
-    release_request: OnceLock<UnlockRequest>,
     /// When the lease was known to be granted.
     pub(super) granted: Moment,
-    /// When the unlock was first sent to the store. From then on the lease may have ended there.
-    pub(super) unlock_sent: OnceLock<Moment>,
-    /// An unlock may have taken effect although it failed.
-    pub(super) unlock_unknown: AtomicBool,
-    /// The store has replied to the unlock, or retries were given up.
-    given_back: AtomicBool,
-    completion: Completion,
-    /// The task was started, so its slot cannot be given back as if nothing had run.
-    started: AtomicBool,
-    /// What the task itself has reported about its slot: a [`SlotWord`].
-    slot_word: AtomicU8,
     /// The run time from which on a run counts as slow, and whether the lease sets it.
     slow_after: OnceLock<(Duration, bool)>,
-    was_extended: AtomicBool,
-    /// Why the task failed, if it said so.
-    failure: OnceLock<Box<str>>,
     /// Allows one request about this lease at a time, so that an extension never crosses the
     /// unlock.
     asking: tokio::sync::Mutex<()>,
-    /// Copies of the attempt whose replies were lost and that may still arrive.
-    strays: Mutex<Option<Withdrawal>>,
-}
-
-/// What a task reports about its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotWord {
-    /// Nothing. The end of the task decides.
-    Nothing = 0,
-    /// The task failed.
-    Failed = 1,
-    /// The task neither failed nor is done: a shutdown interrupted it.
-    Cut = 2,
-    /// The task was not started.
-    NotStarted = 3,
 }
 
 impl Held {
+    /// Creates the lock that `request` has won. Copies of it without a reply may arrive until
+    /// `strays_until`.
     pub(crate) fn new(
         context: Arc<Context>,
+        request: AttemptRequest,
         lease: Lease,
-        completion: Completion,
         deadline: Deadline,
-        strays: Option<Withdrawal>,
+        strays_until: Option<NotBefore>,
     ) -> Self {
         Self {
-            strays: Mutex::new(strays),
             granted: context.clock.now(),
             identity: context.provider.identity_of(lease.name()),
             context,
-            name: lease.name().clone(),
-            job: lease.shared_job().cloned(),
-            owner: lease.owner().clone(),
-            slot: lease.slot(),
+            request,
             fencing_token: lease.fencing_token(),
-            state: LeaseState::new(lease, deadline),
-            release_request: OnceLock::new(),
-            unlock_sent: OnceLock::new(),
-            unlock_unknown: AtomicBool::new(false),
-            given_back: AtomicBool::new(false),
-            completion,
-            started: AtomicBool::new(false),
-            slot_word: AtomicU8::new(SlotWord::Nothing as u8),
+            state: LeaseState::new(lease, deadline, strays_until),
             slow_after: OnceLock::new(),
-            was_extended: AtomicBool::new(false),
-            failure: OnceLock::new(),
             asking: tokio::sync::Mutex::new(()),
         }
     }
@@ -106,38 +62,28 @@ impl Held {
     }
 
     pub(crate) fn name(&self) -> &LockName {
-        &self.name
+        self.request.name()
     }
 
     pub(super) fn job(&self) -> &str {
-        self.job.as_deref().unwrap_or(self.name.as_str())
+        self.request.job()
     }
 
     pub(crate) fn owner(&self) -> &Owner {
-        &self.owner
+        self.request.owner()
     }
 
     pub(crate) fn slot(&self) -> Option<Slot> {
-        self.slot
+        self.request.slot()
     }
 
     pub(crate) fn slot_attempt(&self) -> Option<u32> {
         self.state.of_lease(Lease::slot_attempt)
     }
 
-    /// Marks the task as started.
-    pub(crate) fn set_started(&self) {
-        self.started.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn say_of_slot(&self, word: SlotWord) {
-        self.slot_word.store(word as u8, Ordering::Release);
-    }
-
     /// Marks the run as failed, with the text of its error. The first text counts.
     pub(crate) fn fail(&self, error: impl Into<Box<str>>) {
-        self.failure.get_or_init(|| error.into());
-        self.say_of_slot(SlotWord::Failed);
+        self.state.say(SlotWord::Failed, Some(error.into()));
     }
 
     /// Marks the run as failed if the value of its task stands for a failure.
@@ -147,57 +93,38 @@ impl Held {
         }
     }
 
-    /// Returns why the task failed.
-    pub(crate) fn failure(&self) -> &str {
-        let failure = self.failure.get();
-        failure.map_or("the task marked its run as failed", |failure| failure)
-    }
-
-    /// Returns what the task has reported about its run.
-    pub(crate) fn reported(&self) -> SlotWord {
-        let word = self.slot_word.load(Ordering::Acquire);
-        let words = [SlotWord::Failed, SlotWord::Cut, SlotWord::NotStarted];
-        let reported = words.into_iter().find(|known| *known as u8 == word);
-        reported.unwrap_or(SlotWord::Nothing)
+    pub(crate) fn say_of_slot(&self, word: SlotWord) {
+        self.state.say(word, None);
     }
 
     pub(crate) fn leaves_slot_open(&self) -> bool {
-        self.slot_word.load(Ordering::Acquire) != SlotWord::Nothing as u8
-    }
-
-    fn slot_word(&self) -> u8 {
-        if self.started.load(Ordering::Acquire) {
-            self.slot_word.load(Ordering::Acquire)
-        } else {
-            SlotWord::NotStarted as u8
-        }
+        self.state.said().0 != SlotWord::Nothing
     }
 
     /// Returns how to give the lock back if nothing is known about the task except whether it
     /// started, and whether it said that a shutdown cuts it.
     pub(super) fn drop_request(&self) -> UnlockRequest {
+        self.end_by(self.state.slot_word())
+    }
+
+    fn end_by(&self, word: SlotWord) -> UnlockRequest {
         let request = UnlockRequest::new();
-        match self.slot_word() {
-            word if word == SlotWord::NotStarted as u8 => {
-                request.with_slot_end(SlotEnd::NotStarted)
-            }
-            word if word == SlotWord::Cut as u8 && self.slot.is_some() => {
-                request.with_slot_end(SlotEnd::Cut)
-            }
+        match word {
+            SlotWord::NotStarted => request.with_slot_end(SlotEnd::NotStarted),
+            SlotWord::Cut if self.slot().is_some() => request.with_slot_end(SlotEnd::Cut),
             _ => request,
         }
     }
 
     /// Returns how to give the lock back after a task that ended by itself (`finished`) or did not.
     pub(crate) fn unlock_request(&self, finished: bool) -> UnlockRequest {
-        let request = self.drop_request();
-        let word = self.slot_word();
-        let is_decided = [SlotWord::NotStarted as u8, SlotWord::Cut as u8].contains(&word);
-        if self.slot.is_none() || is_decided {
+        let word = self.state.slot_word();
+        let request = self.end_by(word);
+        if self.slot().is_none() || matches!(word, SlotWord::NotStarted | SlotWord::Cut) {
             return request;
         }
-        let failed = !finished || word == SlotWord::Failed as u8;
-        match self.completion.retries() {
+        let failed = !finished || word == SlotWord::Failed;
+        match self.request.completion().retries() {
             Some(retries) if failed => {
                 let attempt = self.slot_attempt().unwrap_or(1);
                 self.report_failure(attempt, retries);
@@ -213,8 +140,8 @@ impl Held {
     fn report_failure(&self, attempt: u32, retries: Retries) {
         let of = retries.get_max_attempts();
         self.report(|lease| Event::SlotAttemptFailed { lease, attempt, of });
-        if let Some(slot) = self.slot.filter(|_| attempt >= of) {
-            let (name, job) = (&self.name, self.job());
+        if let Some(slot) = self.slot().filter(|_| attempt >= of) {
+            let (name, job) = (self.name(), self.job());
             self.context.emit(|| Event::SlotGivenUp { name, job, slot });
         }
     }
@@ -224,7 +151,7 @@ impl Held {
     }
 
     pub(crate) fn is_lock(&self, identity: &ProviderIdentity, name: &str) -> bool {
-        self.identity == *identity && self.name.as_str() == name
+        self.identity == *identity && self.name().as_str() == name
     }
 
     /// Returns the state of the lease: until when it is held, and what waits for its end.
@@ -246,13 +173,13 @@ impl Held {
     pub(crate) fn span(&self) -> tracing::Span {
         tracing::info_span!(
             "shedlock",
-            lock = self.name.as_str(),
-            owner = self.owner.as_str(),
+            lock = self.name().as_str(),
+            owner = self.owner().as_str(),
             token = self.fencing_token,
-            slot = self.slot.map(tracing::field::display),
+            slot = self.slot().map(tracing::field::display),
             job.system = "shedlock",
-            faas.trigger = self.slot.map(|_| "timer"),
-            faas.time = self.slot.map(tracing::field::display),
+            faas.trigger = self.slot().map(|_| "timer"),
+            faas.time = self.slot().map(tracing::field::display),
             faas.cron = tracing::field::Empty,
         )
     }
@@ -265,8 +192,7 @@ impl Held {
 
     pub(crate) fn slow_after(&self) -> Option<Duration> {
         let (limit, is_of_lease) = *self.slow_after.get()?;
-        let was_extended = self.was_extended.load(Ordering::Acquire);
-        (!is_of_lease || !was_extended).then_some(limit)
+        (!is_of_lease || !self.state.was_extended()).then_some(limit)
     }
 
     /// Limits the run time, counted from now.
@@ -276,7 +202,7 @@ impl Held {
     }
 
     pub(crate) fn time_left(&self) -> Duration {
-        if self.state.found_lost().is_some() || self.is_released() {
+        if self.state.found_lost().is_some() || self.state.is_released() {
             return Duration::ZERO;
         }
         let stop_at = self.state.stop_at();
@@ -306,7 +232,6 @@ impl Held {
         runtime: &Handle,
     ) {
         self.state.extend(lease, deadline);
-        self.was_extended.store(true, Ordering::Release);
         if self.context.is_heard() {
             let held = self.clone();
             runtime.spawn(async move { held.emit(|lease| Event::Extended { lease }) });
@@ -329,62 +254,37 @@ impl Held {
         self.state.on_lost(callback);
     }
 
-    pub(crate) fn is_released(&self) -> bool {
-        self.state.is_released()
-    }
-
     /// Fails unless the lease runs, that is, it is neither lost nor being given back.
     pub(crate) fn check_runs(&self) -> Result<(), Error> {
-        if self.is_released() {
+        if self.state.is_released() {
             return Err(self.error(ErrorKind::NotLocked, "the lock is already unlocked"));
         }
         self.lost()
             .map_or(Ok(()), |reason| Err(self.lost_error(reason)))
     }
 
-    /// Claims the release for the caller. It happens only once, with the first request.
-    pub(super) fn claim_release(&self, request: &UnlockRequest) -> bool {
-        let is_first = self.state.release();
-        self.release_request.get_or_init(|| request.clone());
-        is_first
-    }
-
-    /// Returns the request of the release, once it is claimed.
-    pub(super) fn release_request(&self) -> UnlockRequest {
-        self.release_request.get().cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn is_given_back(&self) -> bool {
-        self.given_back.load(Ordering::Acquire)
-    }
-
+    /// Marks the lock as given back, and withdraws what copies of its attempt may still take.
     pub(super) fn set_given_back(&self) {
-        self.given_back.store(true, Ordering::Release);
-        self.state.forget_callbacks();
-        // While the lease ran, a late copy of its attempt found it and changed nothing. The lease
-        // had ended when the unlock arrived, however late the reply came.
-        let sent = self.unlock_sent.get().copied();
-        let ended = sent.unwrap_or_else(|| self.context.clock.now());
-        let strays = self.strays(ended);
-        *self.strays.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        if let Some(withdrawal) = strays {
+        let strays = self.state.give_back(self.context.clock.now());
+        if let Some(withdrawal) = strays.map(|strays| self.withdrawal(strays)) {
             withdrawal.start(&self.context);
         }
     }
 
     /// Returns the withdrawal of copies that may still arrive at this moment.
     pub(super) fn strays(&self, at: Moment) -> Option<Withdrawal> {
-        let strays = self.strays.lock().unwrap_or_else(PoisonError::into_inner);
-        let needed = strays.clone().filter(|strays| strays.is_needed(at))?;
-        let has_run = self.slot_word() != SlotWord::NotStarted as u8;
-        Some(needed.keeping_slot(has_run))
+        self.state.strays(at).map(|strays| self.withdrawal(strays))
+    }
+
+    fn withdrawal(&self, (until, has_run): (NotBefore, bool)) -> Withdrawal {
+        Withdrawal::of_strays(self.request.clone(), until).keeping_slot(has_run)
     }
 
     /// Returns the attempts at this lock of which copies may still arrive.
     pub(crate) fn unanswered(&self) -> Vec<Unanswered> {
         let now = self.context.clock.now();
         let own = self.strays(now).map(|strays| strays.unanswered(now));
-        let earlier = self.context.withdrawals.of(&self.name, now);
+        let earlier = self.context.withdrawals.of(self.name(), now);
         own.into_iter().chain(earlier).collect()
     }
 
@@ -403,7 +303,7 @@ impl Held {
     /// Logs what the thread of the duties has found, unless a listener tells events.
     pub(super) fn log_duty(&self, event: DutyEvent<'_>) {
         if !self.context.is_silent {
-            narrator::tell_duty(self.name.as_str(), self.owner.as_str(), event);
+            narrator::tell_duty(self.name().as_str(), self.owner().as_str(), event);
         }
     }
 
@@ -430,7 +330,6 @@ impl Held {
         match bounded(&*self.context.clock, limit, call).await {
             Ok(Extension::Extended(lease)) => {
                 self.state.extend(lease, deadline);
-                self.was_extended.store(true, Ordering::Release);
                 self.emit(|lease| Event::Extended { lease });
                 Ok(())
             }
@@ -440,7 +339,7 @@ impl Held {
             }
             Err(error) => {
                 let error = self.context_of(error);
-                self.context.store_failed(&self.name, self.job(), &error);
+                self.context.store_failed(self.name(), self.job(), &error);
                 Err(error)
             }
         }
@@ -463,7 +362,7 @@ impl Held {
 
     pub(super) fn context_of(&self, error: Error) -> Error {
         error
-            .with_lock(self.name.as_str())
+            .with_lock(self.name().as_str())
             .with_store(self.context.provider.store())
     }
 
@@ -479,10 +378,10 @@ impl Held {
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
-            .field("name", &self.name)
-            .field("owner", &self.owner)
+            .field("name", self.name())
+            .field("owner", self.owner())
             .field("lost", &self.state.found_lost())
-            .field("released", &self.is_released())
+            .field("released", &self.state.is_released())
             .finish_non_exhaustive()
     }
 }

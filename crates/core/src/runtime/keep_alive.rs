@@ -55,7 +55,7 @@ async fn keep(held: &Held) {
         if !due(held, usable).has_passed(lease_clock.read()) {
             continue;
         }
-        if held.is_released() || held.lost().is_some() {
+        if held.state().is_released() || held.lost().is_some() {
             return;
         }
         match held.extend_within(&request, limit).await {
@@ -63,7 +63,7 @@ async fn keep(held: &Held) {
                 pause = first_pause;
                 last_failure = LastFailure::default();
             }
-            Err(_) if held.lost().is_some() || held.is_released() => return,
+            Err(_) if held.lost().is_some() || held.state().is_released() => return,
             Err(error) => {
                 let is_final = error.is_final();
                 if last_failure.is_news(&error) || is_final {

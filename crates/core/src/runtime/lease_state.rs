@@ -1,17 +1,34 @@
-//! When a held lock ends, and what must be notified of it.
+//! The state of a held lock: when its lease ends, how it is given back, and what must be notified of it.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{AbortHandle, Mutex, MutexGuard, PoisonError};
-use crate::{Deadline, Lease, LostReason, Reading};
+use crate::{Deadline, Lease, LostReason, Moment, NotBefore, Reading, UnlockRequest};
 
 type Callback = Box<dyn FnOnce() + Send>;
+
+/// What a task reports about its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotWord {
+    /// Nothing. The end of the task decides.
+    Nothing,
+    /// The task failed.
+    Failed,
+    /// The task neither failed nor is done: a shutdown interrupted it.
+    Cut,
+    /// The task was not started.
+    NotStarted,
+}
 
 /// The state on which the task, its extensions, its spawned tasks and its release base their
 /// decisions, under one mutex. A caller that registers for the end either finds that it has already
 /// come or is notified of it.
+///
+/// A lease runs until it is lost or its release begins. A release begins once, with the first
+/// request; its unlock is first sent at one moment; and it is given back once, by whoever learns
+/// that it is.
 ///
 /// `tests/interleavings.rs` compiles this file over its own scheduler and tries the orders in which
 /// threads can get here.
@@ -25,8 +42,24 @@ struct State {
     lost: Option<LostReason>,
     /// The loss was announced, and the callbacks were taken.
     is_announced: bool,
-    /// The release has begun: the lease has ended for the task.
-    is_released: bool,
+    /// How to give the lock back, once the release has begun: the lease has ended for the task.
+    release: Option<UnlockRequest>,
+    /// When the unlock was first sent to the store. From then on the lease may have ended there.
+    unlock_sent: Option<Moment>,
+    /// An unlock may have taken effect although it failed.
+    is_unlock_unknown: bool,
+    /// The store has replied to the unlock, or retries were given up.
+    is_given_back: bool,
+    /// Until when copies of the attempt whose replies were lost may arrive. `None` if none can, and
+    /// once the lock is given back.
+    strays_until: Option<NotBefore>,
+    /// The task was started, so its slot cannot be given back as if nothing had run.
+    is_started: bool,
+    /// What the task itself has reported about its slot.
+    word: SlotWord,
+    /// Why the task failed, if it said so.
+    failure: Option<Box<str>>,
+    was_extended: bool,
     /// Wakes the waiter for the end.
     watcher: Option<Waker>,
     on_lost: Vec<Callback>,
@@ -40,14 +73,22 @@ struct State {
 }
 
 impl LeaseState {
-    pub(crate) fn new(lease: Lease, deadline: Deadline) -> Self {
+    pub(crate) fn new(lease: Lease, deadline: Deadline, strays_until: Option<NotBefore>) -> Self {
         Self(Mutex::new(State {
             lease,
             deadline,
             run_until: None,
             lost: None,
             is_announced: false,
-            is_released: false,
+            release: None,
+            unlock_sent: None,
+            is_unlock_unknown: false,
+            is_given_back: false,
+            strays_until,
+            is_started: false,
+            word: SlotWord::Nothing,
+            failure: None,
+            was_extended: false,
             watcher: None,
             on_lost: Vec::new(),
             alive: 0,
@@ -82,6 +123,7 @@ impl LeaseState {
     pub(crate) fn extend(&self, lease: Lease, deadline: Deadline) {
         let old = self.change(|state| {
             state.deadline = deadline.unless_earlier(state.deadline);
+            state.was_extended = true;
             mem::replace(&mut state.lease, lease)
         });
         // Outside the mutex, like all calls to foreign code.
@@ -93,13 +135,95 @@ impl LeaseState {
         self.change(|state| state.run_until = Some(moment));
     }
 
-    /// Begins the release. Returns true for the first caller.
-    pub(crate) fn release(&self) -> bool {
-        self.change(|state| !mem::replace(&mut state.is_released, true))
+    pub(crate) fn was_extended(&self) -> bool {
+        self.lock().was_extended
+    }
+
+    /// Begins the release with this request. Returns true for the first caller; the requests of
+    /// others are ignored.
+    pub(crate) fn release(&self, request: &UnlockRequest) -> bool {
+        self.change(|state| {
+            let is_first = !state.is_released();
+            state.release.get_or_insert_with(|| request.clone());
+            is_first
+        })
     }
 
     pub(crate) fn is_released(&self) -> bool {
-        self.lock().is_released
+        self.lock().is_released()
+    }
+
+    /// Returns the request of the release, once it has begun.
+    pub(crate) fn release_request(&self) -> UnlockRequest {
+        self.lock().release.clone().unwrap_or_default()
+    }
+
+    /// Notes that an unlock is sent now. Returns when the first one was.
+    pub(crate) fn send_unlock(&self, now: Moment) -> Moment {
+        *self.lock().unlock_sent.get_or_insert(now)
+    }
+
+    /// Notes that an unlock may have taken effect although it failed.
+    pub(crate) fn doubt_unlock(&self) {
+        self.lock().is_unlock_unknown = true;
+    }
+
+    pub(crate) fn is_unlock_unknown(&self) -> bool {
+        self.lock().is_unlock_unknown
+    }
+
+    /// Marks the lock as given back. Drops the callbacks, since they may hold the lock that holds
+    /// them. Returns, to the first caller, what is left to withdraw: until when copies may arrive,
+    /// and whether the task has run.
+    ///
+    /// While the lease ran, a late copy of its attempt found it and changed nothing. The lease had
+    /// ended when the unlock arrived, however late its reply came.
+    pub(crate) fn give_back(&self, now: Moment) -> Option<(NotBefore, bool)> {
+        let mut state = self.lock();
+        state.is_given_back = true;
+        let ended = state.unlock_sent.unwrap_or(now);
+        let strays = state.strays(ended);
+        state.strays_until = None;
+        let callbacks = mem::take(&mut state.on_lost);
+        drop(state);
+        drop(callbacks);
+        strays
+    }
+
+    pub(crate) fn is_given_back(&self) -> bool {
+        self.lock().is_given_back
+    }
+
+    /// Returns until when copies of the attempt may arrive, if any still can at this moment, and
+    /// whether the task has run.
+    pub(crate) fn strays(&self, at: Moment) -> Option<(NotBefore, bool)> {
+        self.lock().strays(at)
+    }
+
+    /// Marks the task as started.
+    pub(crate) fn start(&self) {
+        self.lock().is_started = true;
+    }
+
+    /// Sets what the task reports about its slot, with the text of its error if it failed. The
+    /// first text counts.
+    pub(crate) fn say(&self, word: SlotWord, failure: Option<Box<str>>) {
+        let mut state = self.lock();
+        state.word = word;
+        if state.failure.is_none() {
+            state.failure = failure;
+        }
+    }
+
+    /// Returns what the task has reported, and why it failed.
+    pub(crate) fn said(&self) -> (SlotWord, Option<Box<str>>) {
+        let state = self.lock();
+        (state.word, state.failure.clone())
+    }
+
+    /// Returns what is known about the slot: what the task has reported, if it was started.
+    pub(crate) fn slot_word(&self) -> SlotWord {
+        self.lock().slot_word()
     }
 
     /// Returns why the lease was found lost, without reading the clock again.
@@ -116,7 +240,7 @@ impl LeaseState {
     ) -> Option<LostReason> {
         let state = self.lock();
         let found = match state.lost {
-            None if state.is_released => None,
+            None if state.is_released() => None,
             None => state.is_over(now),
             known if state.is_announced => return known,
             known => known,
@@ -141,7 +265,7 @@ impl LeaseState {
     /// or released already.
     pub(crate) fn lose_silently(&self, reason: LostReason) -> bool {
         let mut state = self.lock();
-        if state.lost.is_some() || state.is_released {
+        if !state.runs() {
             return false;
         }
         state.lost = Some(reason);
@@ -164,17 +288,11 @@ impl LeaseState {
         call(callback);
     }
 
-    /// Drops the callbacks, since they may hold the lock that holds them.
-    pub(crate) fn forget_callbacks(&self) {
-        let callbacks = mem::take(&mut self.lock().on_lost);
-        drop(callbacks);
-    }
-
     /// Returns when the task is to be stopped according to the current state, or `None` if the
     /// lease has ended already. The waker is woken once when that changes.
     pub(crate) fn watch(&self, waker: &Waker) -> Option<Deadline> {
         let mut state = self.lock();
-        if state.lost.is_some() || state.is_released {
+        if !state.runs() {
             return None;
         }
         let stop_at = state.stop_at();
@@ -191,7 +309,7 @@ impl LeaseState {
     /// must not be spawned.
     pub(crate) fn begin_spawned(&self) -> bool {
         let mut state = self.lock();
-        let runs = state.lost.is_none() && !state.is_released;
+        let runs = state.runs();
         if runs {
             state.alive += 1;
         }
@@ -272,6 +390,26 @@ impl LeaseState {
 }
 
 impl State {
+    fn is_released(&self) -> bool {
+        self.release.is_some()
+    }
+
+    fn runs(&self) -> bool {
+        self.lost.is_none() && !self.is_released()
+    }
+
+    fn slot_word(&self) -> SlotWord {
+        match self.is_started {
+            true => self.word,
+            false => SlotWord::NotStarted,
+        }
+    }
+
+    fn strays(&self, at: Moment) -> Option<(NotBefore, bool)> {
+        let until = self.strays_until.filter(|until| !until.has_come(at))?;
+        Some((until, self.slot_word() != SlotWord::NotStarted))
+    }
+
     fn stop_at(&self) -> Deadline {
         self.run_until
             .map_or(self.deadline, |run_until| run_until.or(self.deadline))

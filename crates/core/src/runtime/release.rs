@@ -28,10 +28,10 @@ pub enum Release {
 }
 
 impl Held {
-    /// Gives the lock back once, and logs any failure. If it is not [given back](Self::is_given_back) then, which happens
+    /// Gives the lock back once, and logs any failure. If it is not given back then, which happens
     /// to [`Patience::Caller`] only, the release must go on in the background.
     pub(crate) async fn release(&self, request: &UnlockRequest, patience: Patience) -> Release {
-        if !self.claim_release(request) {
+        if !self.state().release(request) {
             return Release::Released;
         }
         self.give_back(request, patience).await
@@ -39,7 +39,7 @@ impl Held {
 
     /// Never gives the lock back: its lease ends by itself.
     pub(crate) fn leave(&self) {
-        if self.claim_release(&UnlockRequest::new()) {
+        if self.state().release(&UnlockRequest::new()) {
             let why = NotUnlocked::Left;
             self.report(|lease| Event::UnlockFailed { lease, why });
         }
@@ -56,7 +56,7 @@ impl Held {
             let at_most = lease.lock_at_most_for();
             let now = context.clock.now();
             let from = NotBefore::after(now, Duration::ZERO);
-            let unlock = (from, Call::Unlock(lease, self.release_request()));
+            let unlock = (from, Call::Unlock(lease, self.state().release_request()));
             let strays = self.strays(now);
             let withdrawals = strays.iter().flat_map(|strays| strays.calls(context));
             let calls = iter::once(unlock).chain(withdrawals);

@@ -27,7 +27,7 @@ pub(crate) async fn while_held<F: Future>(held: Arc<Held>, future: F) -> F::Outp
     let cancels = held.context().lost_policy == LostPolicy::Cancel;
     let mut future = pin!(future);
     poll_fn(|context| {
-        if held.is_released() || (cancels && held.lost().is_some()) {
+        if held.state().is_released() || (cancels && held.lost().is_some()) {
             held.state().abort_spawned();
             return Poll::Pending;
         }

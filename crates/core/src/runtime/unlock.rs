@@ -1,6 +1,5 @@
 //! Unlocking in the store, again and again while it fails.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::bounded::bounded;
@@ -52,7 +51,7 @@ impl Held {
         let (lease, deadline) = (self.lease(), self.state().deadline());
         let left = || deadline.left(self.context().lease_clock.read());
         let begun = clock.now();
-        let sent = *self.unlock_sent.get_or_init(|| begun);
+        let sent = self.state().send_unlock(begun);
         let mut pause = Duration::from_millis(50);
         let mut is_gone = false;
         loop {
@@ -67,8 +66,9 @@ impl Held {
             };
             let context = self.context();
             context.store_failed(self.name(), self.job(), &error);
-            self.unlock_unknown
-                .fetch_or(error.is_outcome_unknown(), Ordering::AcqRel);
+            if error.is_outcome_unknown() {
+                self.state().doubt_unlock();
+            }
             let give_up = |error| match is_gone {
                 true => Release::MaybeOverlapped,
                 false => Release::Failed(error),
@@ -101,7 +101,7 @@ impl Held {
         if unlock.await.map_err(|error| (error, false))? == Unlock::Unlocked {
             return Ok(Release::Released);
         }
-        if !self.unlock_unknown.load(Ordering::Acquire) {
+        if !self.state().is_unlock_unknown() {
             return Ok(Release::Lost);
         }
         let record = bounded(clock, limit, provider.inspect(lease.name())).await;

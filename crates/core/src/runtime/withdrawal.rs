@@ -71,11 +71,6 @@ impl Withdrawal {
         Self { request, ..self }
     }
 
-    /// Returns whether copies could still arrive at that moment.
-    pub(super) fn is_needed(&self, at: Moment) -> bool {
-        self.stray_until.is_some_and(|until| !until.has_come(at))
-    }
-
     /// Returns the attempt, and for how long copies of it may still arrive.
     pub(super) fn unanswered(&self, now: Moment) -> Unanswered {
         let left = self.stray_until.map(|until| until.left(now));

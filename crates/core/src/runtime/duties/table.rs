@@ -275,7 +275,7 @@ impl Table {
             return;
         };
         kept.is_extending = false;
-        if held.is_released() {
+        if held.state().is_released() {
             return;
         }
         match answer {
