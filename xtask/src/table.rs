@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The rows of every profile, in this order, and their titles in the table.
-const ROWS: [(&str, &str); 20] = [
+const ROWS: [(&str, &str); 19] = [
     (
         "law01",
         "**1** leases of one name never overlap; judged by the clock of",
@@ -54,7 +54,6 @@ const ROWS: [(&str, &str); 20] = [
         "law13_worst",
         "**13** at worst, an attempt that gets no reply: requests / time, with the default timeouts",
     ),
-    ("list", "locks can be listed"),
     ("longest", "longest `lock_at_most_for`"),
     ("durable", "locks survive a crash of the store"),
     ("hosts", "works across hosts"),

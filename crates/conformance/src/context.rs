@@ -178,11 +178,6 @@ impl TestContext {
         declared(self.capabilities.fencing, "fencing")
     }
 
-    /// Ends the case as not applicable unless listing is declared.
-    pub(crate) fn needs_list(&self) -> Result<(), Stop> {
-        declared(self.capabilities.list, "list")
-    }
-
     pub(crate) async fn delete_record(&self, name: &LockName) -> Result<(), Stop> {
         let action = self.namespace.delete_record(name);
         granted(action, "delete a record", "Namespace::delete_record").await

@@ -147,7 +147,6 @@ impl StoreProfile {
             ("law12", yes(self.shares_records)),
             ("law13", round_trips),
             ("law13_worst", worst(capabilities)),
-            ("list", yes(capabilities.list)),
             (
                 "longest",
                 longest_lock(capabilities.longest_lock_at_most_for),

@@ -28,8 +28,6 @@ pub struct Capabilities {
     /// Whether slots can be kept open until they are done, and be set by an operator (law 9). If
     /// not, an attempt with [`Completion::OnSuccess`](crate::Completion::OnSuccess) is an error.
     pub completion: bool,
-    /// Whether all locks can be listed.
-    pub list: bool,
     /// Whether ShedLock's providers for this store remember the names of records that exist, so that a
     /// running JVM never creates a record again that was removed.
     pub remembered_by_shedlock: bool,
@@ -124,7 +122,6 @@ impl Capabilities {
             fencing: true,
             slots: true,
             completion: true,
-            list: true,
             remembered_by_shedlock: false,
             removed_by_shedlock: false,
             granularity: Duration::ZERO,

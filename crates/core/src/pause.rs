@@ -126,11 +126,13 @@ pub(crate) enum PauseEnd {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PauseRequest {
-    name: LockName,
+    /// The name of the lock.
+    pub name: LockName,
     id: String,
     reason: String,
     end: PauseEnd,
-    replaces_holder: bool,
+    /// Whether a running task loses its lease.
+    pub replaces_holder: bool,
 }
 
 impl PauseRequest {
@@ -183,16 +185,6 @@ impl PauseRequest {
     pub fn replacing_holder(mut self) -> Self {
         self.replaces_holder = true;
         self
-    }
-
-    /// Returns the name of the lock.
-    pub fn name(&self) -> &LockName {
-        &self.name
-    }
-
-    /// Returns whether a running task loses its lease.
-    pub fn is_replacing_holder(&self) -> bool {
-        self.replaces_holder
     }
 
     /// Returns the owner text of the pause, if it replaces no end that it must keep.
@@ -251,10 +243,13 @@ impl PauseRequest {
 
 /// Ends the pause of a lock. For operators.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use]
 pub struct ResumeRequest {
-    name: LockName,
-    catches_up: bool,
+    /// The name of the lock.
+    pub name: LockName,
+    /// Whether slots of the pause become available.
+    pub catches_up: bool,
 }
 
 impl ResumeRequest {
@@ -271,16 +266,6 @@ impl ResumeRequest {
     pub fn catching_up(mut self) -> Self {
         self.catches_up = true;
         self
-    }
-
-    /// Returns the name of the lock.
-    pub fn name(&self) -> &LockName {
-        &self.name
-    }
-
-    /// Returns whether slots of the pause become available.
-    pub fn is_catching_up(&self) -> bool {
-        self.catches_up
     }
 }
 

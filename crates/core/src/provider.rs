@@ -39,6 +39,25 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// than [`AttemptRequest::timeout`] after it was sent ([`StoreClock`](crate::StoreClock)).
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>>;
 
+    /// Tries several locks at once: as [`attempt`](Self::attempt) one after the other, which is the
+    /// default, or in fewer round trips. The results are in the order of the requests. One that fails
+    /// does not keep the others from being tried.
+    ///
+    /// The requests share one [budget](AttemptRequest::with_budget). If the future is dropped, each of
+    /// them may have won.
+    fn attempt_set<'a>(
+        &'a self,
+        requests: &'a [AttemptRequest],
+    ) -> BoxFuture<'a, Vec<Result<Attempt, Error>>> {
+        Box::pin(async move {
+            let mut results = Vec::with_capacity(requests.len());
+            for request in requests {
+                results.push(self.attempt(request).await);
+            }
+            results
+        })
+    }
+
     /// Ends any lease that this request's owner may have won. The lease ends at once and without
     /// honouring `lock_at_least_for`, since its task never ran. Returns true if the record still
     /// named this owner, even if the lease had expired.
@@ -62,6 +81,21 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
         lease: &'a Lease,
         request: &'a ExtendRequest,
     ) -> BoxFuture<'a, Result<Extension, Error>>;
+
+    /// Extends several leases at once, each as [`extend`](Self::extend) does: one after the other,
+    /// which is the default, or in fewer round trips. The results are in the order of the leases.
+    fn extend_set<'a>(
+        &'a self,
+        leases: &'a [(Lease, ExtendRequest)],
+    ) -> BoxFuture<'a, Vec<Result<Extension, Error>>> {
+        Box::pin(async move {
+            let mut results = Vec::with_capacity(leases.len());
+            for (lease, request) in leases {
+                results.push(self.extend(lease, request).await);
+            }
+            results
+        })
+    }
 
     /// Ends the lease, if the record still belongs to it and it still runs. The lock becomes free
     /// when `lock_at_least_for` has passed since acquisition, or at once if it has already passed.

@@ -36,12 +36,17 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The library leaves the length to you. [`SHORTEST`](Self::SHORTEST) is the shortest idle time that
 /// the command `shedlock prune` accepts.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use]
 pub struct PruneRequest {
-    name: LockName,
-    idle_for: Duration,
-    slots_asked_for: Duration,
-    is_without_shedlock: bool,
+    /// The name of the lock.
+    pub name: LockName,
+    /// How long the lock must have been idle.
+    pub idle_for: Duration,
+    /// How long after it a slot may still be asked for.
+    pub slots_asked_for: Duration,
+    /// Whether no ShedLock for Java runs on this store.
+    pub is_without_shedlock: bool,
 }
 
 /// The result of a removal.
@@ -115,16 +120,6 @@ impl PruneRequest {
     pub fn without_shedlock(mut self) -> Self {
         self.is_without_shedlock = true;
         self
-    }
-
-    /// Returns the name of the lock.
-    pub fn name(&self) -> &LockName {
-        &self.name
-    }
-
-    /// Returns how long the lock must have been idle.
-    pub fn idle_for(&self) -> Duration {
-        self.idle_for
     }
 
     /// Makes the check that comes before any I/O.

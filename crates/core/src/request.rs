@@ -10,22 +10,35 @@ use crate::{Budget, Completion, Error, LockName, Owner, SkippedSlots, Slot};
 /// One attempt at a lock. Sending the same request again repeats the same attempt (law 6).
 ///
 /// [`LockConfig::resolve`](crate::LockConfig::resolve) creates and checks it. Tests, and callers
-/// that manage their own owner, create it directly. Later versions may add fields.
+/// that manage their own owner, create it directly.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use]
 pub struct AttemptRequest {
-    name: LockName,
+    /// The name of the lock.
+    pub name: LockName,
     job: Option<Arc<str>>,
-    owner: Owner,
-    lock_at_most_for: Duration,
-    lock_at_least_for: Duration,
-    slot: Option<Slot>,
-    slot_tolerance: Duration,
-    completion: Completion,
-    previous_slot: Option<Slot>,
-    skipped_slots: Option<SkippedSlots>,
-    timeout: Duration,
-    budget: Option<Budget>,
+    /// The owner, which is unique to this attempt.
+    pub owner: Owner,
+    /// How long the lease runs, counted from the instant the store grants it.
+    pub lock_at_most_for: Duration,
+    /// How long the lock stays taken at least, counted from the same instant.
+    pub lock_at_least_for: Duration,
+    /// The slot to claim together with the lock.
+    pub slot: Option<Slot>,
+    /// How far ahead of the store's clock the slot may be.
+    pub slot_tolerance: Duration,
+    /// When the slot is used up.
+    pub completion: Completion,
+    /// The slot that must have been taken before this one.
+    pub previous_slot: Option<Slot>,
+    /// Which slots the requester takes as skipped by a pause.
+    pub skipped_slots: Option<SkippedSlots>,
+    /// How long the attempt may be in transit.
+    pub timeout: Duration,
+    /// What this copy of the attempt may cost, if its caller has set that. The caller then ends the
+    /// call when the time is over.
+    pub budget: Option<Budget>,
 }
 
 impl AttemptRequest {
@@ -111,8 +124,7 @@ impl AttemptRequest {
         self
     }
 
-    /// Sets what this copy of the attempt may cost. For the runtime, which ends the call when the
-    /// time is over.
+    /// Sets what this copy of the attempt may cost. For the runtime.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
@@ -142,11 +154,6 @@ impl AttemptRequest {
             .map_err(|error| error.with_lock(self.name.as_str()))
     }
 
-    /// Returns the name of the lock.
-    pub fn name(&self) -> &LockName {
-        &self.name
-    }
-
     /// Returns the job that the lock belongs to: the name of the lock, unless another was set.
     pub fn job(&self) -> &str {
         self.job.as_deref().unwrap_or(self.name.as_str())
@@ -154,56 +161,6 @@ impl AttemptRequest {
 
     pub(crate) fn shared_job(&self) -> Option<&Arc<str>> {
         self.job.as_ref()
-    }
-
-    /// Returns the owner, which is unique to this attempt.
-    pub fn owner(&self) -> &Owner {
-        &self.owner
-    }
-
-    /// Returns how long the lease runs, counted from the instant the store grants it.
-    pub fn lock_at_most_for(&self) -> Duration {
-        self.lock_at_most_for
-    }
-
-    /// Returns how long the lock stays taken at least, counted from the same instant.
-    pub fn lock_at_least_for(&self) -> Duration {
-        self.lock_at_least_for
-    }
-
-    /// Returns the slot to claim together with the lock.
-    pub fn slot(&self) -> Option<Slot> {
-        self.slot
-    }
-
-    /// Returns how far ahead of the store's clock [`slot`](Self::slot) may be.
-    pub fn slot_tolerance(&self) -> Duration {
-        self.slot_tolerance
-    }
-
-    /// Returns when the slot is used up.
-    pub fn completion(&self) -> Completion {
-        self.completion
-    }
-
-    /// Returns the slot that must have been taken before this one.
-    pub fn previous_slot(&self) -> Option<Slot> {
-        self.previous_slot
-    }
-
-    /// Returns which slots the requester takes as skipped by a pause.
-    pub fn skipped_slots(&self) -> Option<SkippedSlots> {
-        self.skipped_slots
-    }
-
-    /// Returns how long the attempt may be in transit.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    /// Returns what this copy of the attempt may cost, if its caller has set that.
-    pub fn budget(&self) -> Option<&Budget> {
-        self.budget.as_ref()
     }
 }
 
@@ -213,10 +170,13 @@ impl AttemptRequest {
 /// An extension never shortens a lease in the store, so one that arrives late cannot cut short a
 /// later one. To give a lock back early, unlock it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use]
 pub struct ExtendRequest {
-    lock_at_most_for: Duration,
-    lock_at_least_for: Option<Duration>,
+    /// The minimum time that the lease runs from now.
+    pub lock_at_most_for: Duration,
+    /// The new `lock_at_least_for`, counted from acquisition, if it is to change.
+    pub lock_at_least_for: Option<Duration>,
 }
 
 impl ExtendRequest {
@@ -232,16 +192,6 @@ impl ExtendRequest {
     pub fn with_lock_at_least_for(mut self, duration: Duration) -> Self {
         self.lock_at_least_for = Some(duration);
         self
-    }
-
-    /// Returns the minimum time that the lease runs from now.
-    pub fn lock_at_most_for(&self) -> Duration {
-        self.lock_at_most_for
-    }
-
-    /// Returns the new `lock_at_least_for`, counted from acquisition, if it is to change.
-    pub fn lock_at_least_for(&self) -> Option<Duration> {
-        self.lock_at_least_for
     }
 
     /// Returns the `lock_at_least_for` after this extension, for a lease that had `current`.
@@ -261,12 +211,15 @@ impl ExtendRequest {
     }
 }
 
-/// The request with which a holder ends its lease. Later versions may add fields.
+/// The request with which a holder ends its lease.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 #[must_use]
 pub struct UnlockRequest {
-    ignores_at_least: bool,
-    slot_end: SlotEnd,
+    /// Whether the lock is freed at once, whatever `lock_at_least_for` is.
+    pub ignores_at_least: bool,
+    /// What became of the slot of the lease. It has no meaning for a lease without a slot.
+    pub slot_end: SlotEnd,
 }
 
 /// What became of the slot of a lease that is given back.
@@ -326,11 +279,6 @@ impl UnlockRequest {
         self
     }
 
-    /// Returns what became of the slot of the lease. It has no meaning for a lease without a slot.
-    pub fn slot_end(&self) -> SlotEnd {
-        self.slot_end
-    }
-
     /// Returns the `lock_at_least_for` to honour for a lease that has this one.
     pub fn at_least_of(&self, lock_at_least_for: Duration) -> Duration {
         if self.ignores_at_least || self.slot_end == SlotEnd::NotStarted {
@@ -343,11 +291,14 @@ impl UnlockRequest {
 
 /// Selects the locks to list, in the order of their names, one page at a time.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 #[must_use]
 pub struct ListRequest {
-    after: Option<LockName>,
+    /// The name after which the page starts.
+    pub after: Option<LockName>,
     limit: Option<usize>,
-    held_only: bool,
+    /// Whether free locks are left out.
+    pub held_only: bool,
 }
 
 impl ListRequest {
@@ -378,19 +329,9 @@ impl ListRequest {
         self
     }
 
-    /// Returns the name after which the page starts.
-    pub fn after(&self) -> Option<&LockName> {
-        self.after.as_ref()
-    }
-
     /// Returns the page size.
     pub fn limit(&self) -> usize {
         self.limit.unwrap_or(Self::DEFAULT_LIMIT)
-    }
-
-    /// Returns whether free locks are left out.
-    pub fn is_held_only(&self) -> bool {
-        self.held_only
     }
 }
 
@@ -399,10 +340,13 @@ impl ListRequest {
 /// The store does not notify the holder, and its task may still run. Fencing tokens reject its late
 /// writes.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use]
 pub struct ForceUnlockRequest {
-    name: LockName,
-    expected_owner: Option<String>,
+    /// The name of the lock.
+    pub name: LockName,
+    /// The owner that the record must name.
+    pub expected_owner: Option<String>,
 }
 
 impl ForceUnlockRequest {
@@ -422,25 +366,19 @@ impl ForceUnlockRequest {
         self.expected_owner = Some(owner.into());
         self
     }
-
-    /// Returns the name of the lock.
-    pub fn name(&self) -> &LockName {
-        &self.name
-    }
-
-    /// Returns the owner that the record must name.
-    pub fn expected_owner(&self) -> Option<&str> {
-        self.expected_owner.as_deref()
-    }
 }
 
 /// Sets which slot of a lock was taken last. For operators.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 #[must_use]
 pub struct ResetSlotRequest {
-    name: LockName,
-    slot: Option<Slot>,
-    restored: Option<RestoredSlot>,
+    /// The name of the lock.
+    pub name: LockName,
+    /// The slot to set; none for the store's clock.
+    pub slot: Option<Slot>,
+    /// What is restored, if it is a restoration.
+    pub restored: Option<RestoredSlot>,
 }
 
 /// What is known about a last slot that a record has lost.
@@ -483,20 +421,5 @@ impl ResetSlotRequest {
     pub fn with_slot(mut self, slot: Slot) -> Self {
         self.slot = Some(slot);
         self
-    }
-
-    /// Returns the name of the lock.
-    pub fn name(&self) -> &LockName {
-        &self.name
-    }
-
-    /// Returns what is restored, if it is a restoration.
-    pub fn restored(&self) -> Option<RestoredSlot> {
-        self.restored
-    }
-
-    /// Returns the slot to set, or none for the store's clock.
-    pub fn slot(&self) -> Option<Slot> {
-        self.slot
     }
 }

@@ -107,6 +107,13 @@ impl<S: Store> StoreProvider<S> {
         answer.map_err(|error| self.about(error))
     }
 
+    fn check_attempt(&self, request: &AttemptRequest) -> Result<()> {
+        request.validate()?;
+        self.store.check_name(request.name())?;
+        let at_most = request.lock_at_most_for();
+        self.store.check_duration(Setting::AtMost, at_most)
+    }
+
     /// If a connection may have been cut while it was idle, finds out before an attempt is sent on it. Whatever the
     /// reply is, the attempt follows, on another connection if this one is broken.
     async fn attempt_within(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
@@ -139,11 +146,9 @@ impl<S: Store> StoreProvider<S> {
 
 impl<S: Store> LockProvider for StoreProvider<S> {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt>> {
-        let attempt = async move {
-            request.validate()?;
-            self.store.check_name(request.name())?;
-            let at_most = request.lock_at_most_for();
-            self.store.check_duration(Setting::AtMost, at_most)?;
+        Box::pin(async move {
+            let about = |error| self.about(error).with_lock(request.name().as_str());
+            self.check_attempt(request).map_err(about)?;
             let own;
             let budget = match request.budget() {
                 Some(budget) => budget,
@@ -153,15 +158,12 @@ impl<S: Store> LockProvider for StoreProvider<S> {
                 }
             };
             let attempt = pin!(self.attempt_within(request, budget));
-            match request.budget() {
+            let answer = match request.budget() {
                 Some(_) => attempt.await,
                 // A caller that sets none does not end the call either.
                 None => self.bounded(OutcomeUnknown, attempt).await,
-            }
-        };
-        Box::pin(async move {
-            let answer = attempt.await;
-            answer.map_err(|error| self.about(error).with_lock(request.name().as_str()))
+            };
+            answer.map_err(about)
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Extension, SkipReason};
+use shedlock_core::{Attempt, AttemptRequest, ExtendRequest, Extension, Owner, SkipReason};
 use tokio::task::JoinSet;
 
 use crate::case::cases;
@@ -20,6 +20,7 @@ use crate::{Provider, Stop, TestContext, Verdict};
 cases!("law01_exclusion" [Exclusion]:
     lock_and_unlock_show_in_the_record [Smoke, Record],
     a_second_attempt_is_skipped [Smoke],
+    a_set_of_attempts_is_answered_in_its_order,
     two_names_are_two_locks,
     lock_unlock_lock,
     ten_rounds_without_a_pause,
@@ -50,6 +51,44 @@ pub async fn a_second_attempt_is_skipped(context: &TestContext) -> Verdict {
     skipped_as(&second, &context.request(&job), SkipReason::Held).await?;
     still_holds(&second, &lease).await?;
     unlock(&first, &lease).await
+}
+
+/// Each attempt of a set is answered as it would be alone, in the order of the requests: the second
+/// one at a name finds the first one's lease, and one that is refused keeps none of the others back.
+pub async fn a_set_of_attempts_is_answered_in_its_order(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let held = acquire(&provider, &context.request(&name("held"))).await?;
+    let free = name("free");
+    let refused = AttemptRequest::new(name("refused"), Owner::generate(), Duration::ZERO);
+    let requests = [
+        context.request(held.name()),
+        refused,
+        context.request(&free),
+        context.request(&free),
+    ];
+    let results = provider.attempt_set(&requests).await;
+    let [first, second, third, fourth] = &results[..] else {
+        return Err(Stop::failed(format!(
+            "4 attempts had the results {results:?}"
+        )));
+    };
+    let is_held = |answer: &Result<Attempt, _>| matches!(answer, Ok(Attempt::Skipped(skip)) if skip.reason == SkipReason::Held);
+    ensure!(
+        is_held(first) && second.is_err() && is_held(fourth),
+        "the results are not those of the requests: {results:?}"
+    );
+    let Ok(Attempt::Acquired(won)) = third else {
+        return Err(Stop::failed(format!(
+            "a free lock was not granted: {third:?}"
+        )));
+    };
+    ensure!(
+        won.owner() == requests[2].owner(),
+        "the lease belongs to another request"
+    );
+    still_holds(&provider, won).await?;
+    unlock(&provider, won).await?;
+    unlock(&provider, &held).await
 }
 
 /// Locks with different names do not block each other, and unlocking one leaves the other held.

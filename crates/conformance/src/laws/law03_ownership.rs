@@ -1,5 +1,7 @@
 //! Law 3: unlock and extend act only on the lease they were called with, while it runs.
 
+use std::time::Duration;
+
 use shedlock_core::{ExtendRequest, Extension, LockState, SkipReason, Unlock, UnlockRequest};
 
 use crate::case::cases;
@@ -26,7 +28,35 @@ cases!("law03_ownership" [Ownership]:
     calls_with_a_lease_from_before_an_extension_are_answered_correctly,
     stale_calls_on_a_deleted_record_are_lost [Record],
     any_client_may_act_with_the_lease,
+    a_set_of_extensions_is_answered_in_its_order,
 );
+
+/// Each extension of a set is answered as it would be alone, in the order of the leases.
+pub async fn a_set_of_extensions_is_answered_in_its_order(context: &TestContext) -> Verdict {
+    let provider = context.provider().await?;
+    let over = acquire(&provider, &context.request(&name("over"))).await?;
+    unlock(&provider, &over).await?;
+    let runs = acquire(&provider, &context.request(&name("runs"))).await?;
+    let (longer, never) = (2 * context.timing().long(), Duration::ZERO);
+    let leases = [
+        (over, ExtendRequest::new(longer)),
+        (runs.clone(), ExtendRequest::new(never)),
+        (runs, ExtendRequest::new(longer)),
+    ];
+    let results = provider.extend_set(&leases).await;
+    let [
+        Ok(Extension::Lost),
+        Err(_),
+        Ok(Extension::Extended(extended)),
+    ] = &results[..]
+    else {
+        return Err(Stop::failed(format!(
+            "an ended lease, a bad request and a lease that runs had the results {results:?}"
+        )));
+    };
+    still_holds(&provider, extended).await?;
+    unlock(&provider, extended).await
+}
 
 /// If a lease expired and another client acquired the lock, a late unlock is lost and changes
 /// nothing.

@@ -163,14 +163,12 @@ async fn reading_says_so_or_finds_nothing(
         ),
         Err(error) => is_configuration(&error)?,
     }
-    if context.capabilities().list {
-        match provider.list(&ListRequest::new()).await {
-            Ok(found) => ensure!(
-                found.is_empty(),
-                "list returned records although there is no container: {found:?}"
-            ),
-            Err(error) => is_configuration(&error)?,
-        }
+    match provider.list(&ListRequest::new()).await {
+        Ok(found) => ensure!(
+            found.is_empty(),
+            "list returned records although there is no container: {found:?}"
+        ),
+        Err(error) => is_configuration(&error)?,
     }
     Ok(())
 }

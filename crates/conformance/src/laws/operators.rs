@@ -22,7 +22,6 @@ use crate::{Provider, Stop, TestContext, Verdict};
 cases!("operators" [Operators]:
     inspect_of_an_unknown_lock_finds_nothing,
     inspect_shows_what_is_held [Smoke],
-    list_is_refused_unless_declared,
     list_pages_in_the_byte_order_of_names [Names],
     list_of_held_locks_leaves_out_free_ones [Smoke],
     a_list_survives_data_that_is_not_a_lock_and_names_it [Record],
@@ -53,9 +52,6 @@ pub async fn the_identity_of_the_store_is_no_lock(context: &TestContext) -> Verd
     );
     let again = identify_store(&*second, None).await?;
     ensure!(again == given, "the identity changed to {again}");
-    if !context.capabilities().list {
-        return Ok(());
-    }
     let (locks, warnings) = with_warnings(second.list(&ListRequest::new())).await;
     let locks = locks?;
     ensure!(
@@ -107,26 +103,9 @@ pub async fn inspect_shows_what_is_held(context: &TestContext) -> Verdict {
     unlock(&first, &lease).await
 }
 
-/// Listing is refused as unsupported if it is not declared.
-pub async fn list_is_refused_unless_declared(context: &TestContext) -> Verdict {
-    let provider = context.provider().await?;
-    let listed = provider.list(&ListRequest::new()).await;
-    if context.capabilities().list {
-        listed?;
-        return Ok(());
-    }
-    let kind = listed.as_ref().err().map(shedlock_core::Error::kind);
-    ensure!(
-        kind == Some(ErrorKind::Unsupported),
-        "`list` is not declared, so it should be refused as unsupported, but returned {listed:?}"
-    );
-    Ok(())
-}
-
 /// A list contains each name exactly once, page by page, in byte order, whatever the store's own
 /// order is.
 pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Verdict {
-    context.needs_list()?;
     let provider = context.provider().await?;
     let mut names: Vec<LockName> = (0..20).map(|i| name(&format!("job-{i}"))).collect();
     let odd = [
@@ -167,7 +146,6 @@ pub async fn list_pages_in_the_byte_order_of_names(context: &TestContext) -> Ver
 pub async fn a_list_survives_data_that_is_not_a_lock_and_names_it(
     context: &TestContext,
 ) -> Verdict {
-    context.needs_list()?;
     let provider = context.provider().await?;
     let foreign = [name("b-foreign"), name("d-broken")];
     context.write_foreign(&foreign[0], b"hello").await?;
@@ -201,7 +179,6 @@ pub async fn a_list_survives_data_that_is_not_a_lock_and_names_it(
 /// A list of held locks contains those held or kept by at-least, with their state, but no unlocked
 /// or expired ones.
 pub async fn list_of_held_locks_leaves_out_free_ones(context: &TestContext) -> Verdict {
-    context.needs_list()?;
     let provider = context.provider().await?;
     let (held, kept) = (name("held"), name("kept"));
     abandon(&provider, &context.request(&held)).await?;

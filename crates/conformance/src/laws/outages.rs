@@ -84,9 +84,7 @@ async fn every_call_fails(context: &TestContext, provider: &Provider, lease: &Le
     failed("an unlock", provider.unlock(lease, &request).await)?;
     failed("a withdrawal", provider.withdraw(&another).await)?;
     failed("an inspection", provider.inspect(lease.name()).await)?;
-    if context.capabilities().list {
-        failed("a list", provider.list(&ListRequest::new()).await)?;
-    }
+    failed("a list", provider.list(&ListRequest::new()).await)?;
     let force = shedlock_core::ForceUnlockRequest::new(lease.name().clone());
     failed(
         "a forced unlock",

@@ -6,31 +6,43 @@ use super::{RunId, RunOutcome};
 
 /// Requests a page of jobs.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 #[must_use]
 pub struct JobsRequest {
-    after: Option<String>,
+    /// The job after which the page starts.
+    pub after: Option<String>,
     limit: Option<usize>,
 }
 
 /// Requests a page of runs, the latest first.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 #[must_use]
 pub struct RunsRequest {
-    job: Option<String>,
-    name: Option<String>,
-    outcome: Option<RunOutcome>,
-    is_open: bool,
-    since: Option<SystemTime>,
-    before: Option<RunId>,
+    /// Only runs of this job.
+    pub job: Option<String>,
+    /// Only runs under the lock of this name.
+    pub name: Option<String>,
+    /// Only runs that ended like this.
+    pub outcome: Option<RunOutcome>,
+    /// Whether runs with an end are left out.
+    pub is_open_only: bool,
+    /// The earliest start.
+    pub since: Option<SystemTime>,
+    /// The run before which the page starts.
+    pub before: Option<RunId>,
     limit: Option<usize>,
 }
 
 /// Requests a page of audit records, the latest first.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 #[must_use]
 pub struct AuditRequest {
-    name: Option<String>,
-    before: Option<RunId>,
+    /// Only records of this lock.
+    pub name: Option<String>,
+    /// The record before which the page starts.
+    pub before: Option<RunId>,
     limit: Option<usize>,
 }
 
@@ -67,11 +79,6 @@ impl JobsRequest {
         self
     }
 
-    /// Returns the job after which the page starts.
-    pub fn after(&self) -> Option<&str> {
-        self.after.as_deref()
-    }
-
     limit!();
 }
 
@@ -101,7 +108,7 @@ impl RunsRequest {
 
     /// Returns only runs whose end is not recorded.
     pub fn open_only(mut self) -> Self {
-        self.is_open = true;
+        self.is_open_only = true;
         self
     }
 
@@ -115,36 +122,6 @@ impl RunsRequest {
     pub fn with_before(mut self, id: RunId) -> Self {
         self.before = Some(id);
         self
-    }
-
-    /// Returns the job.
-    pub fn job(&self) -> Option<&str> {
-        self.job.as_deref()
-    }
-
-    /// Returns the lock's name.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// Returns the outcome.
-    pub fn outcome(&self) -> Option<RunOutcome> {
-        self.outcome
-    }
-
-    /// Returns whether runs with an end are left out.
-    pub fn is_open_only(&self) -> bool {
-        self.is_open
-    }
-
-    /// Returns the earliest start.
-    pub fn since(&self) -> Option<SystemTime> {
-        self.since
-    }
-
-    /// Returns the run before which the page starts.
-    pub fn before(&self) -> Option<&RunId> {
-        self.before.as_ref()
     }
 
     limit!();
@@ -166,16 +143,6 @@ impl AuditRequest {
     pub fn with_before(mut self, id: RunId) -> Self {
         self.before = Some(id);
         self
-    }
-
-    /// Returns the lock's name.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// Returns the record before which the page starts.
-    pub fn before(&self) -> Option<&RunId> {
-        self.before.as_ref()
     }
 
     limit!();

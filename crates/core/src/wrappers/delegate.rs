@@ -2,7 +2,8 @@
 
 /// Generates the methods of [`LockProvider`](crate::LockProvider) that delegate to the provider in
 /// the given field: all except those listed as the wrapper's own. A method that is added to the
-/// trait is added here, so that no wrapper misses it.
+/// trait is added here, so that no wrapper misses it. A wrapper with an `attempt` or `extend` of its
+/// own has the default `attempt_set` or `extend_set`, which makes that call.
 ///
 /// A wrapper with an `extend`, `unlock` or `withdraw` of its own has no
 /// [`for_duties`](crate::LockProvider::for_duties), unless it implements that too. Without it, its
@@ -32,6 +33,16 @@ macro_rules! delegate {
         $crate::delegate!(@ attempt [$($own)+] {
             fn attempt<'a>(&'a self, request: &'a $crate::AttemptRequest) -> $crate::BoxFuture<'a, Result<$crate::Attempt, $crate::Error>> {
                 self.$inner.attempt(request)
+            }
+        });
+        $crate::delegate!(@ attempt_set [$($own)+] {
+            fn attempt_set<'a>(&'a self, requests: &'a [$crate::AttemptRequest]) -> $crate::BoxFuture<'a, Vec<Result<$crate::Attempt, $crate::Error>>> {
+                self.$inner.attempt_set(requests)
+            }
+        });
+        $crate::delegate!(@ extend_set [$($own)+] {
+            fn extend_set<'a>(&'a self, leases: &'a [($crate::Lease, $crate::ExtendRequest)]) -> $crate::BoxFuture<'a, Vec<Result<$crate::Extension, $crate::Error>>> {
+                self.$inner.extend_set(leases)
             }
         });
         $crate::delegate!(@ withdraw [$($own)+] {
@@ -165,6 +176,11 @@ macro_rules! delegate {
     (@ defaults [defaults $($rest:ident)*] { $($method:tt)* }) => {};
     (@ journal [journal $($rest:ident)*] { $($method:tt)* }) => {};
     (@ for_duties [for_duties $($rest:ident)*] { $($method:tt)* }) => {};
+    // A set would go past a wrapper's own call: the default body makes that call for each of the set.
+    (@ attempt_set [attempt $($rest:ident)*] $method:tt) => {};
+    (@ attempt_set [attempt_set $($rest:ident)*] $method:tt) => {};
+    (@ extend_set [extend $($rest:ident)*] $method:tt) => {};
+    (@ extend_set [extend_set $($rest:ident)*] $method:tt) => {};
     // These calls of a wrapper that has its own would go past it.
     (@ for_duties [extend $($rest:ident)*] $method:tt) => {
         $crate::delegate!(@ for_duties without [$($rest)*]);
