@@ -195,7 +195,7 @@ impl Line {
             Attempt::Acquired(lease) => Ok(lease),
             answer => Err(Stop::failed(format!(
                 "the repeated attempt should grant the lock to {}, but returned {answer:?}",
-                request.owner()
+                &request.owner
             ))),
         }
     }
@@ -224,7 +224,7 @@ where
 /// Matches requests that contain the lock's name or owner, either literally or as hexadecimal
 /// digits, a form in which SQL literals may be written.
 fn meant(request: &AttemptRequest) -> Matcher {
-    let texts = [request.name().as_str(), request.owner().as_str()];
+    let texts = [request.name.as_str(), request.owner.as_str()];
     let spelled = texts.map(|text| {
         let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
         [text.to_owned(), hex.to_uppercase(), hex]

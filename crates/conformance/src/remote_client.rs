@@ -105,7 +105,7 @@ impl RemoteClient {
         at_most: Duration,
         expected: Answer,
     ) -> Result<(), Stop> {
-        let owner = request.owner().to_string();
+        let owner = request.owner.to_string();
         self.order(&Order::Extend { owner, at_most }).await?;
         self.answered(expected).await
     }
@@ -116,7 +116,7 @@ impl RemoteClient {
         request: &AttemptRequest,
         expected: Answer,
     ) -> Result<(), Stop> {
-        let owner = request.owner().to_string();
+        let owner = request.owner.to_string();
         self.order(&Order::Unlock { owner }).await?;
         self.answered(expected).await
     }
@@ -188,7 +188,7 @@ async fn obey(
             let request = AttemptRequest::try_from(request)?;
             provider.attempt(&request).await.map(|answer| match answer {
                 Attempt::Acquired(lease) => {
-                    leases.insert(request.owner().to_string(), lease);
+                    leases.insert(request.owner.to_string(), lease);
                     Answer::Acquired
                 }
                 Attempt::Skipped(skip) => Answer::Skipped(skip.to_string()),
@@ -237,11 +237,11 @@ fn say(answer: &Answer) -> Result<(), BoxError> {
 impl From<&AttemptRequest> for Request {
     fn from(request: &AttemptRequest) -> Self {
         Self {
-            name: request.name().to_string(),
-            owner: request.owner().to_string(),
-            at_most: request.lock_at_most_for(),
-            at_least: request.lock_at_least_for(),
-            slot: request.slot().map(Slot::as_micros),
+            name: request.name.to_string(),
+            owner: request.owner.to_string(),
+            at_most: request.lock_at_most_for,
+            at_least: request.lock_at_least_for,
+            slot: request.slot.map(Slot::as_micros),
         }
     }
 }

@@ -30,10 +30,10 @@ pub(crate) async fn try_take(
     match attempt {
         Attempt::Acquired(lease) => {
             ensure!(
-                lease.owner() == request.owner() && lease.name() == request.name(),
+                lease.owner() == &request.owner && lease.name() == &request.name,
                 "requested as {} for {}, but the lease names {} and {}",
-                request.owner(),
-                request.name(),
+                &request.owner,
+                &request.name,
                 lease.owner(),
                 lease.name()
             );
@@ -55,8 +55,7 @@ pub(crate) async fn take(provider: &Provider, request: &AttemptRequest) -> Resul
     try_take(provider, request).await?.map_err(|skip| {
         Stop::failed(format!(
             "lock {} should be free for {}, but the attempt was skipped: {skip}",
-            request.name(),
-            request.owner()
+            &request.name, &request.owner
         ))
     })
 }
@@ -96,7 +95,7 @@ pub(crate) async fn skip_as(
     ensure!(
         skip.reason == reason,
         "the attempt at {} should be skipped as {reason:?}, but was as {:?}: {skip}",
-        request.name(),
+        &request.name,
         skip.reason
     );
     Ok(skip)
@@ -107,9 +106,7 @@ async fn any_skip(provider: &Provider, request: &AttemptRequest) -> Result<Skip,
         Err(skip) => Ok(skip),
         Ok(taken) => Err(Stop::failed(format!(
             "the attempt of {} at {} should be skipped, but was granted {:?}",
-            request.owner(),
-            request.name(),
-            taken.lease
+            &request.owner, &request.name, taken.lease
         ))),
     }
 }
@@ -123,7 +120,7 @@ pub(crate) async fn attempt_error(
         Err(error) => Ok(error),
         Ok(answer) => Err(Stop::failed(format!(
             "the attempt at {} should be an error, but returned {answer:?}",
-            request.name()
+            &request.name
         ))),
     }
 }

@@ -442,10 +442,10 @@ mod tests {
             .lock_at_most_for("10m")
             .resolve(&defaults)
             .unwrap();
-        assert_eq!(own.lock_at_most_for(), Duration::from_secs(600));
-        assert_eq!(own.lock_at_least_for(), Duration::from_secs(180));
+        assert_eq!(own.lock_at_most_for, Duration::from_secs(600));
+        assert_eq!(own.lock_at_least_for, Duration::from_secs(180));
         let inherited = LockConfig::new("a").resolve(&defaults).unwrap();
-        assert_eq!(inherited.lock_at_most_for(), Duration::from_secs(1_200));
+        assert_eq!(inherited.lock_at_most_for, Duration::from_secs(1_200));
     }
 
     #[test]
@@ -472,8 +472,8 @@ mod tests {
     fn every_resolution_has_its_own_owner() {
         let config = LockConfig::new("a").lock_at_most_for("1s");
         assert_ne!(
-            config.resolve(&[]).unwrap().owner(),
-            config.resolve(&[]).unwrap().owner()
+            &config.resolve(&[]).unwrap().owner,
+            &config.resolve(&[]).unwrap().owner
         );
     }
 
@@ -484,7 +484,7 @@ mod tests {
             .lock_at_most_for("1s")
             .resolve(&[&defaults])
             .unwrap();
-        assert!(request.owner().as_str().starts_with("billing:"));
+        assert!(request.owner.as_str().starts_with("billing:"));
     }
 
     #[test]

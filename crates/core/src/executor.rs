@@ -467,7 +467,7 @@ impl Executor {
             return;
         };
         journal.register_once(request.job(), || {
-            let at_most = request.lock_at_most_for();
+            let at_most = request.lock_at_most_for;
             let longest = at_most.max(config.get_max_run_time().unwrap_or_default());
             JobRegistration::expected_every(request.job(), period)
                 .lock_at_most_for(at_most)
@@ -480,7 +480,7 @@ impl Executor {
         let request =
             config.resolve_with(&[&self.0.defaults, &provider], || self.0.clock.random())?;
         self.0
-            .check_usable(request.lock_at_most_for())
+            .check_usable(request.lock_at_most_for)
             .map_err(|error| error.with_lock(config.name()))?;
         Ok(request)
     }

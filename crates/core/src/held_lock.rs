@@ -189,7 +189,7 @@ impl HeldLock {
             release,
         } = self;
         drop(looked_after);
-        match request.slot_end() {
+        match request.slot_end {
             SlotEnd::Failed { .. } => held.say_of_slot(SlotWord::Failed),
             SlotEnd::Cut => held.say_of_slot(SlotWord::Cut),
             SlotEnd::NotStarted => held.say_of_slot(SlotWord::NotStarted),

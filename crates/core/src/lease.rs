@@ -35,12 +35,12 @@ impl Lease {
     /// Creates the lease that is granted for this request. For providers.
     pub fn granted(request: &AttemptRequest) -> Self {
         Self {
-            name: request.name().clone(),
+            name: request.name.clone(),
             job: request.shared_job().cloned(),
-            owner: request.owner().clone(),
-            lock_at_most_for: request.lock_at_most_for(),
-            lock_at_least_for: request.lock_at_least_for(),
-            slot: request.slot(),
+            owner: request.owner.clone(),
+            lock_at_most_for: request.lock_at_most_for,
+            lock_at_least_for: request.lock_at_least_for,
+            slot: request.slot,
             slot_attempt: None,
             fencing_token: None,
             acquired_at: None,
@@ -52,7 +52,7 @@ impl Lease {
     /// Returns this lease after an extension, with new durations. For providers.
     pub fn extended(&self, request: &ExtendRequest) -> Self {
         let mut lease = self.clone();
-        lease.lock_at_most_for = request.lock_at_most_for();
+        lease.lock_at_most_for = request.lock_at_most_for;
         lease.lock_at_least_for = request.at_least_after(self.lock_at_least_for);
         lease.locked_until = None;
         lease
@@ -102,10 +102,6 @@ impl Lease {
     /// Returns the job that the lock belongs to; see [`LockConfig::job`](crate::LockConfig::job).
     pub fn job(&self) -> &str {
         self.job.as_deref().unwrap_or(self.name.as_str())
-    }
-
-    pub(crate) fn shared_job(&self) -> Option<&Arc<str>> {
-        self.job.as_ref()
     }
 
     /// Returns the owner.

@@ -254,7 +254,7 @@ impl Event<'_> {
     /// Returns the lock that the event happened to.
     pub fn lock_name(&self) -> &LockName {
         match self.subject() {
-            Subject::Request(request) => request.name(),
+            Subject::Request(request) => &request.name,
             Subject::Lease(lease) => lease.name(),
             Subject::Lock(name, _) => name,
         }
@@ -273,7 +273,7 @@ impl Event<'_> {
     /// Returns the owner of the attempt or of the lease. `None` if the event is about neither.
     pub fn owner(&self) -> Option<&Owner> {
         match self.subject() {
-            Subject::Request(request) => Some(request.owner()),
+            Subject::Request(request) => Some(&request.owner),
             Subject::Lease(lease) => Some(lease.owner()),
             Subject::Lock(..) => None,
         }

@@ -135,7 +135,7 @@ fn words<'a>(event: &Event<'a>) -> Option<Words<'a>> {
         Event::Waiting { skip, .. } => Words::new(DEBUG, format!("waiting: {skip}")),
         Event::Skipped { skip, request } => {
             use SkipReason::{ClockBehind, LastSlotAhead, SlotGivenUp};
-            match (skip.reason, request.slot()) {
+            match (skip.reason, request.slot) {
                 // Only an operator can end these.
                 (SlotGivenUp | ClockBehind | LastSlotAhead, Some(slot)) => {
                     Words::new(ERROR, format!("slot {slot} skipped: {skip}"))

@@ -92,7 +92,7 @@ impl SlotState {
         shedlock_at: Option<SystemTime>,
         lock: LockState,
     ) -> Option<SkipReason> {
-        let slot = request.slot()?;
+        let slot = request.slot?;
         if lock == LockState::Paused {
             return None;
         }
@@ -104,7 +104,7 @@ impl SlotState {
             return Some(SkipReason::SlotTaken);
         }
         let last = self.last?;
-        let Completion::OnSuccess(retries) = request.completion() else {
+        let Completion::OnSuccess(retries) = request.completion else {
             return (slot <= last).then_some(SkipReason::SlotTaken);
         };
         let is_open = |attempts| attempts < retries.get_max_attempts();
@@ -122,18 +122,18 @@ impl SlotState {
         let pending =
             self.attempts.is_some_and(is_open) && shedlock_at.is_none_or(|at| at < last.instant());
         let gap = request
-            .previous_slot()
-            .is_some_and(|before| last < before || self.skipped != request.skipped_slots());
+            .previous_slot
+            .is_some_and(|before| last < before || self.skipped != request.skipped_slots);
         (pending || gap).then_some(SkipReason::SlotPending)
     }
 
     /// Returns the state after this request has won. Call it on the state [`as_of`](Self::as_of) the
     /// store's time.
     pub fn taken(self, request: &AttemptRequest) -> Self {
-        let Some(slot) = request.slot() else {
+        let Some(slot) = request.slot else {
             return self;
         };
-        let attempts = request.completion().retries().map(|_| {
+        let attempts = request.completion.retries().map(|_| {
             let made = self.attempts.filter(|_| self.last == Some(slot));
             made.unwrap_or(0).saturating_add(1)
         });

@@ -143,10 +143,10 @@ impl StoreClock {
     where
         F: Future<Output = Result<BoundedAttempt, Error>>,
     {
-        match request.budget() {
+        match request.budget.as_ref() {
             Some(budget) => self.attempt_within(budget, send).await,
             None => {
-                let budget = Budget::new(self.clock.clone(), request.timeout());
+                let budget = Budget::new(self.clock.clone(), request.timeout);
                 self.attempt_within(&budget, send).await
             }
         }

@@ -314,7 +314,7 @@ fn a_release_begins_once_and_its_first_request_counts() {
             thread::spawn(move || {
                 let request = UnlockRequest::new().with_slot_end(end);
                 let is_first = here.state.release(&request);
-                let counts = here.state.release_request().slot_end();
+                let counts = here.state.release_request().slot_end;
                 assert!(!is_first || counts == end, "another request counts");
                 (is_first, counts)
             })

@@ -130,8 +130,8 @@ impl Scheduler {
             let mut longest = job.config.get_max_run_time().unwrap_or_default();
             let request = job.config.resolve(&[&self.executor.provider().defaults()]);
             if let Ok(request) = request {
-                longest = longest.max(request.lock_at_most_for());
-                registration = registration.lock_at_most_for(request.lock_at_most_for());
+                longest = longest.max(request.lock_at_most_for);
+                registration = registration.lock_at_most_for(request.lock_at_most_for);
             }
             journal.register(registration.allowance(longest + job.longest_delay()));
         }

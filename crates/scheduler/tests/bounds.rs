@@ -183,7 +183,7 @@ fn contrary(state: &mut u64, request: &AttemptRequest) -> Result<Attempt, Error>
             .wrapping_add(1);
         (*state >> 33) % below
     };
-    let slot = request.slot().unwrap();
+    let slot = request.slot.unwrap();
     let by = i64::try_from(draw(5) * 1_000_000).unwrap();
     let other = Slot::from_micros(slot.as_micros() + by - 2_000_000).unwrap();
     let reason = match draw(8) {
@@ -226,7 +226,7 @@ proptest! {
                 None => contrary(&mut state, request),
                 Some(0) => Ok(Attempt::Skipped(Skip::new(SkipReason::SlotTaken))),
                 Some(_) => {
-                    let last = Slot::from_micros(request.slot().unwrap().as_micros() - 1).unwrap();
+                    let last = Slot::from_micros(request.slot.unwrap().as_micros() - 1).unwrap();
                     let pending = Skip::new(SkipReason::SlotPending);
                     Ok(Attempt::Skipped(pending.with_last_slot(last)))
                 }

@@ -31,7 +31,7 @@ struct Fired(Mutex<BTreeSet<Slot>>);
 impl Listener for Fired {
     fn on_event(&self, event: &Event<'_>) {
         if let Event::Attempt { request, .. } = event {
-            self.0.lock().unwrap().extend(request.slot());
+            self.0.lock().unwrap().extend(request.slot);
         }
     }
 }

@@ -60,8 +60,7 @@ pub async fn paged<P, F>(
 where
     F: Future<Output = Result<Part<P>>>,
 {
-    let is_wanted =
-        |record: &LockRecord| !request.is_held_only() || record.state != LockState::Free;
+    let is_wanted = |record: &LockRecord| !request.held_only || record.state != LockState::Free;
     let mut page = Vec::new();
     loop {
         let part = read(from, request.limit() - page.len()).await?;

@@ -109,8 +109,8 @@ impl<S: Store> StoreProvider<S> {
 
     fn check_attempt(&self, request: &AttemptRequest) -> Result<()> {
         request.validate()?;
-        self.store.check_name(request.name())?;
-        let at_most = request.lock_at_most_for();
+        self.store.check_name(&request.name)?;
+        let at_most = request.lock_at_most_for;
         self.store.check_duration(Setting::AtMost, at_most)
     }
 
@@ -147,18 +147,18 @@ impl<S: Store> StoreProvider<S> {
 impl<S: Store> LockProvider for StoreProvider<S> {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt>> {
         Box::pin(async move {
-            let about = |error| self.about(error).with_lock(request.name().as_str());
+            let about = |error| self.about(error).with_lock(request.name.as_str());
             self.check_attempt(request).map_err(about)?;
             let own;
-            let budget = match request.budget() {
+            let budget = match request.budget.as_ref() {
                 Some(budget) => budget,
                 None => {
-                    own = Budget::new(Arc::clone(self.store.clock()), request.timeout());
+                    own = Budget::new(Arc::clone(self.store.clock()), request.timeout);
                     &own
                 }
             };
             let attempt = pin!(self.attempt_within(request, budget));
-            let answer = match request.budget() {
+            let answer = match request.budget.as_ref() {
                 Some(_) => attempt.await,
                 // A caller that sets none does not end the call either.
                 None => self.bounded(OutcomeUnknown, attempt).await,
@@ -169,10 +169,10 @@ impl<S: Store> LockProvider for StoreProvider<S> {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool>> {
         let withdrawal = async move {
-            self.store.check_name(request.name())?;
+            self.store.check_name(&request.name)?;
             self.store.withdraw(request).await
         };
-        Box::pin(self.call(request.name(), OutcomeUnknown, withdrawal))
+        Box::pin(self.call(&request.name, OutcomeUnknown, withdrawal))
     }
 
     fn extend<'a>(
@@ -182,7 +182,7 @@ impl<S: Store> LockProvider for StoreProvider<S> {
     ) -> BoxFuture<'a, Result<Extension>> {
         let extension = async move {
             request.validate(lease.lock_at_least_for())?;
-            let at_most = request.lock_at_most_for();
+            let at_most = request.lock_at_most_for;
             self.store.check_duration(Setting::AtMost, at_most)?;
             self.store.extend(lease, request).await
         };

@@ -28,10 +28,10 @@ pub fn refusal(
 /// Refuses a slot as `SlotAhead` if it is further ahead of `now` than the request tolerates. `clock` describes the
 /// clock that `now` comes from: "the server's clock".
 pub fn check_slot(request: &AttemptRequest, now: SystemTime, clock: &str) -> Result<()> {
-    let Some(slot) = request.slot() else {
+    let Some(slot) = request.slot else {
         return Ok(());
     };
-    let latest = now.checked_add(request.slot_tolerance());
+    let latest = now.checked_add(request.slot_tolerance);
     if latest.is_none_or(|latest| slot.instant() <= latest) {
         return Ok(());
     }

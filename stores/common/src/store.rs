@@ -228,18 +228,18 @@ impl<'a> End<'a> {
             owner: lease.owner(),
             lease: Some(lease),
             at_least: request.at_least_of(lease.lock_at_least_for()),
-            slot: lease.slot().map(|slot| (slot, request.slot_end())),
+            slot: lease.slot().map(|slot| (slot, request.slot_end)),
         }
     }
 
     /// Creates the end for a lease that an attempt may have won. The lease ends at once, because its task never ran.
     pub fn withdrawn(request: &'a AttemptRequest) -> Self {
         Self {
-            name: request.name(),
-            owner: request.owner(),
+            name: &request.name,
+            owner: &request.owner,
             lease: None,
             at_least: Duration::ZERO,
-            slot: request.slot().map(|slot| (slot, SlotEnd::NotStarted)),
+            slot: request.slot.map(|slot| (slot, SlotEnd::NotStarted)),
         }
     }
 

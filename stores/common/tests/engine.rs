@@ -284,7 +284,7 @@ async fn tokens_are_the_stores_revisions_where_it_has_them() {
 fn the_layers_of_a_provider_do_not_multiply_the_size_of_a_call() {
     let room = Room::new();
     let request = room.request();
-    let budget = Budget::new(Arc::clone(SystemClock::shared()), request.timeout());
+    let budget = Budget::new(Arc::clone(SystemClock::shared()), request.timeout);
     let of_store = size_of_val(&room.provider.backend().attempt(&request, &budget));
     let of_provider = size_of_val(&*room.provider.attempt(&request));
     assert!(of_provider < 3 * of_store, "{of_store} {of_provider}");

@@ -213,7 +213,7 @@ async fn a_record_that_a_withdrawal_makes_is_free_at_once_for_every_clock() {
         let request = room.request();
         assert!(!room.withdraw(&request).await);
         let text = room.texts.text(&room.job).unwrap();
-        let owner = request.owner();
+        let owner = &request.owner;
         assert_eq!(
             text,
             format!("shedlock 1\nuntil 0\nowner {owner} unlocked\n")
@@ -239,7 +239,7 @@ async fn a_withdrawal_marks_a_record_that_says_nothing() {
         let text = format!("shedlock 1\nuntil {until}\ntoken 3\n");
         room.texts.overwrite(&room.job, text);
         assert!(!room.withdraw(&request).await);
-        let (until, owner) = (if until == 0 { 1 } else { until - 1 }, request.owner());
+        let (until, owner) = (if until == 0 { 1 } else { until - 1 }, &request.owner);
         assert_eq!(
             room.texts.text(&room.job).unwrap(),
             format!("shedlock 1\nuntil {until}\ntoken 3\nowner {owner} unlocked\n")

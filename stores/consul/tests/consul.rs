@@ -79,9 +79,9 @@ impl Keys {
     async fn arrives(&self, request: &AttemptRequest, index: u64) -> bool {
         let text = format!(
             "shedlock 1\nuntil 4000000000000\nowner {}\n",
-            request.owner()
+            &request.owner
         );
-        let key = format!("{}{}", self.prefix, request.name());
+        let key = format!("{}{}", self.prefix, &request.name);
         let value = BASE64.encode(text);
         let write = json!({ "Verb": "cas", "Key": key, "Value": value, "Index": index });
         !self.ask(write).await.is_null()
@@ -201,7 +201,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock_after_it_was_withdrawn() {
         let index = keys.index("job").await;
         assert!(!provider.withdraw(&request).await.unwrap(), "{before}");
         assert!(!keys.arrives(&request, index).await, "{before}");
-        let record = provider.inspect(request.name()).await.unwrap().unwrap();
+        let record = provider.inspect(&request.name).await.unwrap().unwrap();
         assert_eq!(record.state, LockState::Free, "{before}");
         // A copy that arrives before its withdrawal is ended by it.
         let index = keys.index("job").await;
@@ -216,12 +216,12 @@ async fn a_record_that_a_withdrawal_makes_has_no_token() {
     let provider = keys.provider();
     let withdrawn = request("job");
     assert!(!provider.withdraw(&withdrawn).await.unwrap());
-    let owner = withdrawn.owner();
+    let owner = &withdrawn.owner;
     assert_eq!(
         keys.text("job").await,
         format!("shedlock 1\nuntil 0\nowner {owner} unlocked\n")
     );
-    let record = provider.inspect(withdrawn.name()).await.unwrap().unwrap();
+    let record = provider.inspect(&withdrawn.name).await.unwrap().unwrap();
     assert_eq!(record.fencing_token, None);
     let lease = provider.attempt(&request("job")).await.unwrap().acquired();
     assert!(lease.unwrap().fencing_token().is_some());

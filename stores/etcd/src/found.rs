@@ -149,8 +149,8 @@ impl Found {
         }
         let record = self.record();
         // Otherwise the record has been deleted since.
-        if record.owner == request.owner().as_str() {
-            lease = lease.with_slot_attempt(request.slot().and(record.slots.attempts));
+        if record.owner == request.owner.as_str() {
+            lease = lease.with_slot_attempt(request.slot.and(record.slots.attempts));
             lease = lease.with_locked_until(record.locked_until);
         }
         lease

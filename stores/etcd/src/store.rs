@@ -167,7 +167,7 @@ impl Store for EtcdStore {
     /// Reads, judges, requests a lease of the store, and writes if nothing has changed since the read. Otherwise the
     /// reply contains the current state, which is judged in turn: the winner of the race usually holds the lock.
     async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
-        let name = request.name();
+        let name = &request.name;
         budget.count();
         let mut found = self.find(name).await?;
         for _ in 0..ROUNDS {
@@ -176,8 +176,8 @@ impl Store for EtcdStore {
             }
             let now = self.clock.system_time();
             budget.count();
-            let lease = self.grant(request.lock_at_most_for()).await?;
-            let value = write(now, request.owner().as_str()).into_bytes();
+            let lease = self.grant(request.lock_at_most_for).await?;
+            let value = write(now, request.owner.as_str()).into_bytes();
             let record = taken(request, &found, now, lease);
             let own = KeyChange::Put(value, lease.id);
             budget.count();
@@ -200,7 +200,7 @@ impl Store for EtcdStore {
     /// is written again, and a missing one is created as released. The store then refuses the copy whenever it arrives.
     /// If a write here loses a race, the copy may have won it, so the keys are judged again.
     async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
-        let (name, owner) = (request.name(), request.owner());
+        let (name, owner) = (&request.name, &request.owner);
         let mut found = self.find(name).await?;
         for _ in 0..ROUNDS {
             if found.names(owner) {
@@ -251,7 +251,7 @@ impl Store for EtcdStore {
             };
             let old = lock.lease;
             let (ends, mut at_most) = self.end_of(held, old).await?;
-            if self.clock.now() + request.lock_at_most_for() <= ends {
+            if self.clock.now() + request.lock_at_most_for <= ends {
                 let asked = self.clock.now();
                 let both = futures_util::future::join(self.find(name), self.left(old));
                 let (now, left) = both.await;
@@ -262,12 +262,12 @@ impl Store for EtcdStore {
                 }
                 at_most = left?.unwrap_or_default();
                 let at_least = at_most.saturating_sub(Duration::from_secs(1));
-                if request.lock_at_most_for() <= at_least {
+                if request.lock_at_most_for <= at_least {
                     return Ok(extended(found.end_of(lease), found, Some(asked + at_least)));
                 }
             }
             let now = self.clock.system_time();
-            let new = match self.grant(request.lock_at_most_for().max(at_most)).await {
+            let new = match self.grant(request.lock_at_most_for.max(at_most)).await {
                 // The known state may be out of date.
                 Err(error) if is_full(&error) => {
                     let is_held = self.find(name).await?.held_by(owner).is_some();
@@ -324,7 +324,7 @@ impl Store for EtcdStore {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
-        let after = request.after().cloned();
+        let after = request.after.as_ref().cloned();
         paged("etcd", request, after, |after, _| self.read(after)).await
     }
 
@@ -380,7 +380,7 @@ impl EtcdStore {
     /// Returns the answer to this request if it requires no write.
     fn judged(&self, request: &AttemptRequest, found: &Found) -> Result<Option<Attempt>> {
         // A repeated attempt whose first reply was lost.
-        if found.held_by(request.owner()).is_some() {
+        if found.held_by(&request.owner).is_some() {
             let lease = self.won(request, found.clone(), None);
             return Ok(Some(Attempt::Acquired(lease)));
         }
@@ -393,11 +393,11 @@ impl EtcdStore {
         }
         let now = self.clock.system_time();
         check_slot(request, now, "this host's clock")?;
-        let record = found.shown(request.name(), now);
+        let record = found.shown(&request.name, now);
         let latest = now + SLOT_SKEW;
         match refusal(request, &record, found.value().shedlock_at(), latest) {
             Some(skip) => Ok(Some(Attempt::Skipped(skip))),
-            None if found.is_ended_by(request.owner()) => Err(Error::attempt_ended()),
+            None if found.is_ended_by(&request.owner) => Err(Error::attempt_ended()),
             None => Ok(None),
         }
     }
@@ -432,7 +432,7 @@ impl EtcdStore {
 }
 
 fn taken(request: &AttemptRequest, before: &Found, now: SystemTime, lease: Granted) -> Record {
-    let mut record = acquired(request.owner().as_str(), before, now, lease);
+    let mut record = acquired(request.owner.as_str(), before, now, lease);
     record.slots = record.slots.as_of(now + SLOT_SKEW).taken(request);
     record
 }

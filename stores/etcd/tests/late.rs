@@ -33,8 +33,8 @@ impl Room {
 
     async fn late(&self, request: &AttemptRequest) -> Late {
         let lease = self.admin.clone().lease_grant(60, None).await.unwrap().id();
-        let value = format!("ADDED:2026-01-01T00:00:00.000Z@{}", request.owner());
-        let record = format!("shedlock 1\nuntil 1\nat 1\nowner {}\n", request.owner());
+        let value = format!("ADDED:2026-01-01T00:00:00.000Z@{}", &request.owner);
+        let record = format!("shedlock 1\nuntil 1\nat 1\nowner {}\n", &request.owner);
         let stands = |key: &str, revision| Compare::mod_revision(key, CompareOp::Equal, revision);
         let conditions = [
             stands(&self.kept, self.revision(&self.kept).await),
@@ -54,7 +54,7 @@ impl Room {
     }
 
     async fn state(&self) -> LockState {
-        let name = self.request().name().clone();
+        let name = self.request().name.clone();
         let record = self.provider.inspect(&name).await.unwrap();
         record.map_or(LockState::Free, |record| record.state)
     }
@@ -171,12 +171,12 @@ async fn a_record_that_a_withdrawal_makes_is_a_free_lock_without_a_token() {
     let room = Room::new().await;
     let request = room.request();
     assert!(!room.withdraw(&request).await);
-    let owner = request.owner();
+    let owner = &request.owner;
     assert_eq!(
         room.value(&room.kept).await.unwrap(),
         format!("shedlock 1\nuntil 0\nowner {owner} unlocked\n")
     );
-    let record = room.provider.inspect(request.name()).await.unwrap();
+    let record = room.provider.inspect(&request.name).await.unwrap();
     let record = record.unwrap();
     assert_eq!(record.state, LockState::Free);
     assert_eq!((record.fencing_token, record.locked_at), (None, None));

@@ -19,7 +19,7 @@ impl MongoStore {
     /// Lets the server judge the attempt. If a race was lost, its winner normally holds the lock, and the next round
     /// reports it.
     pub(crate) async fn judge(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
-        let name = request.name();
+        let name = &request.name;
         let is_bounded = !self.settings.time.is_client();
         let mut not_after = NotAfter::new(&self.server, budget);
         let mut conflicts = Vec::new();
@@ -44,7 +44,7 @@ impl MongoStore {
                 }
                 continue;
             }
-            if request.slot().is_some() {
+            if request.slot.is_some() {
                 budget.count();
                 check_slot(request, self.judging_time().await?, CLOCK)?;
             }
@@ -76,7 +76,7 @@ impl MongoStore {
         sent: Moment,
     ) -> Result<Option<BoundedAttempt>> {
         let record = codec::record(document)?;
-        if record.owner == claim.request.owner().as_str() {
+        if record.owner == claim.request.owner.as_str() {
             let at = record.locked_at.unwrap_or(UNIX_EPOCH);
             match claim.not_after.map(|last| last.duration_since(at)) {
                 None => {}
@@ -87,7 +87,7 @@ impl MongoStore {
                 // time.
                 Some(_) => {
                     claim.budget.count();
-                    drop(self.read(claim.request.name()).await);
+                    drop(self.read(&claim.request.name).await);
                 }
             }
             return Ok(Some(acquired(claim.request, &record)));
@@ -96,7 +96,7 @@ impl MongoStore {
             return Ok(Some(skipped(skip)));
         }
         claim.budget.count();
-        let look = self.read(claim.request.name()).await?;
+        let look = self.read(&claim.request.name).await?;
         look.map_or(Ok(None), |look| verdict(claim, &look))
     }
 
@@ -104,15 +104,15 @@ impl MongoStore {
     fn refused_by(&self, claim: Claim<'_>, record: &Record) -> Option<Skip> {
         let request = claim.request;
         let refused = |is_locked| {
-            let shown = record.as_lock_record(request.name(), is_locked, UNIX_EPOCH);
+            let shown = record.as_lock_record(&request.name, is_locked, UNIX_EPOCH);
             refusal(request, &shown, record.shedlock_at(), UNIX_EPOCH)
         };
         // Whether a pause has skipped the slot depends on it.
-        if request.slot().is_some() && record.slots.skipped.is_some() {
+        if request.slot.is_some() && record.slots.skipped.is_some() {
             return None;
         }
         let skip = refused(true)?;
-        let is_sure = match request.slot() {
+        let is_sure = match request.slot {
             // A free lock rejects an attempt that was released before, or that arrives too late.
             None => {
                 let is_held = match claim.not_after {
@@ -120,7 +120,7 @@ impl MongoStore {
                     // A withdrawal may have moved the end past the time that this attempt carries.
                     None => record.locked_until > self.clock().system_time(),
                 };
-                !request.owner().has_ended_in(&record.owner) && is_held
+                !request.owner.has_ended_in(&record.owner) && is_held
             }
             // A slot that is ahead is rejected for that reason. The client's clock is precise enough for a hint.
             Some(slot) => {
@@ -144,16 +144,16 @@ fn must_be_held(server: &StoreClock, until: SystemTime, not_after: SystemTime) -
 /// lease, our own released lease, an attempt that is too late.
 fn verdict(claim: Claim<'_>, look: &Look) -> Result<Option<BoundedAttempt>> {
     let (request, record, store_time) = (claim.request, &look.record, look.now);
-    if record.owner == request.owner().as_str() && look.is_locked() {
+    if record.owner == request.owner.as_str() && look.is_locked() {
         return Ok(Some(acquired(request, record)));
     }
     check_slot(request, store_time, CLOCK)?;
-    let shown = look.shown(request.name());
+    let shown = look.shown(&request.name);
     let latest = store_time + claim.skew;
     if let Some(skip) = refusal(request, &shown, record.shedlock_at(), latest) {
         return Ok(Some(skipped(skip)));
     }
-    if request.owner().has_ended_in(&record.owner) {
+    if request.owner.has_ended_in(&record.owner) {
         return Err(Error::attempt_ended());
     }
     let is_late = claim.not_after.is_some_and(|last| store_time > last);

@@ -233,7 +233,7 @@ impl Store for MongoStore {
     /// server, or that carries this client's time, judges by an earlier instant, and so finds the lock taken.
     async fn withdraw(&self, request: &AttemptRequest) -> Result<bool> {
         let now = self.now();
-        let free = doc! { "_id": request.name().as_str(), "$expr": now.is_end("$lt") };
+        let free = doc! { "_id": request.name.as_str(), "$expr": now.is_end("$lt") };
         self.update(free, set(doc! { UNTIL: now.date() })).await?;
         self.give_back(&End::withdrawn(request)).await
     }
@@ -241,7 +241,7 @@ impl Store for MongoStore {
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
         let now = self.now();
         let query = running(lease.name(), lease.owner().as_str(), now);
-        let extension = extension(now, request.lock_at_most_for());
+        let extension = extension(now, request.lock_at_most_for);
         let Some(document) = self.update(query, extension).await? else {
             return Ok(Extension::Lost);
         };
@@ -336,7 +336,7 @@ impl Store for MongoStore {
         let read = |after: Option<String>, want: usize| async move {
             let mut filter =
                 doc! { "_id": { "$type": "string", "$gt": after.unwrap_or_default() } };
-            if request.is_held_only() {
+            if request.held_only {
                 filter.insert("$expr", self.now().is_end("$gt"));
             }
             let pipeline = vec![
@@ -358,7 +358,7 @@ impl Store for MongoStore {
             let next = last.map(|(id, _)| id.clone());
             Ok(Part { found, next })
         };
-        let after = request.after().map(LockName::to_string);
+        let after = request.after.as_ref().map(LockName::to_string);
         paged(NAME, request, after, read).await
     }
 

@@ -31,9 +31,9 @@ impl Claim<'_> {
     pub(crate) fn update(self) -> Vec<Document> {
         let whole = || Bson::from("$$ROOT");
         let is_free = doc! { "$lte": [millis_of(UNTIL), self.now.millis()] };
-        let is_own = doc! { "$eq": [value(BY), literal(self.request.owner().as_str())] };
-        let released = literal(&self.request.owner().released());
-        let freed = literal(&self.request.owner().freed());
+        let is_own = doc! { "$eq": [value(BY), literal(self.request.owner.as_str())] };
+        let released = literal(&self.request.owner.released());
+        let freed = literal(&self.request.owner.freed());
         let is_released = doc! { "$in": [value(BY), [released.clone(), freed]] };
         let over = doc! { "$cond": [is_own, merged(doc! { BY: released }), whole()] };
         // If the client's own clock judges, no such limit is needed: any change of the lock since then has a later
@@ -50,9 +50,9 @@ impl Claim<'_> {
     }
 
     fn taken(self) -> Document {
-        let at_most = self.request.lock_at_most_for();
-        let mut taken = acquired(self.now, self.request.owner().as_str(), at_most);
-        let stays = match self.request.slot() {
+        let at_most = self.request.lock_at_most_for;
+        let mut taken = acquired(self.now, self.request.owner.as_str(), at_most);
+        let stays = match self.request.slot {
             None => self.is_skipping(),
             Some(slot) => {
                 let reaches = doc! { "$gte": [value(SKIP_UNTIL), slot.as_micros()] };
@@ -63,13 +63,13 @@ impl Claim<'_> {
             let kept = doc! { "$cond": [stays.clone(), value(field), Bson::Null] };
             taken.insert(field, kept);
         }
-        if let Some(slot) = self.request.slot() {
+        if let Some(slot) = self.request.slot {
             let slot = slot.as_micros();
             let is_same = doc! { "$eq": [value(SLOT), slot] };
             let made = doc! { "$ifNull": [value(ATTEMPTS), 0_i64] };
             let made = doc! { "$cond": [is_same, made, 0_i64] };
             let counted = doc! { "$toLong": { "$add": [made, 1_i64] } };
-            let is_open = self.request.completion().retries().is_some();
+            let is_open = self.request.completion.retries().is_some();
             taken.extend(doc! { SLOT: slot, ATTEMPTS: is_open.then_some(counted) });
         }
         taken
@@ -84,7 +84,7 @@ impl Claim<'_> {
 
     /// Whether the slots that the requester takes as skipped are others.
     fn assumes_others(self) -> Document {
-        let assumed = self.request.skipped_slots();
+        let assumed = self.request.skipped_slots;
         let differs = |field: &str, assumed: Option<Slot>| {
             let found = doc! { "$cond": [self.is_skipping(), value(field), -1_i64] };
             doc! { "$ne": [found, assumed.map_or(-1, Slot::as_micros)] }
@@ -97,12 +97,12 @@ impl Claim<'_> {
 
     /// Whether the slot of a free lock is available.
     fn may_take_slot(self) -> Bson {
-        let Some(slot) = self.request.slot() else {
+        let Some(slot) = self.request.slot else {
             return true.into();
         };
-        let tolerance = micros(self.request.slot_tolerance().min(HUNDRED_YEARS));
+        let tolerance = micros(self.request.slot_tolerance.min(HUNDRED_YEARS));
         let latest = doc! { "$add": [self.now.micros(), tolerance] };
-        let is_open = match self.request.completion().retries() {
+        let is_open = match self.request.completion.retries() {
             Some(retries) => self.may_take_open(slot, retries),
             None => doc! { "$lt": [value(SLOT), slot.as_micros()] },
         };
@@ -133,7 +133,7 @@ impl Claim<'_> {
             is_open.clone(),
             { "$not": [is_shedlocks_since(value(SLOT))] },
         ] };
-        let is_gap = match self.request.previous_slot() {
+        let is_gap = match self.request.previous_slot {
             Some(before) => {
                 let is_earlier = doc! { "$lt": [value(SLOT), before.as_micros()] };
                 Bson::from(doc! { "$or": [is_earlier, self.assumes_others()] })

@@ -89,8 +89,7 @@ impl Line {
 
     async fn lost_attempt(&self, request: &AttemptRequest) -> Moment {
         let call = self.through.attempt(request);
-        self.held_up(request.owner().as_str().as_bytes(), call)
-            .await
+        self.held_up(request.owner.as_str().as_bytes(), call).await
     }
 
     async fn is_free(&self) {
@@ -235,7 +234,7 @@ async fn a_call_that_the_drivers_monitor_gives_up_may_have_been_executed() {
     let provider = builder.response_timeout(MINUTE / 3).build().unwrap();
     provider.inspect(&job()).await.unwrap();
     let request = request().with_timeout(MINUTE / 3);
-    let owner = request.owner().as_str();
+    let owner = request.owner.as_str();
     let unanswered = line
         .proxy
         .on_request(contains(owner), 1, Strike::SwallowReply);
@@ -270,7 +269,7 @@ async fn a_document_that_comes_and_goes_is_a_lost_race_not_a_conflict() {
                 creation.deliver().await;
                 return;
             }
-            let look = withheld(request.owner().as_str().as_bytes());
+            let look = withheld(request.owner.as_str().as_bytes());
             creation.deliver().await;
             look.struck().await;
             line.collection.delete_one(doc! {}).await.unwrap();

@@ -266,10 +266,7 @@ async fn an_attempt_that_is_asked_again_too_late_has_not_got_its_slot() {
     let skip = room.skipped(&request).await;
     assert_eq!(skip.reason, SkipReason::SlotTaken);
     let found = room.document().await.unwrap();
-    assert_eq!(
-        found.get_str("lockedBy").unwrap(),
-        request.owner().released()
-    );
+    assert_eq!(found.get_str("lockedBy").unwrap(), request.owner.released());
     room.close().await;
 }
 
@@ -359,7 +356,7 @@ async fn a_write_that_too_few_members_have_is_unknown() {
         assert!(error.to_string().contains("code 100"), "{error}");
     }
     let held = room.document().await.unwrap();
-    assert_eq!(held.get_str("lockedBy").unwrap(), request.owner().as_str());
+    assert_eq!(held.get_str("lockedBy").unwrap(), request.owner.as_str());
     assert!(room.provider.withdraw(&request).await.unwrap());
     room.close().await;
 }

@@ -93,10 +93,10 @@ impl Found {
     pub(crate) fn lease(&self, request: &AttemptRequest) -> Lease {
         let (lease, kept) = (Lease::granted(request), &self.kept);
         // The record was deleted since.
-        if kept.owner != request.owner().as_str() {
+        if kept.owner != request.owner.as_str() {
             return lease;
         }
-        let lease = lease.with_slot_attempt(request.slot().and(kept.slots.attempts));
+        let lease = lease.with_slot_attempt(request.slot.and(kept.slots.attempts));
         let lease = maybe(lease, kept.at, Lease::with_acquired_at);
         let lease = maybe(lease, kept.until, Lease::with_locked_until);
         maybe(lease, kept.token, Lease::with_fencing_token)

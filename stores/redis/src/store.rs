@@ -169,18 +169,18 @@ impl RedisStore {
         not_after: SystemTime,
     ) -> Result<BoundedAttempt> {
         let not_after = not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let slot = request.slot();
-        let tolerance = slot.map(|_| request.slot_tolerance().min(HUNDRED_YEARS));
-        let retries = request.completion().retries();
-        let skipped = request.skipped_slots();
+        let slot = request.slot;
+        let tolerance = slot.map(|_| request.slot_tolerance.min(HUNDRED_YEARS));
+        let retries = request.completion.retries();
+        let skipped = request.skipped_slots;
         let arguments = [
-            request.owner().as_str(),
-            &micros(request.lock_at_most_for()),
+            request.owner.as_str(),
+            &micros(request.lock_at_most_for),
             &not_after.as_micros().to_string(),
             &shown(slot.map(Slot::as_micros)),
             &shown(tolerance.map(|tolerance| tolerance.as_micros())),
             &shown(retries.map(Retries::get_max_attempts)),
-            &shown(request.previous_slot().map(Slot::as_micros)),
+            &shown(request.previous_slot.map(Slot::as_micros)),
             flag(self.confirmation),
             &shown(skipped.map(|it| it.from.as_micros())),
             &shown(skipped.map(|it| it.until.as_micros())),
@@ -188,7 +188,7 @@ impl RedisStore {
         let is_plain = slot.is_none() && self.confirmation.is_none();
         let arguments = &arguments[..if is_plain { 3 } else { arguments.len() }];
         let wanted = self.confirmation;
-        let answer = self.run(&scripts::ATTEMPT, request.name(), arguments, wanted);
+        let answer = self.run(&scripts::ATTEMPT, &request.name, arguments, wanted);
         let (found, shortfall) = answer.await?;
         let attempt = match (&*found.word, shortfall) {
             ("won", None) => Attempt::Acquired(found.lease(request)),
@@ -196,7 +196,7 @@ impl RedisStore {
                 self.undo(request, &found).await?;
                 return Err(shortfall.taken_back());
             }
-            ("taken", Some(shortfall)) if found.is_held_by(request.owner()) => {
+            ("taken", Some(shortfall)) if found.is_held_by(&request.owner) => {
                 return Err(shortfall.in_doubt());
             }
             ("taken" | "refused", _) => taken(request, &found)?,
@@ -217,8 +217,8 @@ impl RedisStore {
     /// Gives back a won attempt that too few replicas have confirmed.
     async fn undo(&self, request: &AttemptRequest, won: &Found) -> Result<()> {
         let before = won.before.as_deref().unwrap_or_default();
-        let arguments = [request.owner().as_str(), before];
-        let undone = self.run(&scripts::UNDO, request.name(), &arguments, None);
+        let arguments = [request.owner.as_str(), before];
+        let undone = self.run(&scripts::UNDO, &request.name, &arguments, None);
         undone.await.map(drop).map_err(|error| {
             unknown("too few replicas confirmed the lock, and releasing it failed")
                 .advise("the lock may be held")
@@ -275,13 +275,13 @@ impl Store for RedisStore {
     }
 
     async fn attempt(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
-        let clock = self.clocks.of(&self.keys.of(request.name()).lock);
+        let clock = self.clocks.of(&self.keys.of(&request.name).lock);
         let claim = |not_after| self.claim(request, not_after);
         clock.attempt_within(budget, claim).await
     }
 
     async fn extend(&self, lease: &Lease, request: &ExtendRequest) -> Result<Extension> {
-        let at_most = micros(request.lock_at_most_for());
+        let at_most = micros(request.lock_at_most_for);
         let arguments = [lease.owner().as_str(), &at_most];
         let wanted = self.confirmation;
         let answer = self.run(&scripts::EXTEND, lease.name(), &arguments, wanted);
@@ -400,7 +400,7 @@ impl Store for RedisStore {
 
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let names = self.connections.names(&self.keys).await?.into_iter();
-        let is_ahead = |name: &LockName| request.after().is_none_or(|after| name > after);
+        let is_ahead = |name: &LockName| request.after.as_ref().is_none_or(|after| name > after);
         let size = request.limit();
         let records = stream::iter(names.filter(is_ahead)).map(|name| async move {
             let (limit, record) = (self.longest_call(), self.inspect(&name));
@@ -408,8 +408,7 @@ impl Store for RedisStore {
             let record = record.await.map_err(|error| error.with_lock(name.as_str()));
             Ok(listed("redis", name.as_str(), record)?.flatten())
         });
-        let is_wanted =
-            |record: &LockRecord| !request.is_held_only() || record.state != LockState::Free;
+        let is_wanted = |record: &LockRecord| !request.held_only || record.state != LockState::Free;
         let page = records.buffered(READ.min(size));
         let page = page.try_filter_map(|record| ready(Ok(record.filter(is_wanted))));
         page.take(size).try_collect().await
@@ -445,7 +444,7 @@ const CLOCK: &str = "the server's clock";
 /// Evaluates an attempt that was not granted: the lock's own key exists and belongs to this request or to another one,
 /// or the slots reject the request.
 pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> {
-    if found.is_held_by(request.owner()) {
+    if found.is_held_by(&request.owner) {
         return Ok(Attempt::Acquired(found.lease(request)));
     }
     if found.is_endless() {
@@ -456,7 +455,7 @@ pub(crate) fn taken(request: &AttemptRequest, found: &Found) -> Result<Attempt> 
         .advise("check what wrote it, then delete it or unlock by force"));
     }
     check_slot(request, found.now, CLOCK)?;
-    let record = found.record(request.name());
+    let record = found.record(&request.name);
     let refusal = refusal(request, &record, found.value.shedlock_at(), found.now);
     refusal
         .map(Attempt::Skipped)

@@ -156,7 +156,7 @@ async fn replicas_confirm(cluster: &Clustered) {
     let alone = request(&name_in(5_461..10_923, "not-confirmed"));
     let error = provider.attempt(&alone).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-    let record = provider.inspect(alone.name()).await.unwrap().unwrap();
+    let record = provider.inspect(&alone.name).await.unwrap().unwrap();
     assert_eq!(record.state, LockState::Free, "{record:?}");
 }
 

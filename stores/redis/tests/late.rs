@@ -69,7 +69,7 @@ impl Line {
 
     async fn lost_attempt(&self, request: &AttemptRequest) -> Moment {
         let call = self.through.attempt(request);
-        self.held_up(request.owner(), call).await
+        self.held_up(&request.owner, call).await
     }
 
     async fn is_free(&self) {

@@ -55,7 +55,7 @@ async fn without_waiting_a_failover_forgets_a_lease_and_a_slot() {
     pair.primary.stop();
     pair.promote().await.unwrap();
     let after = at(&pair.replica, "").await;
-    let slot = asked.slot().unwrap();
+    let slot = asked.slot.unwrap();
     let second = take(&after, &request("job").with_slot(slot)).await;
     // Two holders, and one slot that runs twice. The tokens distinguish them if the servers' clocks
     // agree:
@@ -98,7 +98,7 @@ async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
     assert_eq!(skip.until, lease.locked_until());
     let unlocked = after.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
-    let again = request("job").with_slot(asked.slot().unwrap());
+    let again = request("job").with_slot(asked.slot.unwrap());
     let again = after.attempt(&again).await.unwrap();
     assert!(matches!(again, Attempt::Skipped(_)), "{again:?}");
 }
@@ -136,7 +136,7 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
     let error = provider.attempt(&asked).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
-    let record = provider.inspect(asked.name()).await.unwrap().unwrap();
+    let record = provider.inspect(&asked.name).await.unwrap().unwrap();
     assert_eq!(record.state, LockState::Free, "{record:?}");
     assert_eq!(record.last_slot, None, "{record:?}");
 

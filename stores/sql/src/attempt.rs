@@ -33,7 +33,7 @@ impl<B: Driver> SqlStore<B> {
         request: &AttemptRequest,
         budget: &Budget,
     ) -> Result<Attempt> {
-        let claim = match (request.slot(), request.completion()) {
+        let claim = match (request.slot, request.completion) {
             (None, _) => Claim::Nothing,
             (Some(_), Completion::OnSuccess(_)) => Claim::OpenSlot,
             (Some(_), _) => Claim::Slot,
@@ -41,22 +41,22 @@ impl<B: Driver> SqlStore<B> {
         let call = self.call_of(budget);
         let plan = call.plan_for(|plan| {
             call.statement(Step::Attempt(claim), plan)?;
-            check_length(request.name(), &plan.shape)?;
-            check_owner(request.owner(), &plan.shape, &self.options)
+            check_length(&request.name, &plan.shape)?;
+            check_owner(&request.owner, &plan.shape, &self.options)
         });
         let plan = plan.await?;
-        call.check_misread(&plan, request.name()).await?;
-        let (released, freed) = (request.owner().released(), request.owner().freed());
-        let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
+        call.check_misread(&plan, &request.name).await?;
+        let (released, freed) = (request.owner.released(), request.owner.freed());
+        let mut values = self.values_of(&request.name, request.owner.as_str(), &released);
         values.freed = &freed;
-        values.skipped(request.skipped_slots());
+        values.skipped(request.skipped_slots);
         values.skew = floor_micros(self.options.time.source().tolerated_skew());
-        values.at_most = self.micros(Setting::AtMost, request.lock_at_most_for(), &plan.shape)?;
-        values.slot = request.slot().map_or(0, Slot::as_micros);
-        values.previous = request.previous_slot().map_or(0, Slot::as_micros);
-        let retries = request.completion().retries();
+        values.at_most = self.micros(Setting::AtMost, request.lock_at_most_for, &plan.shape)?;
+        values.slot = request.slot.map_or(0, Slot::as_micros);
+        values.previous = request.previous_slot.map_or(0, Slot::as_micros);
+        let retries = request.completion.retries();
         values.most_attempts = retries.map_or(0, |retries| retries.get_max_attempts().into());
-        values.tolerance = floor_micros(request.slot_tolerance()).min(LONGEST_TOLERANCE);
+        values.tolerance = floor_micros(request.slot_tolerance).min(LONGEST_TOLERANCE);
 
         let not_after = NotAfter::new(&self.plans.clock, budget);
         call.tried(request, claim, &plan, values, not_after).await
@@ -64,12 +64,12 @@ impl<B: Driver> SqlStore<B> {
 
     pub(crate) async fn withdrawn(&self, request: &AttemptRequest) -> Result<bool> {
         let call = self.call();
-        let released = request.owner().released();
-        let mut values = self.values_of(request.name(), request.owner().as_str(), &released);
-        values.end_of(request.slot());
+        let released = request.owner.released();
+        let mut values = self.values_of(&request.name, request.owner.as_str(), &released);
+        values.end_of(request.slot);
         let plan = call.plan_of_lease().await?;
         call.cancel_hanging(request).await;
-        let withdraw = match request.slot() {
+        let withdraw = match request.slot {
             Some(_) if plan.shape.is_complete => Step::Unlock(End::NotStarted),
             _ => Step::Withdraw,
         };
@@ -77,7 +77,7 @@ impl<B: Driver> SqlStore<B> {
             return Ok(true);
         }
         if plan.statements.get(Step::Settle).is_none()
-            || check_length(request.name(), &plan.shape).is_err()
+            || check_length(&request.name, &plan.shape).is_err()
         {
             return Ok(false);
         }
@@ -130,7 +130,7 @@ impl<B: Driver> Call<'_, B> {
                 continue;
             }
             rounds -= 1;
-            seen.push(record(&row, request.name()).map(|mut record| {
+            seen.push(record(&row, &request.name).map(|mut record| {
                 record.read_at = None;
                 record
             }));
@@ -185,7 +185,7 @@ impl<B: Driver> Call<'_, B> {
         let Some(sharing) = self.connections.sharing() else {
             return;
         };
-        for session in sharing.hanging_of(request.owner().as_str()) {
+        for session in sharing.hanging_of(request.owner.as_str()) {
             let Some(statement) = B::DIALECT.cancelling(&session) else {
                 return;
             };
@@ -195,7 +195,7 @@ impl<B: Driver> Call<'_, B> {
                 .and_then(|reply| reply.rows.into_iter().next()?.name);
             match found.as_deref() {
                 Some(CANCELLED) => tracing::warn!(
-                    lock = request.name().as_str(),
+                    lock = request.name.as_str(),
                     "an attempt hung because its commit waited for a standby that does not confirm it \
                      (synchronous_standby_names); it is withdrawn: start the standby, or take its name out of the setting"
                 ),

@@ -120,7 +120,7 @@ pub fn row(data: &[u8]) {
                 assert!(row.lock_until <= row.now);
                 // A free lock can be taken: the stored values meet the statement's conditions.
                 let is_slot = |micros: &i64| Slot::from_micros(*micros).is_ok();
-                assert!(request.slot().is_none() || row.slot.iter().all(is_slot));
+                assert!(request.slot.is_none() || row.slot.iter().all(is_slot));
             }
             Ok(State::Answered(_)) => {}
             Err(error) => is_refusal(&error, &[Conflict, SlotAhead, Lost, Internal]),

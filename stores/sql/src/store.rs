@@ -105,7 +105,7 @@ impl<B: Driver> Store for SqlStore<B> {
         let call = self.call();
         let plan = call.plan_of_lease().await?;
         let mut values = self.values_of(lease.name(), lease.owner().as_str(), "");
-        values.at_most = self.micros(Setting::AtMost, request.lock_at_most_for(), &plan.shape)?;
+        values.at_most = self.micros(Setting::AtMost, request.lock_at_most_for, &plan.shape)?;
         let reply = call.run(Step::Extend, &values).await?;
         if reply.affected == 0 {
             return Ok(Extension::Lost);
@@ -242,11 +242,15 @@ impl<B: Driver> Store for SqlStore<B> {
     /// Returns a page of records. Records that cannot belong to a lock are reported and left out, and do not count.
     async fn list(&self, request: &ListRequest) -> Result<Vec<LockRecord>> {
         let step = Step::List {
-            held_only: request.is_held_only(),
+            held_only: request.held_only,
         };
         let size = request.limit();
         let mut page: Vec<LockRecord> = Vec::new();
-        let mut after = request.after().map_or("", LockName::as_str).to_owned();
+        let mut after = request
+            .after
+            .as_ref()
+            .map_or("", LockName::as_str)
+            .to_owned();
         loop {
             let values = Values {
                 after: &after,

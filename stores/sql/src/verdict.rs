@@ -33,20 +33,20 @@ impl State {
         };
         let is_held = row.lock_until.is_some_and(|until| until > now);
         if let Some(stored) = &row.name {
-            let asked = request.name().as_str();
+            let asked = request.name.as_str();
             // Some collations treat `Job` and `job ` as equal. The record then belongs to another lock.
             if stored != asked {
                 return Err(names_are_equal(asked, stored));
             }
-            if is_held && row.owner.as_deref() == Some(request.owner().as_str()) {
+            if is_held && row.owner.as_deref() == Some(request.owner.as_str()) {
                 return Ok(Self::Answered(Attempt::Acquired(lease(request, row))));
             }
         }
         check_slot(request, instant(now), "the store's clock")?;
-        if request.slot().is_some() {
+        if request.slot.is_some() {
             check_slots(row)?;
         }
-        let Some(record) = record(row, request.name()) else {
+        let Some(record) = record(row, &request.name) else {
             return Ok(Self::Absent);
         };
         if row.lock_until.is_none() {
@@ -58,7 +58,7 @@ impl State {
             return Ok(Self::Answered(Attempt::Skipped(skip)));
         }
         // This is how an unlock of this owner leaves the record.
-        let is_over = |owner: &String| request.owner().has_ended_in(owner);
+        let is_over = |owner: &String| request.owner.has_ended_in(owner);
         if row.owner.as_ref().is_some_and(is_over) {
             return Err(Error::attempt_ended());
         }
@@ -115,7 +115,7 @@ fn attempts(row: &Row) -> Option<u32> {
 pub(crate) fn lease(request: &AttemptRequest, row: &Row) -> Lease {
     let lease = Lease::granted(request);
     let lease = maybe(lease, row.token(), Lease::with_fencing_token);
-    let slot = request.completion().retries().and(request.slot());
+    let slot = request.completion.retries().and(request.slot);
     let lease = maybe(lease, slot, |lease, _| {
         lease.with_slot_attempt(attempts(row))
     });

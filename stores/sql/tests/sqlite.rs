@@ -490,7 +490,7 @@ async fn takes_no_lock(options: &str) {
     run(&mut writer, "ROLLBACK").await;
     // The waiting attempt polls every tenth of a second.
     shedlock_rig::wait::sleep(3 * timeout).await;
-    let record = provider.inspect(attempt.name()).await.unwrap().unwrap();
+    let record = provider.inspect(&attempt.name).await.unwrap().unwrap();
     assert_eq!(record.state, LockState::Free, "{options}: {attempt:?}");
     free(&provider, &take(&provider, "job").await).await;
 }

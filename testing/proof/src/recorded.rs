@@ -95,7 +95,7 @@ impl<R: Recorder> Recorded<R> {
         let owner = request.owner();
         let id = Pause::parse(&owner).map_or(&*owner, |pause| pause.id());
         let sent = What::pause_asked(request, lasts, self.longest_call);
-        let call = self.call(request.name(), id, sent, What::Unknown)?;
+        let call = self.call(&request.name, id, sent, What::Unknown)?;
         let answer = admin::pause(&*self.inner, request).await;
         call.answered(match &answer {
             Ok(paused) => What::paused(paused),
@@ -112,10 +112,10 @@ impl<R: Recorder> Recorded<R> {
     pub async fn resume(&self, request: &ResumeRequest) -> Result<Resumed, Error> {
         let call = Owner::generate();
         let sent = What::ResumeAsked {
-            catches_up: request.is_catching_up(),
+            catches_up: request.catches_up,
             timeout: nanos(self.longest_call),
         };
-        let call = self.call(request.name(), call.as_str(), sent, What::Unknown)?;
+        let call = self.call(&request.name, call.as_str(), sent, What::Unknown)?;
         let answer = admin::resume(&*self.inner, request).await;
         call.answered(match &answer {
             Ok(resumed) => What::resumed(resumed),
@@ -136,12 +136,7 @@ impl<R: Recorder> LockProvider for Recorded<R> {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let sent = What::asked(request);
-            let call = self.call(
-                request.name(),
-                request.owner().as_str(),
-                sent,
-                What::Unknown,
-            )?;
+            let call = self.call(&request.name, request.owner.as_str(), sent, What::Unknown)?;
             let answer = self.inner.attempt(request).await;
             call.answered(match &answer {
                 Ok(Attempt::Acquired(lease)) => What::acquired(lease),
@@ -156,8 +151,8 @@ impl<R: Recorder> LockProvider for Recorded<R> {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let (name, owner) = (request.name(), request.owner().as_str());
-            if request.slot().is_some() {
+            let (name, owner) = (&request.name, request.owner.as_str());
+            if request.slot.is_some() {
                 let unused = true;
                 self.recorder
                     .write(name, owner, What::SlotGivenBack { unused })?;
@@ -179,7 +174,7 @@ impl<R: Recorder> LockProvider for Recorded<R> {
     ) -> BoxFuture<'a, Result<Extension, Error>> {
         Box::pin(async move {
             let sent = What::RenewAsked {
-                at_most: nanos(request.lock_at_most_for()),
+                at_most: nanos(request.lock_at_most_for),
             };
             let call = self.call(lease.name(), lease.owner().as_str(), sent, What::CallFailed)?;
             let answer = self.inner.extend(lease, request).await;
@@ -199,7 +194,7 @@ impl<R: Recorder> LockProvider for Recorded<R> {
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
         Box::pin(async move {
             let (name, owner) = (lease.name(), lease.owner().as_str());
-            let said = match request.slot_end() {
+            let said = match request.slot_end {
                 SlotEnd::Done { .. } => Some(What::SlotDone),
                 SlotEnd::NotStarted => Some(What::SlotGivenBack { unused: true }),
                 SlotEnd::Cut => Some(What::SlotGivenBack { unused: false }),

@@ -71,7 +71,7 @@ impl Claim<'_> {
         // Longer than any that is set.
         let anything = LockDefaults::new().lock_at_most_for(HUNDRED_YEARS);
         let least = LockConfig::new("-").lock_at_most_for(HUNDRED_YEARS);
-        let least = least.resolve(&[in_url])?.lock_at_least_for();
+        let least = least.resolve(&[in_url])?.lock_at_least_for;
         let most = LockConfig::new("-").lock_at_least_for(Duration::ZERO);
         let most = most.resolve(&[in_url, &anything])?;
         let arguments: Vec<_> = std::env::args_os().collect();
@@ -82,7 +82,7 @@ impl Claim<'_> {
         let (most, most_from) = match self.at_most {
             Some(most) => (most, origin(AT_MOST, &arguments)),
             None => (
-                most.lock_at_most_for(),
+                most.lock_at_most_for,
                 "lock_at_most_for in the store's URL".to_owned(),
             ),
         };

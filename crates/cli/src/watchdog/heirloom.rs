@@ -73,7 +73,7 @@ impl From<SlotFate> for SlotEnd {
 impl From<&Unanswered> for Copies {
     fn from(attempt: &Unanswered) -> Self {
         Self {
-            owner: attempt.request.owner().as_str().to_owned(),
+            owner: attempt.request.owner.as_str().to_owned(),
             left: attempt.left,
         }
     }

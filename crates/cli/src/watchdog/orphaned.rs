@@ -247,7 +247,7 @@ impl Orphaned {
         let request = self.lock.request()?;
         let provider = self.lock.store.open().await?;
         // If the lease is gone, the attempt could take the lock once more.
-        let record = provider.inspect(request.name()).await?;
+        let record = provider.inspect(&request.name).await?;
         let is_ours = record.is_some_and(|record| {
             record.state == LockState::Held && record.owner.as_deref() == Some(&self.lock.owner)
         });

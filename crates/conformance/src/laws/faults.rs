@@ -278,7 +278,7 @@ pub async fn a_withdrawal_whose_answer_was_lost_is_asked_again(context: &TestCon
             is_retryable("a withdrawal", &error)?;
             until_answered(|| line.through.withdraw(&request)).await?;
         }
-        is_free(&line.direct, request.name()).await?;
+        is_free(&line.direct, &request.name).await?;
         if !has_struck {
             break;
         }
@@ -388,10 +388,10 @@ pub async fn a_connection_that_falls_silent_is_abandoned(context: &TestContext) 
 async fn is_reported_correctly(line: &Line, request: &AttemptRequest, error: &Error) -> Verdict {
     is_retryable("an attempt", error)?;
     if error.kind() == ErrorKind::Unavailable {
-        let found = line.direct.inspect(request.name()).await?;
+        let found = line.direct.inspect(&request.name).await?;
         let held = found.as_ref().is_some_and(|record| {
             record.state == LockState::Held
-                && record.owner.as_deref() == Some(request.owner().as_str())
+                && record.owner.as_deref() == Some(request.owner.as_str())
         });
         ensure!(
             !held,
@@ -413,11 +413,10 @@ pub(super) fn is_retryable(what: &str, error: &Error) -> Verdict {
 
 fn granted(request: &AttemptRequest, answer: Result<Attempt, Error>) -> Verdict {
     match answer? {
-        Attempt::Acquired(lease) if lease.owner() == request.owner() => Ok(()),
+        Attempt::Acquired(lease) if lease.owner() == &request.owner => Ok(()),
         answer => Err(Stop::failed(format!(
             "no other owner asks for {}, but the attempt of {} returned {answer:?}",
-            request.name(),
-            request.owner()
+            &request.name, &request.owner
         ))),
     }
 }

@@ -44,7 +44,7 @@ pub async fn a_claim_on_a_full_store_names_it(context: &TestContext) -> Verdict 
             let kinds = [ErrorKind::Unavailable];
             let error = attempt_error_as(&provider, &request, &kinds).await?;
             names_it("an attempt", &error)?;
-            is_free(&provider, request.name()).await?;
+            is_free(&provider, &request.name).await?;
             full.make_space().await?;
             abandon(&provider, &request).await
         })
@@ -121,7 +121,7 @@ pub async fn an_unlock_on_a_full_store_keeps_at_least(context: &TestContext) -> 
             }
             full.make_space().await?;
             let long = full.timing().long();
-            let next = full.take_when_free(&provider, request.name(), long).await?;
+            let next = full.take_when_free(&provider, &request.name, long).await?;
             not_earlier(&taken, at_least, &next)
         })
     })
@@ -198,7 +198,7 @@ pub async fn a_refused_claim_can_be_withdrawn_from_a_full_store(context: &TestCo
             full.make_space().await?;
             let had_won = provider.withdraw(&request).await?;
             ensure!(!had_won, "a refused attempt had won");
-            abandon(&provider, &full.request(request.name())).await
+            abandon(&provider, &full.request(&request.name)).await
         })
     })
     .await

@@ -150,7 +150,7 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     async fn arrives_after(&self, course: Course) -> Verdict {
-        let (direct, request, job) = (self.direct, &self.request, self.request.name());
+        let (direct, request, job) = (self.direct, &self.request, &self.request.name);
         match course {
             Course::Unlocked => self.run_and_unlock().await?,
             Course::OtherOwners => {
@@ -195,7 +195,7 @@ impl Copy<'_> {
     }
 
     async fn takes_nothing(&self) -> Verdict {
-        let (direct, job) = (self.direct, self.request.name());
+        let (direct, job) = (self.direct, &self.request.name);
         let before = last_slot(direct, job).await?;
         let delivered = deliver(&self.trap).await;
         is_free(direct, job).await.map_err(|stop| match stop {
@@ -213,7 +213,7 @@ impl Copy<'_> {
              owner had ended changed it to {after:?}"
         );
         let mut next = self.context.request(job);
-        if let Some(slot) = self.request.slot()
+        if let Some(slot) = self.request.slot
             && before < Some(slot)
         {
             next = next.with_slot(slot);
@@ -249,7 +249,7 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         still_holds(&line.direct, &extended).await?;
         context.pass(context.timing().past(short)).await;
         still_holds(&line.direct, &extended).await?;
-        skipped(&line.direct, &context.request(request.name())).await?;
+        skipped(&line.direct, &context.request(&request.name)).await?;
         unlock(&line.direct, &extended).await?;
         delivered?;
     }
@@ -267,13 +267,13 @@ pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
         let lease = acquire(&line.direct, &request).await?;
         unlock(&line.direct, &lease).await?;
         let through = line.warm_through(context).await?;
-        let request = context.request(request.name());
+        let request = context.request(&request.name);
         let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
         let overtaking = async {
             trap.struck().await;
             // Longer than a tick of any clock that judges.
             sleep(Duration::from_millis(20)).await;
-            let another = context.request(request.name());
+            let another = context.request(&request.name);
             line.direct.withdraw(&another).await?;
             deliver(&trap).await
         };
@@ -331,11 +331,10 @@ pub(super) async fn deliver(trap: &Trap) -> Verdict {
 
 fn granted(request: &AttemptRequest, answer: Option<Result<Attempt, Error>>) -> Verdict {
     match answer.transpose()? {
-        Some(Attempt::Acquired(lease)) if lease.owner() == request.owner() => Ok(()),
+        Some(Attempt::Acquired(lease)) if lease.owner() == &request.owner => Ok(()),
         answer => Err(Stop::failed(format!(
             "no other owner asks for {}, but the attempt of {} returned {answer:?}",
-            request.name(),
-            request.owner()
+            &request.name, &request.owner
         ))),
     }
 }

@@ -83,7 +83,7 @@ pub async fn a_set_of_attempts_is_answered_in_its_order(context: &TestContext) -
         )));
     };
     ensure!(
-        won.owner() == requests[2].owner(),
+        won.owner() == &requests[2].owner,
         "the lease belongs to another request"
     );
     still_holds(&provider, won).await?;

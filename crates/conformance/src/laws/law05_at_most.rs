@@ -228,7 +228,7 @@ async fn try_take_or_error(
             Ok(taken) => Ok(Ok(taken.lease)),
             Err(skip) => Err(Stop::failed(format!(
                 "a lease of {:?} was granted, but ended at once: {skip}",
-                request.lock_at_most_for()
+                request.lock_at_most_for
             ))),
         },
     }

@@ -38,7 +38,7 @@ pub async fn the_same_attempt_twice_is_one_lease(context: &TestContext) -> Verdi
     same_lease(&first, &again)?;
     still_holds(&provider, &first).await?;
     unlock(&provider, &again).await?;
-    is_free(&provider, request.name()).await
+    is_free(&provider, &request.name).await
 }
 
 /// An attempt repeated on another connection gets the same lease: the connection that lost the
@@ -50,7 +50,7 @@ pub async fn the_same_attempt_by_another_client_is_one_lease(context: &TestConte
     let again = acquire(&second, &request).await?;
     same_lease(&lease, &again)?;
     unlock(&second, &again).await?;
-    is_free(&first, request.name()).await
+    is_free(&first, &request.name).await
 }
 
 /// Sixteen concurrent copies of an attempt get one lease; duplicates in flight may overtake each
@@ -128,9 +128,9 @@ pub async fn a_withdrawn_attempt_frees_at_once(context: &TestContext) -> Verdict
         .with_lock_at_least_for(context.timing().long());
     abandon(&first, &request).await?;
     withdraw(&second, &request, true).await?;
-    is_free(&first, request.name()).await?;
+    is_free(&first, &request.name).await?;
     withdraw(&first, &request, false).await?;
-    abandon(&first, &context.request(request.name())).await
+    abandon(&first, &context.request(&request.name)).await
 }
 
 /// A withdrawal does not free another owner's lease, nor a lease of another attempt of this client.
@@ -152,14 +152,14 @@ pub async fn a_withdrawal_of_nothing_is_false(context: &TestContext) -> Verdict 
     let provider = context.provider().await?;
     let request = context.request(&name("job"));
     withdraw(&provider, &request, false).await?;
-    is_free(&provider, request.name()).await?;
+    is_free(&provider, &request.name).await?;
     let at_least = context
-        .request(request.name())
+        .request(&request.name)
         .with_lock_at_least_for(context.timing().long());
     let lease = acquire(&provider, &at_least).await?;
     unlock(&provider, &lease).await?;
     withdraw(&provider, &request, false).await?;
-    let found = record(&provider, request.name()).await?;
+    let found = record(&provider, &request.name).await?;
     ensure!(
         found.state == LockState::AtLeast,
         "a withdrawal of nothing ended another owner's at-least: {found:?}"
@@ -179,7 +179,7 @@ pub async fn a_withdrawn_lease_that_has_expired_keeps_no_one_waiting(
     // If the store is late to end the lease, the withdrawal ends it.
     context.pass(short).await;
     first.withdraw(&request).await?;
-    abandon(&second, &context.request(request.name())).await
+    abandon(&second, &context.request(&request.name)).await
 }
 
 /// A withdrawal after the lease expired gives the slot back: the store was unreachable, but nothing
@@ -196,13 +196,13 @@ pub async fn a_withdrawn_lease_that_has_expired_gives_its_slot_back(
     abandon(&provider, &request).await?;
     context.pass(context.timing().past(short)).await;
     withdraw(&provider, &request, true).await?;
-    let another = context.request(request.name()).with_slot(slot);
+    let another = context.request(&request.name).with_slot(slot);
     abandon(&provider, &another).await?;
     // A withdrawal does not give back the slot of a run in progress.
     withdraw(&provider, &request, false).await?;
     skipped_as(
         &provider,
-        &context.request(request.name()).with_slot(slot),
+        &context.request(&request.name).with_slot(slot),
         SkipReason::SlotTaken,
     )
     .await
@@ -282,7 +282,7 @@ async fn withdraw(provider: &crate::Provider, request: &AttemptRequest, expected
     ensure!(
         answer == expected,
         "withdrawing the attempt of {} should return {expected}, but returned {answer}",
-        request.owner()
+        &request.owner
     );
     Ok(())
 }

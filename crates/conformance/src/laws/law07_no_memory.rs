@@ -103,7 +103,7 @@ pub async fn a_container_dropped_between_any_two_steps_heals(context: &TestConte
         }
         Err(error) => is_configuration(&error)?,
     }
-    reading_says_so_or_finds_nothing(context, &first, &lease).await?;
+    reading_says_so_or_finds_nothing(&first, &lease).await?;
 
     context.drop_container().await?;
     attempts_say_so_or_heal(context, &first).await?;
@@ -152,7 +152,6 @@ async fn attempts_say_so_or_heal(context: &TestContext, provider: &Provider) -> 
 }
 
 async fn reading_says_so_or_finds_nothing(
-    context: &TestContext,
     provider: &Provider,
     lease: &shedlock_core::Lease,
 ) -> Verdict {

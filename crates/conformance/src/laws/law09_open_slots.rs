@@ -272,7 +272,7 @@ pub async fn contenders_for_an_open_slot_make_as_many_attempts_as_it_has(
     for i in 0..16 {
         let provider = Arc::clone(&providers[i % providers.len()]);
         let (job, slot) = (case.job.clone(), case.slot(0)?);
-        let at_most = case.request(0)?.lock_at_most_for();
+        let at_most = case.request(0)?.lock_at_most_for;
         contenders.spawn(async move {
             let mut made = Vec::new();
             loop {
@@ -316,7 +316,7 @@ pub async fn contenders_do_each_of_many_slots_in_order(context: &TestContext) ->
         let slots = (0..SLOTS)
             .map(|slot| case.slot(slot))
             .collect::<Result<Vec<_>, _>>()?;
-        let (job, at_most) = (case.job.clone(), case.request(0)?.lock_at_most_for());
+        let (job, at_most) = (case.job.clone(), case.request(0)?.lock_at_most_for);
         let finished = Arc::clone(&finished);
         replicas.spawn(async move {
             let mut at = 0;

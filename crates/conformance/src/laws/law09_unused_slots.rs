@@ -223,7 +223,7 @@ pub async fn contenders_run_a_slot_once_however_often_it_is_given_back(
     for i in 0..16 {
         let provider = Arc::clone(&providers[i % providers.len()]);
         let (job, slot) = (case.job.clone(), case.slot(1)?);
-        let at_most = case.request(1)?.lock_at_most_for();
+        let at_most = case.request(1)?.lock_at_most_for;
         contenders.spawn(async move {
             let mut wins = i;
             loop {

@@ -326,7 +326,7 @@ pub async fn force_unlock_of_another_owner_changes_nothing(context: &TestContext
     let job = name("job");
     let lease = acquire(&first, &context.request(&job)).await?;
     let other = context.request(&job);
-    for owner in [other.owner().as_str(), "java-host", "%", ""] {
+    for owner in [other.owner.as_str(), "java-host", "%", ""] {
         let request = ForceUnlockRequest::new(job.clone()).with_expected_owner(owner);
         match admin::force_unlock(&*second, &request).await? {
             ForcedUnlock::OwnerDiffers(found) => ensure!(
@@ -450,7 +450,7 @@ async fn freed(provider: &Provider, request: &ForceUnlockRequest) -> Result<Lock
         ForcedUnlock::Freed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
             "a forced unlock of {} should free it, but returned {answer:?}",
-            request.name()
+            &request.name
         ))),
     }
 }

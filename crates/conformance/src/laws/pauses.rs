@@ -50,7 +50,7 @@ pub(super) async fn paused(
         Paused::Done { before, .. } => Ok(before),
         answer => Err(Stop::failed(format!(
             "{} should be paused, but the answer was {answer:?}",
-            request.name()
+            &request.name
         ))),
     }
 }
@@ -63,7 +63,7 @@ pub(super) async fn resumed(
         Resumed::Resumed(before) => Ok(before),
         answer => Err(Stop::failed(format!(
             "{} should be resumed, but the answer was {answer:?}",
-            request.name()
+            &request.name
         ))),
     }
 }

@@ -33,9 +33,9 @@ pub async fn a_lock_held_by_another_process_is_skipped(context: &TestContext) ->
     )
     .await?;
     ensure!(
-        skip.owner.is_none() || skip.owner.as_deref() == Some(theirs.owner().as_str()),
+        skip.owner.is_none() || skip.owner.as_deref() == Some(theirs.owner.as_str()),
         "{} holds {job} in another process, but the skip names {:?}",
-        theirs.owner(),
+        &theirs.owner,
         skip.owner
     );
     other.unlocks(&theirs, Answer::Unlocked).await?;

@@ -74,7 +74,7 @@ async fn kept(
 }
 
 async fn kept_from(provider: &Provider, request: &PruneRequest, expected: KeepReason) -> Verdict {
-    let lock = request.name();
+    let lock = &request.name;
     let answer = admin::prune(&**provider, request).await?;
     ensure!(
         matches!(&answer, Pruned::Kept { reason, .. } if *reason == expected),

@@ -139,7 +139,7 @@ impl LockProvider for ServedProvider {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             request.validate()?;
-            if request.completion().retries().is_some() {
+            if request.completion.retries().is_some() {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
                     "slots cannot be kept open here",

@@ -291,11 +291,11 @@ impl Desk {
 
     /// Whether the lock and the slot are free. False while a lease of this owner already runs.
     async fn grants(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let Some(record) = self.store.inspect(request.name()).await? else {
+        let Some(record) = self.store.inspect(&request.name).await? else {
             return Ok(true);
         };
         let has_slot = request
-            .slot()
+            .slot
             .is_none_or(|slot| record.last_slot < Some(slot));
         Ok(record.state == LockState::Free && has_slot)
     }

@@ -137,12 +137,12 @@ pub(crate) struct Record {
 impl From<&AttemptRequest> for Request {
     fn from(request: &AttemptRequest) -> Self {
         Self {
-            name: request.name().to_string(),
-            owner: request.owner().to_string(),
-            at_most: request.lock_at_most_for(),
-            at_least: request.lock_at_least_for(),
-            slot: request.slot().map(Slot::as_micros),
-            tolerance: request.slot_tolerance(),
+            name: request.name.to_string(),
+            owner: request.owner.to_string(),
+            at_most: request.lock_at_most_for,
+            at_least: request.lock_at_least_for,
+            slot: request.slot.map(Slot::as_micros),
+            tolerance: request.slot_tolerance,
         }
     }
 }
@@ -310,8 +310,8 @@ impl Call {
     pub(crate) fn extend(lease: &Lease, request: &ExtendRequest) -> Self {
         Self::Extend {
             lease: lease.into(),
-            at_most: request.lock_at_most_for(),
-            at_least: request.lock_at_least_for(),
+            at_most: request.lock_at_most_for,
+            at_least: request.lock_at_least_for,
         }
     }
 
@@ -320,15 +320,15 @@ impl Call {
         Self::Unlock {
             lease: lease.into(),
             ignores_at_least: request.at_least_of(probe) != probe,
-            never_started: request.slot_end() == SlotEnd::NotStarted,
+            never_started: request.slot_end == SlotEnd::NotStarted,
         }
     }
 
     pub(crate) fn list(request: &ListRequest) -> Self {
         Self::List {
-            after: request.after().map(ToString::to_string),
+            after: request.after.as_ref().map(ToString::to_string),
             limit: request.limit(),
-            held_only: request.is_held_only(),
+            held_only: request.held_only,
         }
     }
 }

@@ -98,12 +98,12 @@ impl ResumeRequest {
         let ends_pause = record.state == LockState::Paused;
         let is_left = record
             .skipped_slots
-            .is_some_and(|it| self.is_catching_up() || !it.has_ended(now + skew));
+            .is_some_and(|it| self.catches_up || !it.has_ended(now + skew));
         if !ends_pause && !is_left {
             return Ok(None);
         }
         let kept = record.pause().and_then(|pause| pause.kept_until());
-        let slots = match self.is_catching_up() {
+        let slots = match self.catches_up {
             true => record.slots().caught_up(),
             false => record.slots().resumed(Slot::at(now)?),
         };
@@ -141,7 +141,7 @@ impl ResetSlotRequest {
         skew: Duration,
     ) -> Result<ResetEffect, Error> {
         let slots = record.slots();
-        if let (Some(slot), Some(restored)) = (self.slot(), self.restored()) {
+        if let (Some(slot), Some(restored)) = (self.slot, self.restored) {
             // A slot that was given back leaves the instant before it.
             let is_known = slots.last.is_some_and(|last| last >= slot.just_before());
             if is_known || slot.instant() > now {
@@ -152,7 +152,7 @@ impl ResetSlotRequest {
         let is_paused = record.state == LockState::Paused;
         let skipped = slots.skipped.filter(|_| !is_paused);
         let is_left = skipped.is_some_and(|it| !it.has_ended(now + skew));
-        let to = match (self.slot(), slots.last) {
+        let to = match (self.slot, slots.last) {
             (Some(to), last) if last.is_some() || skipped.is_some() => to,
             (None, Some(last)) if last.instant() > now => Slot::at(now)?,
             (None, Some(last)) if is_left => {

@@ -54,7 +54,7 @@ pub async fn force_unlock(
     provider: &dyn LockProvider,
     request: &ForceUnlockRequest,
 ) -> Result<ForcedUnlock, Error> {
-    let admin = Admin::new(provider, request.name());
+    let admin = Admin::new(provider, &request.name);
     for _ in 0..ROUNDS {
         let seen = admin.look().await?;
         let Some(seen) = seen.filter(|seen| seen.record.state != LockState::Free) else {
@@ -64,7 +64,7 @@ pub async fn force_unlock(
             return Ok(ForcedUnlock::Paused(seen.record));
         }
         let differs = |expected| seen.record.owner.as_deref() != Some(expected);
-        if request.expected_owner().is_some_and(differs) {
+        if request.expected_owner.as_deref().is_some_and(differs) {
             return Ok(ForcedUnlock::OwnerDiffers(seen.record));
         }
         let owner = Owner::freed_text(seen.record.owner.as_deref().unwrap_or_default());
@@ -88,12 +88,12 @@ pub async fn reset_slot(
     provider: &dyn LockProvider,
     request: &ResetSlotRequest,
 ) -> Result<SlotReset, Error> {
-    let admin = Admin::new(provider, request.name());
+    let admin = Admin::new(provider, &request.name);
     let skew = admin.slot_skew();
     let mut created: Option<Lease> = None;
     for _ in 0..ROUNDS {
         let Some(seen) = admin.look().await? else {
-            if request.restored().is_none() {
+            if request.restored.is_none() {
                 return Ok(SlotReset::NoSlot);
             }
             created = admin.create().await?;
@@ -111,7 +111,7 @@ pub async fn reset_slot(
             slots: Some(slots),
         };
         // A reset that may have happened needs no error: the next look shows what is there now.
-        let changed = provider.change(request.name(), &seen, &reset).await?;
+        let changed = provider.change(&request.name, &seen, &reset).await?;
         if changed == Changed::Done {
             if let Some(lease) = &created {
                 let _ = provider.unlock(lease, &UnlockRequest::new()).await?;
@@ -135,7 +135,7 @@ pub async fn reset_slot(
 /// Those of the store, and `InvalidInput` for a pause that ends before it begins or later than the
 /// store can hold. After `OutcomeUnknown`, the lock may be paused.
 pub async fn pause(provider: &dyn LockProvider, request: &PauseRequest) -> Result<Paused, Error> {
-    let admin = Admin::new(provider, request.name());
+    let admin = Admin::new(provider, &request.name);
     let capabilities = provider.capabilities();
     let longest = capabilities.longest_lock_at_most_for.min(HUNDRED_YEARS);
     let skew = admin.slot_skew();
@@ -163,7 +163,7 @@ pub async fn pause(provider: &dyn LockProvider, request: &PauseRequest) -> Resul
             });
         }
         let is_held = record.state.may_run() && !is_created;
-        if is_held && !request.is_replacing_holder() {
+        if is_held && !request.replaces_holder {
             return Ok(Paused::Held(seen.record));
         }
         let pause = Change {
@@ -191,7 +191,7 @@ pub async fn resume(
     provider: &dyn LockProvider,
     request: &ResumeRequest,
 ) -> Result<Resumed, Error> {
-    let admin = Admin::new(provider, request.name());
+    let admin = Admin::new(provider, &request.name);
     let capabilities = provider.capabilities();
     let skew = admin.slot_skew();
     for _ in 0..ROUNDS {
@@ -229,7 +229,7 @@ pub async fn resume(
 /// Those of the store, and `InvalidInput` for an idle time of zero. After `OutcomeUnknown`, the
 /// record may have been removed.
 pub async fn prune(provider: &dyn LockProvider, request: &PruneRequest) -> Result<Pruned, Error> {
-    let admin = Admin::new(provider, request.name());
+    let admin = Admin::new(provider, &request.name);
     request.validate().map_err(|error| admin.about(error))?;
     let capabilities = provider.capabilities();
     for _ in 0..ROUNDS {
@@ -243,7 +243,7 @@ pub async fn prune(provider: &dyn LockProvider, request: &PruneRequest) -> Resul
             });
         }
         // A removal that may have happened needs no error: the next look shows what is there now.
-        if provider.remove(request.name(), &seen).await? == Changed::Done {
+        if provider.remove(&request.name, &seen).await? == Changed::Done {
             return Ok(Pruned::Removed(seen.record));
         }
     }

@@ -127,7 +127,12 @@ impl Journal for MemoryJournal {
     ) -> BoxFuture<'a, Result<Vec<JobRecord>, Error>> {
         let state = self.state();
         let page = state.jobs.values();
-        let page = page.filter(|job| request.after().is_none_or(|after| &*job.job > after));
+        let page = page.filter(|job| {
+            request
+                .after
+                .as_deref()
+                .is_none_or(|after| &*job.job > after)
+        });
         Box::pin(ready(Ok(page.take(request.limit()).cloned().collect())))
     }
 
@@ -137,12 +142,12 @@ impl Journal for MemoryJournal {
     ) -> BoxFuture<'a, Result<Vec<RunRecord>, Error>> {
         let is_wanted = |run: &&RunRecord| {
             let outcome = run.end.as_ref().map(|end| end.outcome);
-            request.job().is_none_or(|job| run.job == job)
-                && request.name().is_none_or(|name| run.name == name)
-                && request.outcome().is_none_or(|it| outcome == Some(it))
-                && (!request.is_open_only() || outcome.is_none())
-                && request.since().is_none_or(|since| run.started >= since)
-                && request.before().is_none_or(|id| run.id < *id)
+            request.job.as_deref().is_none_or(|job| run.job == job)
+                && request.name.as_deref().is_none_or(|name| run.name == name)
+                && request.outcome.is_none_or(|it| outcome == Some(it))
+                && (!request.is_open_only || outcome.is_none())
+                && request.since.is_none_or(|since| run.started >= since)
+                && request.before.as_ref().is_none_or(|id| run.id < *id)
         };
         let state = self.state();
         let page = state.runs.values().rev().filter(is_wanted);
@@ -154,8 +159,11 @@ impl Journal for MemoryJournal {
         request: &'a AuditRequest,
     ) -> BoxFuture<'a, Result<Vec<AuditRecord>, Error>> {
         let is_wanted = |record: &&AuditRecord| {
-            request.name().is_none_or(|name| record.name == name)
-                && request.before().is_none_or(|id| record.id < *id)
+            request
+                .name
+                .as_deref()
+                .is_none_or(|name| record.name == name)
+                && request.before.as_ref().is_none_or(|id| record.id < *id)
         };
         let state = self.state();
         let page = state.audit.values().rev().filter(is_wanted);

@@ -172,7 +172,7 @@ impl RunRecord {
     /// ([`Skip::taken_elsewhere`]). Each slot has one, however many attempts find it so.
     pub fn elsewhere(request: &AttemptRequest, slot: Slot, skip: &Skip, at: SystemTime) -> Self {
         let host = skip.owner.as_deref().unwrap_or_default();
-        let name = request.name().as_str();
+        let name = request.name.as_str();
         let lasts = skip.until.and_then(|until| until.duration_since(at).ok());
         Self {
             // ShedLock's owner is the same for all that a host acquires.

@@ -345,7 +345,7 @@ impl Listener for JournalWriter {
             } => self.0.finished(lease, *ran_for, *end),
             Event::Skipped { request, skip } => {
                 let now = self.0.settings.clock.system_time();
-                let slot = request.slot();
+                let slot = request.slot;
                 let at = slot.and_then(|slot| skip.taken_elsewhere(slot, now));
                 if let (Some(slot), Some(at)) = (slot, at) {
                     if self.0.state().unregistered.remove(request.job()) {

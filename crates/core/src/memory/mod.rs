@@ -134,22 +134,22 @@ impl MemoryProvider {
 
     fn try_attempt(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
         request.validate()?;
-        check_longest(Setting::AtMost, request.lock_at_most_for())?;
+        check_longest(Setting::AtMost, request.lock_at_most_for)?;
         let mut records = self.lock();
         let now = self.clock.system_time();
-        let locked_until = after(now, request.lock_at_most_for())?;
-        let found = records.get_mut(request.name());
+        let locked_until = after(now, request.lock_at_most_for)?;
+        let found = records.get_mut(&request.name);
         let before = found.as_deref();
 
-        if let Some(record) = before.filter(|record| record.is_held_by(request.owner(), now)) {
+        if let Some(record) = before.filter(|record| record.is_held_by(&request.owner, now)) {
             return Ok(Attempt::Acquired(record.as_lease(request)));
         }
-        if let Some(slot) = request.slot() {
-            if slot.instant() > after(now, request.slot_tolerance())? {
+        if let Some(slot) = request.slot {
+            if slot.instant() > after(now, request.slot_tolerance)? {
                 return Err(slot_ahead(slot, now));
             }
             if let Some(record) = before {
-                let seen = record.as_record(request.name(), now);
+                let seen = record.as_record(&request.name, now);
                 let slots = record.slots.as_of(now);
                 if let Some(reason) = slots.refusal(request, record.shedlock_at(), seen.state) {
                     return Ok(Attempt::Skipped(seen.as_skip_for(reason, &slots)));
@@ -157,17 +157,17 @@ impl MemoryProvider {
             }
         }
         if let Some(record) = before.filter(|record| record.locked_until > now) {
-            return Ok(Attempt::Skipped(record.as_skip(request.name(), now)));
+            return Ok(Attempt::Skipped(record.as_skip(&request.name, now)));
         }
-        if before.is_some_and(|record| {
-            record.mark.is_some() && *record.owner == *request.owner().as_str()
-        }) {
+        if before
+            .is_some_and(|record| record.mark.is_some() && *record.owner == *request.owner.as_str())
+        {
             return Err(Error::attempt_ended());
         }
 
         let stored_token = before.and_then(|record| record.fencing_token);
         let record = Record {
-            owner: request.owner().shared(),
+            owner: request.owner.shared(),
             mark: None,
             locked_at: now,
             locked_until,
@@ -181,7 +181,7 @@ impl MemoryProvider {
         let lease = record.as_lease(request);
         match found {
             Some(before) => *before = record,
-            None => drop(records.insert(request.name().clone(), record)),
+            None => drop(records.insert(request.name.clone(), record)),
         }
         Ok(Attempt::Acquired(lease))
     }
@@ -221,12 +221,12 @@ impl MemoryProvider {
         request
             .validate(lease.lock_at_least_for())
             .map_err(|e| e.with_lock(lease.name().as_str()))?;
-        check_longest(Setting::AtMost, request.lock_at_most_for())?;
+        check_longest(Setting::AtMost, request.lock_at_most_for)?;
         let mut records = self.lock();
         let now = self.clock.system_time();
         match records.get_mut(lease.name()) {
             Some(record) if record.is_held_by(lease.owner(), now) => {
-                let end = after(now, request.lock_at_most_for())?;
+                let end = after(now, request.lock_at_most_for)?;
                 record.locked_until = record.locked_until.max(end);
                 let extended = lease
                     .extended(request)
@@ -270,11 +270,14 @@ impl MemoryProvider {
 
     fn page(&self, request: &ListRequest) -> Vec<LockRecord> {
         let now = self.clock.system_time();
-        let start = request.after().map_or(Bound::Unbounded, Bound::Excluded);
+        let start = request
+            .after
+            .as_ref()
+            .map_or(Bound::Unbounded, Bound::Excluded);
         self.lock()
             .range::<LockName, _>((start, Bound::Unbounded))
             .filter(|(name, record)| {
-                let is_wanted = !request.is_held_only() || record.locked_until > now;
+                let is_wanted = !request.held_only || record.locked_until > now;
                 is_wanted && !name.is_of_store()
             })
             .take(request.limit())
@@ -298,7 +301,7 @@ impl Record {
         let lease = Lease::granted(request)
             .with_acquired_at(self.locked_at)
             .with_locked_until(self.locked_until)
-            .with_slot_attempt(request.slot().and(self.slots.attempts));
+            .with_slot_attempt(request.slot.and(self.slots.attempts));
         match self.fencing_token {
             Some(token) => lease.with_fencing_token(token),
             None => lease,
@@ -382,14 +385,14 @@ impl LockProvider for MemoryProvider {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             self.try_attempt(request)
-                .map_err(|error| self.context(error).with_lock(request.name().as_str()))
+                .map_err(|error| self.context(error).with_lock(request.name.as_str()))
         })
     }
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let slot = request.slot().map(|slot| (slot, SlotEnd::NotStarted));
-            let ended = self.end(request.name(), request.owner(), Duration::ZERO, slot)?;
+            let slot = request.slot.map(|slot| (slot, SlotEnd::NotStarted));
+            let ended = self.end(&request.name, &request.owner, Duration::ZERO, slot)?;
             Ok(matches!(ended, Ended::Now))
         })
     }
@@ -412,7 +415,7 @@ impl LockProvider for MemoryProvider {
                 lease.name(),
                 lease.owner(),
                 request.at_least_of(lease.lock_at_least_for()),
-                lease.slot().map(|slot| (slot, request.slot_end())),
+                lease.slot().map(|slot| (slot, request.slot_end)),
             )?;
             Ok(match ended {
                 Ended::Now | Ended::Before => Unlock::Unlocked,

@@ -104,7 +104,7 @@ impl<'a> Pending<'a> {
     fn deadline(&self) -> Deadline {
         self.ends_if_won_unseen.unwrap_or_else(|| {
             let sent = self.context.lease_clock.read();
-            let at_most = self.request().lock_at_most_for();
+            let at_most = self.request().lock_at_most_for;
             self.context.deadline(sent, at_most)
         })
     }
@@ -122,7 +122,7 @@ impl<'a> Pending<'a> {
         self.is_unanswered = false;
         let answer = answer.map_err(|error| {
             error
-                .with_lock(copy.name().as_str())
+                .with_lock(copy.name.as_str())
                 .with_store(context.provider.store())
         });
         let is_unknown = answer.as_ref().is_err_and(Error::is_outcome_unknown);
@@ -133,7 +133,7 @@ impl<'a> Pending<'a> {
             self.stray_until = Some(Withdrawal::bound(context, &copy));
         }
         if let Err(error) = &answer {
-            context.store_failed(copy.name(), copy.job(), error);
+            context.store_failed(&copy.name, copy.job(), error);
         }
         answer
     }

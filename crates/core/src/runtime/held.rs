@@ -62,7 +62,7 @@ impl Held {
     }
 
     pub(crate) fn name(&self) -> &LockName {
-        self.request.name()
+        &self.request.name
     }
 
     pub(super) fn job(&self) -> &str {
@@ -70,11 +70,11 @@ impl Held {
     }
 
     pub(crate) fn owner(&self) -> &Owner {
-        self.request.owner()
+        &self.request.owner
     }
 
     pub(crate) fn slot(&self) -> Option<Slot> {
-        self.request.slot()
+        self.request.slot
     }
 
     pub(crate) fn slot_attempt(&self) -> Option<u32> {
@@ -124,7 +124,7 @@ impl Held {
             return request;
         }
         let failed = !finished || word == SlotWord::Failed;
-        match self.request.completion().retries() {
+        match self.request.completion.retries() {
             Some(retries) if failed => {
                 let attempt = self.slot_attempt().unwrap_or(1);
                 self.report_failure(attempt, retries);
@@ -321,11 +321,11 @@ impl Held {
         let _one_at_a_time = self.one_at_a_time().await;
         self.check_runs()?;
         self.context
-            .check_usable(request.lock_at_most_for())
+            .check_usable(request.lock_at_most_for)
             .map_err(|error| self.context_of(error))?;
         let lease = self.lease();
         let sent = self.context.lease_clock.read();
-        let deadline = self.context.deadline(sent, request.lock_at_most_for());
+        let deadline = self.context.deadline(sent, request.lock_at_most_for);
         let call = self.context.provider.extend(&lease, request);
         match bounded(&*self.context.clock, limit, call).await {
             Ok(Extension::Extended(lease)) => {

@@ -86,7 +86,7 @@ impl<'a> Wait<'a> {
         if !(is_freed || error.is_retryable()) || left.is_zero() {
             return false;
         }
-        let done = self.context.withdrawals.done_with(request.name());
+        let done = self.context.withdrawals.done_with(&request.name);
         within(&*self.context.clock, left, done).await.is_some()
     }
 
@@ -94,7 +94,7 @@ impl<'a> Wait<'a> {
     pub(super) async fn explained(&self, request: &AttemptRequest, error: Error) -> Error {
         let context = self.context;
         let Some(slot) = request
-            .slot()
+            .slot
             .filter(|_| error.kind() == ErrorKind::SlotAhead)
         else {
             return error;
@@ -108,7 +108,7 @@ impl<'a> Wait<'a> {
             format!("slot {slot} is not due yet by the store's clock: {clock}"),
         )
         .advise("set this host's clock (NTP)")
-        .with_lock(request.name().as_str())
+        .with_lock(request.name.as_str())
         .with_store(error.store().unwrap_or(context.provider.store()));
         match error.address() {
             Some(address) => explained.with_address(address),
@@ -123,14 +123,12 @@ impl<'a> Wait<'a> {
 async fn look_ahead(context: &Context, request: &AttemptRequest, skip: &mut Skip) {
     let here = context.clock.system_time();
     let later = skip.last_slot.filter(|last| {
-        skip.reason == SkipReason::SlotTaken
-            && Some(*last) > request.slot()
-            && last.instant() > here
+        skip.reason == SkipReason::SlotTaken && Some(*last) > request.slot && last.instant() > here
     });
     let Some(last) = later else { return };
     let is_ahead = |now: SystemTime| {
         let ahead = last.instant().duration_since(now);
-        ahead.is_ok_and(|ahead| ahead > request.slot_tolerance())
+        ahead.is_ok_and(|ahead| ahead > request.slot_tolerance)
     };
     skip.clock = clocks(context).await;
     let behind = skip.clock.filter(|it| it.is_off() && !it.is_ahead());
@@ -150,8 +148,8 @@ async fn clocks(context: &Context) -> Option<ClockOffset> {
 }
 
 fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
-    if let (SkipReason::SlotGivenUp, Some(slot)) = (skip.reason, request.slot()) {
-        let (name, job) = (request.name(), request.job());
+    if let (SkipReason::SlotGivenUp, Some(slot)) = (skip.reason, request.slot) {
+        let (name, job) = (&request.name, request.job());
         context.emit(|| Event::SlotGivenUp { name, job, slot });
     }
     context.report(&Event::Skipped { request, skip });

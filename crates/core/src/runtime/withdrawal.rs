@@ -36,7 +36,7 @@ impl Withdrawal {
     /// not-after when it sends, and the process may have been stopped between the two.
     pub(super) fn bound(context: &Context, request: &AttemptRequest) -> NotBefore {
         let server_skew = context.provider.capabilities().server_skew;
-        let timeout = request.timeout();
+        let timeout = request.timeout;
         NotBefore::after(context.clock.now(), timeout)
             .later_by(timeout / SLEW + SLACK)
             .later_by(server_skew)
@@ -84,7 +84,7 @@ impl Withdrawal {
     pub(super) fn start(self, context: &Arc<Context>) {
         let handed = context.hand_over(|context| {
             let counted = context.withdrawals.count();
-            let at_most = self.request.lock_at_most_for();
+            let at_most = self.request.lock_at_most_for;
             Errand::new(context, at_most, self.calls(context), Some(counted))
         });
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -129,7 +129,7 @@ impl Withdrawal {
             .stray_until
             .unwrap_or_else(|| NotBefore::after(clock.now(), Duration::ZERO));
         // A lease that was won before then has ended by itself.
-        let give_up = last.later_by(self.request.lock_at_most_for());
+        let give_up = last.later_by(self.request.lock_at_most_for);
         if self.at_once && !self.until_answered(context, turn, give_up).await {
             return;
         }
@@ -260,7 +260,7 @@ impl UnderWay {
     fn begin(all: &Arc<Withdrawals>, withdrawal: Withdrawal) -> Self {
         let withdrawal = Arc::new(withdrawal);
         let mut of_names = all.of_names();
-        let name = withdrawal.request.name().clone();
+        let name = withdrawal.request.name.clone();
         let of_name = of_names.entry(name).or_default();
         of_name.under_way.push(withdrawal.clone());
         let turn = of_name.turn.clone();
@@ -276,7 +276,7 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut of_names = self.all.0.of_names();
-        let name = self.withdrawal.request.name();
+        let name = &self.withdrawal.request.name;
         if let Some(of_name) = of_names.get_mut(name) {
             let is_other = |it: &Arc<_>| !Arc::ptr_eq(it, &self.withdrawal);
             of_name.under_way.retain(is_other);

@@ -46,9 +46,9 @@ impl LockProvider for Granting {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         let lease = Lease::granted(request)
             .with_fencing_token(self.fencing_token)
-            .with_slot_attempt(request.slot().and(self.slot_attempt))
+            .with_slot_attempt(request.slot.and(self.slot_attempt))
             .with_acquired_at(self.clock.system_time());
-        let lease = self.lasting(lease, request.lock_at_most_for());
+        let lease = self.lasting(lease, request.lock_at_most_for);
         Box::pin(async { Ok(Attempt::Acquired(lease)) })
     }
 
@@ -61,7 +61,7 @@ impl LockProvider for Granting {
         lease: &'a Lease,
         request: &'a ExtendRequest,
     ) -> BoxFuture<'a, Result<Extension, Error>> {
-        let lease = self.lasting(lease.extended(request), request.lock_at_most_for());
+        let lease = self.lasting(lease.extended(request), request.lock_at_most_for);
         Box::pin(async { Ok(Extension::Extended(lease)) })
     }
 

@@ -20,7 +20,7 @@
 ///
 /// impl LockProvider for Logged {
 ///     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
-///         println!("attempt at {}", request.name());
+///         println!("attempt at {}", request.name);
 ///         self.inner.attempt(request)
 ///     }
 ///

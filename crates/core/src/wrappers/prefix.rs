@@ -65,10 +65,10 @@ impl PrefixProvider {
 impl LockProvider for PrefixProvider {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
+            let inner = request.clone().with_name(self.inside(&request.name)?);
             Ok(match self.inner.attempt(&inner).await? {
                 Attempt::Acquired(lease) => {
-                    Attempt::Acquired(lease.with_name(request.name().clone()))
+                    Attempt::Acquired(lease.with_name(request.name.clone()))
                 }
                 Attempt::Skipped(skip) => Attempt::Skipped(skip),
             })
@@ -77,7 +77,7 @@ impl LockProvider for PrefixProvider {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let inner = request.clone().with_name(self.inside(request.name())?);
+            let inner = request.clone().with_name(self.inside(&request.name)?);
             self.inner.withdraw(&inner).await
         })
     }
@@ -115,7 +115,7 @@ impl LockProvider for PrefixProvider {
     ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
         Box::pin(async move {
             // Names with the prefix are contiguous in byte order, right after the prefix itself.
-            let after = match request.after() {
+            let after = match request.after.as_ref() {
                 Some(name) => self.inside(name)?,
                 None => self.prefix.clone(),
             };

@@ -242,7 +242,7 @@ impl Listener for NodeLedger {
                 let told = self.ledger.book().shutdowns.get(&self.node).copied();
                 let after_its_shutdown = told.is_some_and(|told| self.clock.now() > told);
                 let asked = What::Asked { after_its_shutdown };
-                self.note(request.name().as_str(), request.slot(), asked);
+                self.note(request.name.as_str(), request.slot, asked);
             }
             _ => {}
         }

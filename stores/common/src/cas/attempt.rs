@@ -15,7 +15,7 @@ impl<S: VersionedStore> Versioned<S> {
     /// Reads the record, judges it, and writes if its version is still current. Otherwise it starts over: the winner of
     /// the race usually holds the lock, and the next read finds that.
     pub(crate) async fn take(&self, request: &AttemptRequest, budget: &Budget) -> Result<Attempt> {
-        let name = request.name();
+        let name = &request.name;
         let mut has_written = false;
         for _ in 0..ROUNDS {
             budget.count();
@@ -25,13 +25,13 @@ impl<S: VersionedStore> Versioned<S> {
             let (before, now) = look.map_err(unread)?;
             if let Some(found) = &before {
                 // A repeated attempt whose first reply was lost.
-                if found.record.is_held_by(request.owner(), now) {
+                if found.record.is_held_by(&request.owner, now) {
                     return Ok(Attempt::Acquired(self.granted(request, found.clone())));
                 }
                 if let Some(skip) = refused(request, &found.record, now)? {
                     return Ok(Attempt::Skipped(skip));
                 }
-                if request.owner().has_ended_in(&found.record.owner) {
+                if request.owner.has_ended_in(&found.record.owner) {
                     return Err(Error::attempt_ended());
                 }
             } else {
@@ -55,8 +55,8 @@ impl<S: VersionedStore> Versioned<S> {
         now: Now,
     ) -> Result<Record> {
         let before = before.map(|found| &found.record);
-        let at_most = request.lock_at_most_for();
-        let mut record = self.acquired(request.owner().as_str(), before, at_most, now)?;
+        let at_most = request.lock_at_most_for;
+        let mut record = self.acquired(request.owner.as_str(), before, at_most, now)?;
         let slots = before.map(|record| record.slots.as_of(now.by_any_clock()));
         record.slots = slots.unwrap_or_default().taken(request);
         Ok(record)
@@ -89,9 +89,9 @@ impl<S: VersionedStore> Versioned<S> {
 
 fn refused(request: &AttemptRequest, record: &Record, now: Now) -> Result<Option<Skip>> {
     check_slot(request, now.told, CLOCK)?;
-    let mut seen = record.as_seen(request.name(), now);
+    let mut seen = record.as_seen(&request.name, now);
     // An expired lease of this same owner does not block the attempt.
-    if record.owner == request.owner().as_str() {
+    if record.owner == request.owner.as_str() {
         seen.state = LockState::Free;
     }
     let latest = now.by_any_clock();

@@ -29,7 +29,7 @@ impl<S: VersionedStore> Versioned<S> {
                 continue;
             };
             // The replaced version is still current, so its end may be the one to keep.
-            let end = now.end_of(request.lock_at_most_for())?;
+            let end = now.end_of(request.lock_at_most_for)?;
             let locked_until = before.record.locked_until.max(end);
             let record = Record {
                 locked_until,

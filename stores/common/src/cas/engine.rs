@@ -278,7 +278,7 @@ impl<S: VersionedStore> Store for Versioned<S> {
             let found = found.collect();
             Ok(Part { found, next })
         };
-        paged(self.name(), request, request.after().cloned(), read).await
+        paged(self.name(), request, request.after.as_ref().cloned(), read).await
     }
 
     async fn check(&self) -> Result<()> {

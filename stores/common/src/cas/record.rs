@@ -174,7 +174,7 @@ impl Record {
     pub fn as_lease(&self, request: &AttemptRequest) -> Lease {
         let lease = Lease::granted(request)
             .with_locked_until(self.locked_until)
-            .with_slot_attempt(request.slot().and(self.slots.attempts));
+            .with_slot_attempt(request.slot.and(self.slots.attempts));
         let lease = maybe(lease, self.locked_at, Lease::with_acquired_at);
         maybe(lease, self.fencing_token, Lease::with_fencing_token)
     }

@@ -20,7 +20,7 @@ impl<S: VersionedStore> Versioned<S> {
     /// one is created. The store then refuses the copy whenever it arrives. If a write here loses a race, the copy may
     /// have won it, so the record is judged again.
     pub(crate) async fn take_back(&self, request: &AttemptRequest) -> Result<bool> {
-        let (name, owner) = (request.name(), request.owner());
+        let (name, owner) = (&request.name, &request.owner);
         for _ in 0..ROUNDS {
             let (found, now) = self.read(name).await?;
             let Some(before) = found else {

@@ -226,24 +226,24 @@ impl MongoJournal {
         self.exists().await?;
         let mut query = doc! {};
         let texts = [
-            ("job", request.job().map(fit)),
-            ("name", request.name().map(fit)),
-            ("outcome", request.outcome().map(RunOutcome::as_str)),
+            ("job", request.job.as_deref().map(fit)),
+            ("name", request.name.as_deref().map(fit)),
+            ("outcome", request.outcome.map(RunOutcome::as_str)),
         ];
         for (field, text) in texts {
             query.extend(text.map(|text| (field.to_owned(), text.into())));
         }
-        if request.is_open_only() {
-            match request.outcome() {
+        if request.is_open_only {
+            match request.outcome {
                 // Null matches a missing field.
                 None => query.insert("outcome", Bson::Null),
                 Some(_) => return Ok(Vec::new()),
             };
         }
-        if let Some(since) = request.since() {
+        if let Some(since) = request.since {
             query.insert(STARTED, doc! { "$gte": rows::at(since) });
         }
-        if let Some(id) = request.before() {
+        if let Some(id) = request.before.as_ref() {
             let (started, identity) = (rows::at(id.started()), id.identity());
             query.insert("$or", up_to(started, "$lt", identity.into()));
         }
@@ -406,7 +406,7 @@ impl Journal for MongoJournal {
     fn jobs<'a>(&'a self, request: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>>> {
         Box::pin(async move {
             self.exists().await?;
-            let query = match request.after() {
+            let query = match request.after.as_deref() {
                 Some(after) => doc! { "_id": { "$gt": fit(after) } },
                 None => doc! {},
             };
@@ -423,10 +423,10 @@ impl Journal for MongoJournal {
         Box::pin(async move {
             self.exists().await?;
             let mut query = doc! {};
-            if let Some(name) = request.name() {
+            if let Some(name) = request.name.as_deref() {
                 query.insert("name", fit(name));
             }
-            if let Some(id) = request.before() {
+            if let Some(id) = request.before.as_ref() {
                 query.insert("_id", doc! { "$lt": id.as_str() });
             }
             let found = self.find(AUDIT, query, -1, page(request.limit())).await?;

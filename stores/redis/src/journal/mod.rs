@@ -230,14 +230,17 @@ impl RedisJournal {
     }
 
     async fn runs_of(&self, request: &RunsRequest) -> Result<Vec<RunRecord>> {
-        let (job, name) = (request.job().map(fit), request.name().map(fit));
+        let (job, name) = (
+            request.job.as_deref().map(fit),
+            request.name.as_deref().map(fit),
+        );
         let wanted = |id: &str, value: &[u8]| {
             let run = rows::run(id, value)?;
             let outcome = run.end.as_ref().map(|end| end.outcome);
             let is_wanted = job.is_none_or(|job| run.job == job)
                 && name.is_none_or(|name| run.name == name)
-                && request.outcome().is_none_or(|it| outcome == Some(it))
-                && (!request.is_open_only() || outcome.is_none());
+                && request.outcome.is_none_or(|it| outcome == Some(it))
+                && (!request.is_open_only || outcome.is_none());
             Ok(is_wanted.then_some(run))
         };
         let (of_job, of_name) = (
@@ -246,7 +249,7 @@ impl RedisJournal {
         );
         let index = |key, prefix| Index { key, prefix };
         let indexes = match (job, name) {
-            _ if request.is_open_only() => vec![index(key::OPEN, "")],
+            _ if request.is_open_only => vec![index(key::OPEN, "")],
             (None, None) => vec![index(key::RUNS, "")],
             (Some(_), _) => vec![index(key::RUNS_OF_JOB, &*of_job)],
             // Runs of a job that is named like its lock are only in the job's index.
@@ -255,9 +258,8 @@ impl RedisJournal {
                 index(key::RUNS_OF_JOB, &*of_job),
             ],
         };
-        let is_plain = request.outcome().is_none()
-            && name.is_none()
-            && (job.is_none() || !request.is_open_only());
+        let is_plain =
+            request.outcome.is_none() && name.is_none() && (job.is_none() || !request.is_open_only);
         let part = if is_plain {
             request.limit().min(PAGE)
         } else {
@@ -265,7 +267,7 @@ impl RedisJournal {
         };
         let mut runs = Vec::new();
         for index in indexes {
-            let ends = (request.before(), request.since());
+            let ends = (request.before.as_ref(), request.since);
             let sizes = (request.limit(), part);
             runs.extend(self.page(index, key::RUN, ends, sizes, wanted).await?);
         }
@@ -384,7 +386,10 @@ impl Journal for RedisJournal {
 
     fn jobs<'a>(&'a self, request: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>>> {
         Box::pin(async move {
-            let after = request.after().map(|after| ["(", fit(after)].concat());
+            let after = request
+                .after
+                .as_deref()
+                .map(|after| ["(", fit(after)].concat());
             let from = after.as_deref().unwrap_or("-");
             self.jobs_of(from, "+", request.limit()).await
         })
@@ -396,7 +401,7 @@ impl Journal for RedisJournal {
 
     fn audit<'a>(&'a self, request: &'a AuditRequest) -> BoxFuture<'a, Result<Vec<AuditRecord>>> {
         Box::pin(async move {
-            let name = request.name().map(fit);
+            let name = request.name.as_deref().map(fit);
             let wanted = |id: &str, value: &[u8]| {
                 let record = rows::audit(id, value)?;
                 Ok(name
@@ -408,7 +413,7 @@ impl Journal for RedisJournal {
                 prefix: "",
             };
             let sizes = (request.limit(), PAGE);
-            let ends = (request.before(), None);
+            let ends = (request.before.as_ref(), None);
             self.page(index, key::AUDIT, ends, sizes, wanted).await
         })
     }

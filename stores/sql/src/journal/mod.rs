@@ -380,7 +380,8 @@ impl<B: Driver> Journal for SqlJournal<B> {
 
     fn jobs<'a>(&'a self, request: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>>> {
         Box::pin(async move {
-            let words = Words::default().text("j_after", request.after().unwrap_or_default());
+            let words =
+                Words::default().text("j_after", request.after.as_deref().unwrap_or_default());
             let words = words.limit(request.limit());
             let rows = self.rows(&self.statements.jobs, &words).await?;
             rows.into_iter().map(rows::job).collect()
@@ -390,12 +391,12 @@ impl<B: Driver> Journal for SqlJournal<B> {
     fn runs<'a>(&'a self, request: &'a RunsRequest) -> BoxFuture<'a, Result<Vec<RunRecord>>> {
         Box::pin(async move {
             let statement = statements::runs(B::DIALECT, &self.store.options, request);
-            let before = request.before();
-            let outcome = request.outcome().map_or("", |outcome| outcome.as_str());
-            let words = Words::of_job(request.job().unwrap_or_default())
-                .text("j_name", fit(request.name().unwrap_or_default()))
+            let before = request.before.as_ref();
+            let outcome = request.outcome.map_or("", |outcome| outcome.as_str());
+            let words = Words::of_job(request.job.as_deref().unwrap_or_default())
+                .text("j_name", fit(request.name.as_deref().unwrap_or_default()))
                 .text("j_outcome", outcome)
-                .time("j_since", request.since())
+                .time("j_since", request.since)
                 .text("j_id", before.map_or("", RunId::identity))
                 .time("j_started", before.map(RunId::started))
                 .limit(request.limit());
@@ -408,8 +409,8 @@ impl<B: Driver> Journal for SqlJournal<B> {
         Box::pin(async move {
             let statement = statements::audit(B::DIALECT, &self.store.options, request);
             let words = Words::default()
-                .text("j_name", fit(request.name().unwrap_or_default()))
-                .text("j_id", request.before().map_or("", RunId::as_str))
+                .text("j_name", fit(request.name.as_deref().unwrap_or_default()))
+                .text("j_id", request.before.as_ref().map_or("", RunId::as_str))
                 .limit(request.limit());
             let rows = self.rows(&statement, &words).await?;
             rows.into_iter().map(rows::audit).collect()

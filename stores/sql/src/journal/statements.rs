@@ -231,14 +231,17 @@ impl Statements {
 /// The statement for a page of runs.
 pub(super) fn runs(dialect: &Dialect, options: &Options, request: &RunsRequest) -> Statement {
     let conditions = [
-        (request.job().is_some(), "job = :j_job"),
-        (request.name().is_some(), "name = :j_name"),
-        (request.outcome().is_some(), "outcome = :j_outcome"),
-        (request.is_open_only(), "outcome IS NULL"),
-        (request.since().is_some(), "started_us >= :j_since"),
-        (request.before().is_some(), "started_us <= :j_started"),
+        (request.job.as_deref().is_some(), "job = :j_job"),
+        (request.name.as_deref().is_some(), "name = :j_name"),
+        (request.outcome.is_some(), "outcome = :j_outcome"),
+        (request.is_open_only, "outcome IS NULL"),
+        (request.since.is_some(), "started_us >= :j_since"),
         (
-            request.before().is_some(),
+            request.before.as_ref().is_some(),
+            "started_us <= :j_started",
+        ),
+        (
+            request.before.as_ref().is_some(),
             "(started_us < :j_started OR id < :j_id)",
         ),
     ];
@@ -255,8 +258,8 @@ pub(super) fn runs(dialect: &Dialect, options: &Options, request: &RunsRequest) 
 /// The statement for a page of audit records.
 pub(super) fn audit(dialect: &Dialect, options: &Options, request: &AuditRequest) -> Statement {
     let conditions = [
-        (request.name().is_some(), "name = :j_name"),
-        (request.before().is_some(), "id < :j_id"),
+        (request.name.as_deref().is_some(), "name = :j_name"),
+        (request.before.as_ref().is_some(), "id < :j_id"),
     ];
     page(
         dialect,

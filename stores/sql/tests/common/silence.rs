@@ -25,7 +25,7 @@ async fn take(provider: &dyn LockProvider, request: &AttemptRequest) -> Lease {
     let attempt = async || provider.attempt(request).await;
     match answered("an attempt", Error::is_retryable, attempt).await {
         Attempt::Acquired(lease) => lease,
-        answer => panic!("{} is free: {answer:?}", request.name()),
+        answer => panic!("{} is free: {answer:?}", &request.name),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn every_method_returns(provider: &dyn LockProvider, proxy: &Pr
     // In the middle of a call: the request arrives, its reply does not.
     let attempt = request("other");
     // As a value, or as a literal of MySQL's.
-    let owner = attempt.owner().as_str();
+    let owner = attempt.owner.as_str();
     let hex: String = owner.bytes().map(|byte| format!("{byte:02X}")).collect();
     let swallowed = proxy.on_request(contains_any([owner, &hex]), 1, Strike::SwallowReply);
     fails(

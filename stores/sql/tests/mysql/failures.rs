@@ -149,11 +149,11 @@ pub(crate) async fn a_claim_that_cannot_be_read_is_unknown(server: &str) {
     assert!(provider.withdraw(&request).await.unwrap());
     let room = room.provider().await;
     let next = AttemptRequest::new(
-        request.name().clone(),
+        request.name.clone(),
         Owner::generate(),
         Duration::from_secs(60),
     )
-    .with_slot(request.slot().unwrap())
+    .with_slot(request.slot.unwrap())
     .with_completion(Completion::on_success());
     let lease = room.attempt(&next).await.unwrap().acquired().unwrap();
     assert_eq!(lease.slot_attempt(), Some(1));

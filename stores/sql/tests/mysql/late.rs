@@ -120,7 +120,7 @@ pub(crate) async fn a_withdrawal_waits_for_an_insert_under_way(server: &str) {
     let copy = format!(
         "INSERT INTO shedlock (name, lock_until, locked_at, locked_by) VALUES \
          ('job', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, UTC_TIMESTAMP(3), '{}')",
-        attempt.owner()
+        &attempt.owner
     );
     let withdrawn = async {
         room.waiting(INSERT, 1).await;
@@ -148,7 +148,7 @@ pub(crate) async fn a_first_attempt_is_sent_once(server: &str) {
         .unwrap();
     let provider = room.through(&proxy).await;
     let attempt = request("job");
-    let sent = proxy.count(contains(attempt.owner().as_str()));
+    let sent = proxy.count(contains(attempt.owner.as_str()));
     let lease = provider.attempt(&attempt).await.unwrap();
     assert_eq!(sent.seen(), 1);
     free(&provider, &lease.acquired().unwrap()).await;

@@ -35,7 +35,7 @@ async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
 
         run(&of_replica, "STOP SLAVE SQL_THREAD").await;
         let short = Duration::from_secs(2);
-        let name = |text: &str| request(text).name().clone();
+        let name = |text: &str| request(text).name.clone();
         let brief = AttemptRequest::new(name("extended"), Owner::generate(), short);
         let Attempt::Acquired(lease) = provider.attempt(&brief).await.unwrap() else {
             panic!("the lock is free");

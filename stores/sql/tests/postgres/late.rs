@@ -139,7 +139,7 @@ async fn a_first_attempt_is_sent_once() {
     free(&provider, &take(&provider, "job").await).await;
     let (provider, proxy) = room.through_proxy().await;
     let attempt = request("job");
-    let sent = proxy.count(contains(attempt.owner().as_str()));
+    let sent = proxy.count(contains(attempt.owner.as_str()));
     let lease = provider.attempt(&attempt).await.unwrap();
     assert_eq!(sent.seen(), 1);
     free(&provider, &lease.acquired().unwrap()).await;

@@ -31,7 +31,7 @@ impl Room {
     /// Delivers the attempt's transaction. Returns whether it wins.
     async fn arrives(&self, late: Late, request: &AttemptRequest) -> bool {
         let until = shedlocks(SystemTime::from(jiff::Timestamp::now()) + MINUTE);
-        let text = format!("shedlock 1\nuntil 1\nowner {}\n", request.owner());
+        let text = format!("shedlock 1\nuntil 1\nowner {}\n", &request.owner);
         let mut writer = self.admin.new_multi_writer();
         for (node, data, version) in [
             (self.lock("job"), until.as_bytes(), late.lock),
@@ -106,7 +106,7 @@ async fn a_record_that_a_withdrawal_makes_is_free_for_shedlock_and_has_no_token(
     let room = Room::new().await;
     let request = request("job");
     assert!(!room.provider.withdraw(&request).await.unwrap());
-    let owner = request.owner();
+    let owner = &request.owner;
     let (lock, _) = room.text(&room.lock("job")).await;
     assert_eq!(lock, "1970-01-01T00:00:00.000Z");
     let (beside, _) = room.text(&room.beside("job")).await;

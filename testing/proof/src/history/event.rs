@@ -194,15 +194,15 @@ impl What {
     /// An attempt about to be sent.
     pub fn asked(request: &AttemptRequest) -> Self {
         Self::Asked {
-            at_most: nanos(request.lock_at_most_for()),
-            at_least: nanos(request.lock_at_least_for()),
-            slot: request.slot().map(shedlock_core::Slot::as_micros),
+            at_most: nanos(request.lock_at_most_for),
+            at_least: nanos(request.lock_at_least_for),
+            slot: request.slot.map(shedlock_core::Slot::as_micros),
             slot_attempts: request
-                .slot()
-                .and(request.completion().retries())
+                .slot
+                .and(request.completion.retries())
                 .map(shedlock_core::Retries::get_max_attempts),
             host: None,
-            timeout: nanos(request.timeout()),
+            timeout: nanos(request.timeout),
         }
     }
 
@@ -235,7 +235,7 @@ impl What {
     pub fn pause_asked(request: &PauseRequest, lasts: Duration, timeout: Duration) -> Self {
         Self::PauseAsked {
             lasts: nanos(lasts),
-            replaces_holder: request.is_replacing_holder(),
+            replaces_holder: request.replaces_holder,
             timeout: nanos(timeout),
         }
     }

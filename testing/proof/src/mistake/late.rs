@@ -18,7 +18,7 @@ impl Site {
     pub(super) fn attempt_late(&self, request: AttemptRequest) {
         let (provider, clock) = (self.inner.clone(), self.clock.clone());
         tokio::spawn(async move {
-            let due = clock.now() + request.timeout() + LATE;
+            let due = clock.now() + request.timeout + LATE;
             clock.sleep_until(due).await;
             let arrived = clock.now();
             while clock.now().saturating_since(arrived) < TRIED {

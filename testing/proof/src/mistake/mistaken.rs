@@ -106,10 +106,10 @@ impl fmt::Debug for Mistaken {
 impl LockProvider for Mistaken {
     fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
-            let inside = request.clone().with_name(self.stored(request.name())?);
+            let inside = request.clone().with_name(self.stored(&request.name)?);
             Ok(match self.site.attempt(self.mistake, &inside).await? {
                 Attempt::Acquired(lease) => {
-                    Attempt::Acquired(lease.with_name(request.name().clone()))
+                    Attempt::Acquired(lease.with_name(request.name.clone()))
                 }
                 answer => answer,
             })
@@ -118,7 +118,7 @@ impl LockProvider for Mistaken {
 
     fn withdraw<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let inside = request.clone().with_name(self.stored(request.name())?);
+            let inside = request.clone().with_name(self.stored(&request.name)?);
             self.site.withdraw(self.mistake, &inside).await
         })
     }

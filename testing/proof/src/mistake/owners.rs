@@ -36,11 +36,11 @@ impl Known for OwnerIsHost {
     /// The store refuses an owner that has released the lock, so this erases the mark that the
     /// release left.
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let at_most = request.lock_at_most_for();
+        let at_most = request.lock_at_most_for;
         let attempt = changed(request, &Self::host()?, at_most);
         let answer = match site.inner.attempt(&attempt).await {
             Err(error) if error.kind() == ErrorKind::Lost => {
-                site.another_lease(request.name(), at_most).await?;
+                site.another_lease(&request.name, at_most).await?;
                 site.inner.attempt(&attempt).await
             }
             answer => answer,
@@ -247,7 +247,7 @@ async fn extend_as(
     request: &ExtendRequest,
     owner: Owner,
 ) -> Result<Extension, Error> {
-    let at_most = request.lock_at_most_for();
+    let at_most = request.lock_at_most_for;
     let theirs = AttemptRequest::new(lease.name().clone(), owner, at_most);
     Ok(match site.inner.attempt(&theirs).await? {
         Attempt::Acquired(_) => Extension::Extended(lease.extended(request)),
@@ -279,15 +279,14 @@ impl Known for ExtensionShortens {
         };
         let Some(records) = &site.records else {
             // An extension that asked for less, and was sent earlier, arrives now.
-            site.take_again(lease, request.lock_at_most_for() / 4)
-                .await?;
+            site.take_again(lease, request.lock_at_most_for / 4).await?;
             return Ok(Extension::Extended(extended));
         };
         let Some(record) = site.inner.inspect(lease.name()).await? else {
             return Ok(Extension::Extended(extended));
         };
         let now = site.read_at(&record);
-        let until = now + request.lock_at_most_for();
+        let until = now + request.lock_at_most_for;
         if extended.locked_until() <= Some(until) {
             return Ok(Extension::Extended(extended));
         }
@@ -314,7 +313,7 @@ impl Known for ReadThenWrite {
         .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let read = site.inner.inspect(request.name()).await?;
+        let read = site.inner.inspect(&request.name).await?;
         if let Some(record) = read
             && record.state != LockState::Free
         {
@@ -326,7 +325,7 @@ impl Known for ReadThenWrite {
         if let Attempt::Skipped(skip) = &answer
             && skip.reason == SkipReason::Held
         {
-            site.force(request.name()).await?;
+            site.force(&request.name).await?;
             return site.inner.attempt(request).await;
         }
         Ok(answer)
@@ -343,7 +342,7 @@ impl Known for AttemptNotIdempotent {
         .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let before = site.inner.inspect(request.name()).await?;
+        let before = site.inner.inspect(&request.name).await?;
         match before.filter(|record| record.state == LockState::Held) {
             Some(record) => Ok(Attempt::Skipped(record.as_skip())),
             None => site.inner.attempt(request).await,
@@ -367,8 +366,8 @@ impl Known for OwnerReturns {
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         match site.inner.attempt(request).await {
             Err(error) if error.kind() == ErrorKind::Lost => {
-                let at_most = request.lock_at_most_for();
-                site.another_lease(request.name(), at_most).await?;
+                let at_most = request.lock_at_most_for;
+                site.another_lease(&request.name, at_most).await?;
                 site.inner.attempt(request).await
             }
             answer => answer,
@@ -434,7 +433,7 @@ impl Known for WithdrawOnce {
         .in_simulation();
 
     async fn withdraw(site: &Site, request: &AttemptRequest) -> Result<bool, Error> {
-        let is_first = site.own.lock().owners.insert(request.owner().to_string());
+        let is_first = site.own.lock().owners.insert(request.owner.to_string());
         match is_first {
             true => site.inner.withdraw(request).await,
             false => Ok(false),

@@ -23,7 +23,7 @@ impl Known for PauseIgnored {
         let answer = site.inner.attempt(request).await?;
         match &answer {
             Attempt::Skipped(skip) if skip.reason == SkipReason::Paused => {
-                site.end_pause(request.name()).await?;
+                site.end_pause(&request.name).await?;
                 site.inner.attempt(request).await
             }
             _ => Ok(answer),
@@ -128,11 +128,10 @@ impl Known for PauseIsAHighWaterMark {
         .needs(&[Needs::Slots, Needs::Pause]);
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let record = site.inner.inspect(request.name()).await?;
+        let record = site.inner.inspect(&request.name).await?;
         let skipped = record.as_ref().and_then(LockRecord::slots_skipped_before);
-        let is_passed =
-            skipped.is_some_and(|it| request.slot().is_some_and(|slot| slot <= it.until));
-        match record.filter(|record| is_passed && record.last_slot != request.slot()) {
+        let is_passed = skipped.is_some_and(|it| request.slot.is_some_and(|slot| slot <= it.until));
+        match record.filter(|record| is_passed && record.last_slot != request.slot) {
             Some(record) => {
                 let skip = record.as_skip_for(SkipReason::SlotTaken, &record.slots());
                 Ok(Attempt::Skipped(skip))
@@ -158,7 +157,7 @@ impl Known for SkippedSlotIsThePrevious {
         let skipped = skip
             .skipped_slots
             .filter(|_| skip.reason == SkipReason::SlotPending);
-        match (skipped, request.previous_slot(), skip.last_slot) {
+        match (skipped, request.previous_slot, skip.last_slot) {
             (Some(skipped), Some(previous), Some(last)) if skipped.contains(previous) => {
                 let again = request.clone().with_previous_slot(last);
                 site.inner.attempt(&again.with_skipped_slots(skipped)).await

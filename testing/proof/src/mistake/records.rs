@@ -19,8 +19,8 @@ impl Known for RemembersRecords {
         .caught_by(&["law07_no_memory::a_record_deleted_after_unlock_heals"]);
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let is_there = site.inner.inspect(request.name()).await?.is_some();
-        let is_known = !site.own.lock().names.insert(request.name().clone());
+        let is_there = site.inner.inspect(&request.name).await?.is_some();
+        let is_known = !site.own.lock().names.insert(request.name.clone());
         if is_known && !is_there {
             return Ok(Attempt::Skipped(Skip::new(SkipReason::Contended)));
         }
@@ -51,7 +51,7 @@ impl Known for OnePage {
         About::new("one-page").caught_by(&["operators::list_pages_in_the_byte_order_of_names"]);
 
     async fn list(site: &Site, request: &ListRequest) -> Result<Vec<LockRecord>, Error> {
-        match request.after() {
+        match request.after.as_ref() {
             Some(_) => Ok(Vec::new()),
             None => site.inner.list(request).await,
         }

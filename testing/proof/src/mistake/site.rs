@@ -164,11 +164,11 @@ pub(super) fn changed(
     owner: &Owner,
     at_most: Duration,
 ) -> AttemptRequest {
-    let other = without_slot(request, owner, at_most).with_completion(request.completion());
-    match request.slot() {
+    let other = without_slot(request, owner, at_most).with_completion(request.completion);
+    match request.slot {
         Some(slot) => other
             .with_slot(slot)
-            .with_slot_tolerance(request.slot_tolerance()),
+            .with_slot_tolerance(request.slot_tolerance),
         None => other,
     }
 }
@@ -179,10 +179,10 @@ pub(super) fn without_slot(
     owner: &Owner,
     at_most: Duration,
 ) -> AttemptRequest {
-    let at_least = request.lock_at_least_for().min(at_most);
-    AttemptRequest::new(request.name().clone(), owner.clone(), at_most)
+    let at_least = request.lock_at_least_for.min(at_most);
+    AttemptRequest::new(request.name.clone(), owner.clone(), at_most)
         .with_lock_at_least_for(at_least)
-        .with_timeout(request.timeout())
+        .with_timeout(request.timeout)
 }
 
 /// What the store granted to a changed attempt, as the lease that was asked for.

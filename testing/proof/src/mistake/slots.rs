@@ -27,7 +27,7 @@ impl Known for SlotOfLeaseOnly {
 }
 
 async fn regardless_of_slots(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-    let without = without_slot(request, request.owner(), request.lock_at_most_for());
+    let without = without_slot(request, &request.owner, request.lock_at_most_for);
     Ok(passed_on(request, site.inner.attempt(&without).await?))
 }
 
@@ -46,7 +46,7 @@ impl Known for SlotsAnyOrder {
         let answer = site.inner.attempt(request).await?;
         if let Attempt::Skipped(skip) = &answer
             && skip.reason == SkipReason::SlotTaken
-            && skip.last_slot > request.slot()
+            && skip.last_slot > request.slot
         {
             return regardless_of_slots(site, request).await;
         }
@@ -63,10 +63,10 @@ impl Known for SlotInTwoSteps {
         .needs(&[Needs::Slots]);
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let Some(slot) = request.slot() else {
+        let Some(slot) = request.slot else {
             return site.inner.attempt(request).await;
         };
-        let name = request.name();
+        let name = &request.name;
         if site.shared.lock().slots.get(name) >= Some(&slot) {
             return Ok(Attempt::Skipped(Skip::new(SkipReason::SlotTaken)));
         }
@@ -108,7 +108,7 @@ impl Known for SlotGivenBackTwice {
     /// In two steps and regardless of its holder.
     async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
         let unlock = site.inner.unlock(lease, request).await?;
-        if request.slot_end() != SlotEnd::NotStarted {
+        if request.slot_end != SlotEnd::NotStarted {
             return Ok(unlock);
         }
         site.sleep(lease.lock_at_most_for() / 8).await;
@@ -140,7 +140,7 @@ impl Known for UnusedSlotKept {
     }
 
     async fn unlock(site: &Site, lease: &Lease, request: &UnlockRequest) -> Result<Unlock, Error> {
-        match request.slot_end() {
+        match request.slot_end {
             SlotEnd::NotStarted => {
                 let used = UnlockRequest::new().ignoring_at_least();
                 site.inner.unlock(lease, &used).await
@@ -162,7 +162,7 @@ impl Known for OpenSlotIsPassed {
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         if let Some((record, open)) = open_and_free(site, request).await?
-            && request.slot() > Some(open)
+            && request.slot > Some(open)
         {
             reset(site, &record, open).await?;
         }
@@ -182,7 +182,7 @@ impl Known for AttemptsForgottenAtTakeover {
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
         if let Some((record, open)) = open_and_free(site, request).await?
-            && request.slot() == Some(open)
+            && request.slot == Some(open)
         {
             reset(site, &record, open.just_before()).await?;
         }
@@ -195,10 +195,10 @@ async fn open_and_free(
     site: &Site,
     request: &AttemptRequest,
 ) -> Result<Option<(LockRecord, Slot)>, Error> {
-    if request.completion() == Completion::WhenTaken {
+    if request.completion == Completion::WhenTaken {
         return Ok(None);
     }
-    let record = site.inner.inspect(request.name()).await?;
+    let record = site.inner.inspect(&request.name).await?;
     let free = record.filter(|record| record.state == LockState::Free);
     Ok(free.and_then(|record| {
         let open = record.slot_attempts.and(record.last_slot)?;

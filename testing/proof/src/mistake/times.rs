@@ -18,8 +18,8 @@ impl Known for EndsEarly {
         .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let at_most = request.lock_at_most_for() * 2 / 3;
-        let shorter = changed(request, request.owner(), at_most);
+        let at_most = request.lock_at_most_for * 2 / 3;
+        let shorter = changed(request, &request.owner, at_most);
         Ok(passed_on(request, site.inner.attempt(&shorter).await?))
     }
 }
@@ -35,8 +35,8 @@ impl Known for EndsLate {
         .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let at_most = request.lock_at_most_for() * 2;
-        let longer = without_slot(request, request.owner(), at_most);
+        let at_most = request.lock_at_most_for * 2;
+        let longer = without_slot(request, &request.owner, at_most);
         Ok(passed_on(request, site.inner.attempt(&longer).await?))
     }
 }
@@ -112,7 +112,7 @@ impl Known for DeadlineFromReply {
         let asked = site.clock.now();
         let answer = site.inner.attempt(request).await?;
         if matches!(answer, Attempt::Acquired(_)) && site.one_in(2) {
-            site.sleep(request.lock_at_most_for() / 3).await;
+            site.sleep(request.lock_at_most_for / 3).await;
         }
         site.wrong_clock.stood_still_since(asked);
         Ok(answer)
@@ -131,17 +131,17 @@ impl Known for DeadlineFromLastAsk {
 
     /// Imitates a network that sometimes loses the reply to a won attempt.
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let now = (request.owner().clone(), site.clock.now());
+        let now = (request.owner.clone(), site.clock.now());
         let before = site.own.lock().asked.replace(now);
         if let Some((owner, moment)) = before
-            && owner == *request.owner()
+            && owner == request.owner
         {
             site.wrong_clock.stood_still_since(moment);
             return site.inner.attempt(request).await;
         }
         let answer = site.inner.attempt(request).await?;
         if matches!(answer, Attempt::Acquired(_)) && site.one_in(2) {
-            site.sleep(request.lock_at_most_for() / 4).await;
+            site.sleep(request.lock_at_most_for / 4).await;
             return Err(Error::new(ErrorKind::OutcomeUnknown, "the reply was lost"));
         }
         Ok(answer)
@@ -196,13 +196,13 @@ impl Known for ClockAhead {
         .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let record = site.inner.inspect(request.name()).await?;
+        let record = site.inner.inspect(&request.name).await?;
         if let Some(record) = record
             && record.state == LockState::Held
             && let Some(until) = record.locked_until
-            && until < site.read_at(&record) + request.lock_at_most_for() / 2
+            && until < site.read_at(&record) + request.lock_at_most_for / 2
         {
-            site.force(request.name()).await?;
+            site.force(&request.name).await?;
         }
         site.inner.attempt(request).await
     }

@@ -100,7 +100,7 @@ impl Known for TokenForgottenWithRecord {
         .in_simulation();
 
     async fn attempt(site: &Site, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let was_there = site.inner.inspect(request.name()).await?.is_some();
+        let was_there = site.inner.inspect(&request.name).await?.is_some();
         let next = |lease: &Lease| {
             let mut shared = site.shared.lock();
             let last = shared.tokens.entry(lease.name().clone()).or_default();

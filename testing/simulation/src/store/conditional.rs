@@ -26,7 +26,7 @@ impl Store {
     ) -> Result<BoundedAttempt, Error> {
         let store_time = self.world.calendar();
         let is_late = store_time > not_after && self.wrong != Some(Mistake::LateAttempt);
-        if is_late && self.is_free(request.name()) {
+        if is_late && self.is_free(&request.name) {
             if not_after > SystemTime::UNIX_EPOCH {
                 self.chronicle.count(Transition::RefusedAsLate);
             }
@@ -43,7 +43,7 @@ impl Store {
     }
 
     fn attempt_in_time(&self, request: &AttemptRequest) -> Result<Attempt, Error> {
-        let name = request.name();
+        let name = &request.name;
         let before = self.record(name);
         let answer = at_once(self.mistaken.attempt(request));
         match &answer {
@@ -52,7 +52,7 @@ impl Store {
                 let at = lease.acquired_at().map_or(now, instant_of);
                 // Two copies of one attempt may arrive at the same instant.
                 let is_found = before.is_some_and(|before| {
-                    before.owner.as_deref() == Some(request.owner().as_str())
+                    before.owner.as_deref() == Some(request.owner.as_str())
                         && before.locked_at == lease.acquired_at()
                         && before.fencing_token == lease.fencing_token()
                 });
@@ -64,8 +64,7 @@ impl Store {
                         until: lease.locked_until().map_or(now, instant_of),
                         is_copy: self.chronicle.is_copy(),
                     };
-                    self.chronicle
-                        .stored(name, request.owner().as_str(), granted);
+                    self.chronicle.stored(name, request.owner.as_str(), granted);
                 } else {
                     self.chronicle.count(Transition::FoundItself);
                 }
@@ -80,11 +79,11 @@ impl Store {
     }
 
     pub(super) fn withdraw(&self, request: &AttemptRequest) -> Result<bool, Error> {
-        let name = request.name();
+        let name = &request.name;
         let before = self.record(name);
         let answer = at_once(self.mistaken.withdraw(request));
         if let Ok(true) = answer {
-            let owner = request.owner().as_str();
+            let owner = request.owner.as_str();
             self.write_of_end(name, owner, before.as_ref(), true, false);
         }
         self.compare(name);
@@ -114,7 +113,7 @@ impl Store {
         let before = self.record(name);
         let answer = at_once(self.mistaken.unlock(lease, request));
         if let Ok(Unlock::Unlocked) = answer {
-            let is_done = matches!(request.slot_end(), SlotEnd::Done { .. });
+            let is_done = matches!(request.slot_end, SlotEnd::Done { .. });
             self.write_of_end(name, owner, before.as_ref(), false, is_done);
         }
         self.compare(name);

@@ -30,7 +30,7 @@ impl LockProvider for Watched {
             match &answer {
                 Ok(Attempt::Skipped(skip)) => self.chronicle.count(skipped(skip.reason)),
                 Err(error) => {
-                    let owner = request.owner();
+                    let owner = &request.owner;
                     self.chronicle
                         .note(|| format!("the attempt of {owner} fails: {error}"));
                     if error.kind() == ErrorKind::SlotAhead {

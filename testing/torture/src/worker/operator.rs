@@ -92,7 +92,7 @@ impl Worker {
     async fn free(&mut self, name: LockName, holder: &str) -> Result<(), Error> {
         let request = ForceUnlockRequest::new(name).with_expected_owner(holder);
         self.journal
-            .write(request.name(), holder, What::ForceAsked)?;
+            .write(&request.name, holder, What::ForceAsked)?;
         self.answer(admin::force_unlock(&*self.provider, &request))
             .await
             .map(drop)
@@ -105,7 +105,7 @@ impl Worker {
             .answer(admin::force_unlock(&*self.provider, &request))
             .await?;
         if matches!(answer, ForcedUnlock::Freed(_)) {
-            self.journal.write(request.name(), pause, What::Forced)?;
+            self.journal.write(&request.name, pause, What::Forced)?;
         }
         Ok(())
     }

@@ -148,7 +148,7 @@ impl Call {
     fn of(&self) -> (&str, &str) {
         let (name, owner) = match self {
             Self::Unlock(lease, _) => (lease.name(), lease.owner()),
-            Self::Withdraw(request) => (request.name(), request.owner()),
+            Self::Withdraw(request) => (&request.name, &request.owner),
         };
         (name.as_str(), owner.as_str())
     }
