@@ -12,6 +12,10 @@ use crate::{Attempt, AttemptRequest, Budget, Error, Event, Lease, Operation};
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+// None, one, and three times one.
+const _: () = assert!(Budget::COPIES == 4);
+const _: () = assert!(Budget::PAUSES.as_millis() == 4 * FIRST_PAUSE.as_millis());
+
 /// Takes the lock or returns why not. Retries until `wait` is over, or returns at once if it is
 /// zero.
 ///
