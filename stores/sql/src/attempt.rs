@@ -2,14 +2,15 @@
 
 use shedlock_core::admin::Changed;
 use shedlock_core::{
-    Attempt, AttemptRequest, Budget, Completion, Error, Lease, Level, NotAfter, Setting, Skip,
-    SkipReason, Slot,
+    Attempt, AttemptRequest, Budget, Completion, Error, Lease, Level, LockRecord, NotAfter,
+    Setting, Skip, SkipReason, Slot,
 };
 use shedlock_provider::{Result, configuration, maybe, unavailable, unread};
 
 use crate::call::{Call, SqlStore, check_length, check_owner, floor_micros, micros};
 use crate::dialect::{CANCELLED, Claim, End, GONE, Step};
 use crate::driver::{Driver, Wanted};
+use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::statement::{Reply, Values};
 use crate::verdict::{State, instant, lease, names_are_equal, record};
@@ -89,6 +90,18 @@ impl<B: Driver> SqlStore<B> {
     }
 }
 
+/// What the rounds of an attempt have found.
+struct Rounds {
+    /// The record does not exist.
+    is_absent: bool,
+    /// Statements failed because a record exists.
+    exists: Vec<Failure>,
+    /// A lease that was won cannot be told from another one.
+    may_be_ours: bool,
+    /// The record after each round.
+    seen: Vec<Option<LockRecord>>,
+}
+
 impl<B: Driver> Call<'_, B> {
     async fn tried(
         &self,
@@ -135,19 +148,35 @@ impl<B: Driver> Call<'_, B> {
                 record
             }));
         }
+        match state {
+            State::Answered(answer) => Ok(answer),
+            state => {
+                let found = Rounds {
+                    is_absent: matches!(state, State::Absent),
+                    exists,
+                    may_be_ours,
+                    seen,
+                };
+                self.not_taken(found, &values).await
+            }
+        }
+    }
+
+    /// The answer to an attempt that found the lock free in each round and did not get it.
+    async fn not_taken(&self, rounds: Rounds, values: &Values<'_>) -> Result<Attempt> {
+        let Rounds {
+            mut exists, seen, ..
+        } = rounds;
         // A single rejection may be that of a record that was deleted before the read.
         let is_rejected = exists.len() > 1;
-        match (state, exists.pop()) {
-            (State::Answered(answer), _) => Ok(answer),
+        match exists.pop() {
             // The record does not exist and cannot be created: another unique key is violated.
-            (State::Absent, Some(failure)) if is_rejected => Err(self.explained(failure, true)),
-            _ if may_be_ours => Err(unread(unavailable(
+            Some(failure) if rounds.is_absent && is_rejected => Err(self.explained(failure, true)),
+            _ if rounds.may_be_ours => Err(unread(unavailable(
                 "the lock was free at each read but could not be taken",
             ))),
             // No one else has changed the record, and our writes have not.
-            _ if seen.len() == ROUNDS as usize && seen.iter().all(|it| *it == seen[0]) => {
-                Err(self.why_not_taken(&values).await)
-            }
+            _ if seen.iter().all(|it| *it == seen[0]) => Err(self.why_not_taken(values).await),
             // The lock was free at each read and taken at each try.
             _ => Ok(Attempt::Skipped(Skip::new(SkipReason::Contended))),
         }

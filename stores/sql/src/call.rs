@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +10,7 @@ use shedlock_core::{Advice, Budget, Error, LockName, Operation, Owner, SETTINGS,
 use shedlock_provider::{Result, StoreProvider, configuration, invalid};
 use tokio::sync::OnceCell;
 
-use crate::driver::{Connections, Deadline, Driver, InUse, Wanted};
+use crate::driver::{Connections, Deadline, Driver, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::Options;
 use crate::plan::{Plan, Plans};
@@ -28,23 +27,11 @@ pub struct SqlStore<B: Driver> {
     /// What was created while the store was opened, as a migration reports it.
     pub(crate) created: Mutex<Vec<String>>,
     /// Whether a connection was inside a transaction before.
-    was_inside: AtomicBool,
+    pub(crate) was_inside: AtomicBool,
     /// What ShedLock for Java has taken lately, if its times may be misread.
     pub(crate) by_java: OnceCell<Option<(String, String)>>,
     /// Which table it must see, if its connections may see another one than those that took the locks.
     place: Option<String>,
-}
-
-/// On how many connections of a user's pool a statement finds itself inside a transaction before it gives up. A hook of
-/// the pool may begin one in each.
-const MOST_INSIDE: usize = 3;
-
-/// The connections that one statement found and could not use.
-#[derive(Default)]
-pub(crate) struct Unusable {
-    inside: usize,
-    /// How many more may be found broken, once one was.
-    broken: Option<u32>,
 }
 
 /// One call of the provider. A single deadline bounds everything that it sends.
@@ -323,151 +310,6 @@ impl<B: Driver> Call<'_, B> {
                 )),
             )),
             _ => Err(self.explained(failure, true)),
-        }
-    }
-
-    pub(crate) async fn send(
-        &self,
-        statement: &Statement,
-        values: &Values<'_>,
-        wanted: Wanted,
-    ) -> Result<Reply, Failure> {
-        self.send_over(&self.connections, statement, values, wanted)
-            .await
-    }
-
-    /// Sends a statement, and over another connection if one cannot be used.
-    pub(crate) async fn send_over(
-        &self,
-        connections: &Connections<B>,
-        statement: &Statement,
-        values: &Values<'_>,
-        wanted: Wanted,
-    ) -> Result<Reply, Failure> {
-        let mut unusable = Unusable::default();
-        loop {
-            match self.send_once(connections, statement, values, wanted).await {
-                Err(failure) if self.takes_another(&failure, &mut unusable) => {}
-                answer => return answer,
-            }
-        }
-    }
-
-    /// A connection on which several statements follow each other, in no transaction of another's.
-    pub(crate) async fn acquire_alone(
-        &self,
-        connections: &Connections<B>,
-    ) -> Result<InUse<B>, Failure> {
-        let mut unusable = Unusable::default();
-        loop {
-            match self.acquire_once(connections).await {
-                Err(failure) if self.takes_another(&failure, &mut unusable) => {}
-                acquired => return acquired,
-            }
-        }
-    }
-
-    async fn acquire_once(&self, connections: &Connections<B>) -> Result<InUse<B>, Failure> {
-        let mut held = connections.acquire(Wanted::Any, &self.deadline).await?;
-        if connections.are_lent() {
-            let nothing = Statement::plain("SELECT 1");
-            let (mut session, values) = (held.session(), Values::default());
-            let run = session.run_alone(&nothing, &values);
-            let answer = self.deadline.answer(pin!(run)).await;
-            answer.unwrap_or_else(|| Err(Failure::silent()))?;
-        }
-        Ok(held)
-    }
-
-    /// Whether to try another connection, because this one is broken, or was left in a transaction, which its end rolls
-    /// back. The latter is logged once.
-    pub(crate) fn takes_another(&self, failure: &Failure, unusable: &mut Unusable) -> bool {
-        match failure.class {
-            Class::Broken { others } => {
-                // Each of them leaves the pool, so the pool eventually opens a new one.
-                let most = unusable.broken.get_or_insert(others);
-                let is_left = *most > 0;
-                *most = most.saturating_sub(1);
-                return is_left;
-            }
-            Class::Inside => {}
-            _ => return false,
-        }
-        if !self.was_inside.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                table = %self.options.table,
-                "a connection of your pool cannot be used for locks: {}; it is closed, which rolls back \
-                 what is in it; look for a cancelled begin, a BEGIN as plain SQL, or a hook of the pool",
-                failure.source
-            );
-        }
-        unusable.inside += 1;
-        unusable.inside < MOST_INSIDE
-    }
-
-    pub(crate) async fn send_once(
-        &self,
-        connections: &Connections<B>,
-        statement: &Statement,
-        values: &Values<'_>,
-        wanted: Wanted,
-    ) -> Result<Reply, Failure> {
-        let mut held = connections.acquire(wanted, &self.deadline).await?;
-        self.deadline.budget.count();
-        let was_used = !held.is_new();
-        // Also if this call is dropped.
-        let unanswered = Unanswered {
-            connections,
-            owner: values.owner,
-            session: held.identity(),
-            is_answered: false,
-        };
-        let answer = {
-            let mut session = held.session();
-            let run = session.run_alone(statement, values);
-            self.deadline.answer(pin!(run)).await
-        };
-        let result = answer.unwrap_or_else(|| Err(Failure::silent()));
-        let is_class = |class| result.as_ref().is_err_and(|failure| failure.class == class);
-        if !is_class(Class::ReplyLost) {
-            unanswered.answered();
-        }
-        let has_remedy = is_class(Class::Prepared) && held.lost_a_statement();
-        // An error reply is a reply too.
-        let is_fit = |failure: &Failure| failure.class.spares_connection();
-        if result.as_ref().err().is_none_or(is_fit) {
-            held.finished();
-        }
-        result.map_err(|failure| Failure {
-            was_used: was_used || has_remedy,
-            ..failure
-        })
-    }
-}
-
-/// A statement that has no reply yet.
-struct Unanswered<'a, B: Driver> {
-    connections: &'a Connections<B>,
-    owner: &'a str,
-    session: Option<Arc<str>>,
-    is_answered: bool,
-}
-
-impl<B: Driver> Unanswered<'_, B> {
-    fn answered(mut self) {
-        self.is_answered = true;
-    }
-}
-
-impl<B: Driver> Drop for Unanswered<'_, B> {
-    fn drop(&mut self) {
-        if self.is_answered {
-            return;
-        }
-        self.connections.lost_a_reply();
-        let session = self.session.take().filter(|_| !self.owner.is_empty());
-        if let Some((sharing, session)) = self.connections.sharing().zip(session) {
-            sharing.left_hanging(self.owner, session);
         }
     }
 }
