@@ -61,7 +61,8 @@
 //! use std::time::Duration;
 //!
 //! use shedlock_conformance::{BoxError, Harness, OptionalAction, Provider, Namespace, Stop, laws, action};
-//! use shedlock_core::{BoxFuture, LockName, ManualClock, MemoryProvider};
+//! use shedlock_core::{BoxFuture, LockName, ManualClock};
+//! use shedlock_provider::MemoryProvider;
 //!
 //! struct Memory;
 //!
@@ -201,8 +202,7 @@
 //!
 //! # When not to use it
 //!
-//! To test *your* use of shedlock you need no store: use
-//! [`MemoryProvider`](shedlock_core::MemoryProvider) with a
+//! To test *your* use of shedlock you need no store: use `shedlock::MemoryProvider` with a
 //! [`ManualClock`](shedlock_core::ManualClock).
 
 mod case;

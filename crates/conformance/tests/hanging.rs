@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_conformance::{BoxError, Case, Harness, Namespace, Provider, Stop, run_case};
-use shedlock_core::{BoxFuture, MemoryProvider};
+use shedlock_core::BoxFuture;
+use shedlock_provider::MemoryProvider;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Hanging {

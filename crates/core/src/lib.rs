@@ -27,7 +27,6 @@ mod job_metrics;
 mod journal;
 mod lease;
 mod listener;
-mod memory;
 #[cfg(feature = "metrics")]
 mod metrics_listener;
 mod name;
@@ -99,7 +98,6 @@ pub use journal::{
 };
 pub use lease::Lease;
 pub use listener::{Event, Listener, NotUnlocked};
-pub use memory::MemoryProvider;
 #[cfg(feature = "metrics")]
 pub use metrics_listener::MetricsListener;
 pub use name::LockName;

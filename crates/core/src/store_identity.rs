@@ -57,31 +57,3 @@ pub async fn identify_store(
         .with_store(provider.store())
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::{ListRequest, MemoryProvider, PrefixProvider};
-
-    #[tokio::test]
-    async fn an_identity_is_no_lock() {
-        let provider = MemoryProvider::new();
-        assert_eq!(store_identity(&provider).await.unwrap(), None);
-        let owner = Owner::generate();
-        let identity = identify_store(&provider, Some(owner.clone()))
-            .await
-            .unwrap();
-        assert_eq!(identity, owner.as_str());
-        assert_eq!(identify_store(&provider, None).await.unwrap(), identity);
-        let locks = provider.list(&ListRequest::new()).await.unwrap();
-        assert!(locks.is_empty(), "{locks:?}");
-        // No user can name it, so no operator can free or remove it.
-        let refused = LockName::new(LockName::of_store().as_str()).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
-        // A namespace is a part of the same store.
-        let part = PrefixProvider::new(Arc::new(provider), "billing:").unwrap();
-        assert_eq!(store_identity(&part).await.unwrap(), Some(identity));
-    }
-}

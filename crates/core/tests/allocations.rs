@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{Executor, LockConfig, MemoryProvider};
+use shedlock_core::{Executor, LockConfig};
+use shedlock_provider::MemoryProvider;
 
 #[test]
 fn a_run_allocates_little_and_leaves_nothing() {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Alive, Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    ErrorKind, LockState, LostReason, MemoryProvider, Outcome, Release, assert_locked, blocking,
-    current_lock,
+    ErrorKind, LockState, LostReason, Outcome, Release, assert_locked, blocking, current_lock,
 };
+use shedlock_provider::MemoryProvider;
 
 #[tokio::test]
 async fn a_blocking_task_sees_that_its_lease_is_lost() {

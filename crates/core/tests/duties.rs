@@ -16,8 +16,9 @@ use common::{Heard, Logs};
 use shedlock_core::{
     BoxFuture, Capabilities, Clock as _, Error, Event, Executor, ExtendRequest, Extension,
     ForceUnlockRequest, Lease, Listener, LockConfig, LockName, LockProvider, LockState, LostReason,
-    MemoryProvider, Outcome, Release, SystemClock, admin, current_lock, delegate,
+    Outcome, Release, SystemClock, admin, current_lock, delegate,
 };
+use shedlock_provider::MemoryProvider;
 use tokio::runtime::{Builder, Runtime};
 
 const LEASE: Duration = Duration::from_secs(1);

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use shedlock_core::{Executor, LockConfig, MemoryProvider};
+use shedlock_core::{Executor, LockConfig};
+use shedlock_provider::MemoryProvider;
 
 /// Returns the folder of the thread in /proc, if the thread exists.
 fn thread() -> Option<PathBuf> {

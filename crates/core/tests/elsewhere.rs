@@ -9,8 +9,9 @@ use shedlock_core::shown::{JobState, current_jobs, journal_findings, taken_locks
 use shedlock_core::{
     Clock as _, Executor, JobRecord, JobRegistration, Journal as _, JournalEntry, JournalSettings,
     JournalWriter, Level, LockConfig, LockName, LockProvider as _, LockState, ManualClock,
-    MemoryJournal, MemoryProvider, MissedSlots, Outcome, Slot, missed_slots,
+    MemoryJournal, MissedSlots, Outcome, Slot, missed_slots,
 };
+use shedlock_provider::MemoryProvider;
 
 const PERIOD: u64 = 600;
 const ALLOWANCE: u64 = 120;

@@ -8,9 +8,10 @@ use common::{Heard, Logs, bench, config, secs};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Attempt, ErrorKind, Executor, LockConfig, LockState, MemoryProvider, Outcome, Release,
-    SkipReason, Slot, assert_locked, current_lock,
+    Attempt, ErrorKind, Executor, LockConfig, LockState, Outcome, Release, SkipReason, Slot,
+    assert_locked, current_lock,
 };
+use shedlock_provider::MemoryProvider;
 
 #[tokio::test]
 async fn a_task_runs_under_its_lock_and_gives_it_back() {

@@ -14,8 +14,9 @@ use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, BoxFuture, Clock, Error, ErrorKind, Executor,
     ForceUnlockRequest, JobMetrics, JobMetricsText, JobRegistration, JournalSettings,
     JournalWriter, ListRequest, LockName, LockProvider, LockRecord, ManualClock, MemoryJournal,
-    MemoryProvider, Owner, PauseRequest, ResumeRequest, RunsRequest, Slot, admin,
+    Owner, PauseRequest, ResumeRequest, RunsRequest, Slot, admin,
 };
+use shedlock_provider::MemoryProvider;
 
 struct World {
     clock: Arc<ManualClock>,

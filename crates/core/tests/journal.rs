@@ -13,9 +13,10 @@ use common::{Bench, Fault, Logs, bench, secs};
 use shedlock_core::{
     Attempt, AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText,
     Executor, HeldLock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry,
-    JournalSettings, JournalWriter, LockConfig, ManualClock, MemoryJournal, MemoryProvider,
-    Migration, MigrationStep, Release, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
+    JournalSettings, JournalWriter, LockConfig, ManualClock, MemoryJournal, Migration,
+    MigrationStep, Release, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
 };
+use shedlock_provider::MemoryProvider;
 
 const FLUSH: Duration = secs(5);
 

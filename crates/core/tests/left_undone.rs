@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Executor, HeldLock, Lease, LockConfig,
-    LockName, LockProvider, LockState, MemoryProvider, SystemClock, Unlock, UnlockRequest,
-    current_lock, delegate,
+    LockName, LockProvider, LockState, SystemClock, Unlock, UnlockRequest, current_lock, delegate,
 };
+use shedlock_provider::MemoryProvider;
 use tokio::runtime::{Builder, Runtime};
 
 const LEASE: Duration = Duration::from_secs(6);

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex};
 
 use common::{bench, secs};
 use shedlock_core::{
-    Attempt, Error, ErrorKind, Event, Executor, HeldLock, Listener, LockConfig, MemoryProvider,
-    SlotEnd, UnlockRequest, blocking, current_lock,
+    Attempt, Error, ErrorKind, Event, Executor, HeldLock, Listener, LockConfig, SlotEnd,
+    UnlockRequest, blocking, current_lock,
 };
+use shedlock_provider::MemoryProvider;
 
 /// What tasks did, as listeners learn of it.
 #[derive(Debug, Default)]

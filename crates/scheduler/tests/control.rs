@@ -236,7 +236,7 @@ fn delays_below_a_millisecond_are_refused() {
 
 #[test]
 fn a_runtime_without_timers_is_refused() {
-    let provider = Arc::new(shedlock_core::MemoryProvider::new());
+    let provider = Arc::new(shedlock::MemoryProvider::new());
     let executor = shedlock_core::Executor::new(provider);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use shedlock::MemoryProvider;
 use shedlock_core::{
     Executor, Journal as _, JournalSettings, JournalWriter, LockConfig, ManualClock, MemoryJournal,
-    MemoryProvider, Slot,
+    Slot,
 };
 use shedlock_scheduler::{Job, LatePolicy, Schedule, Scheduler};
 

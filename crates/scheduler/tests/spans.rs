@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use shedlock_core::{Executor, LockConfig, MemoryProvider};
+use shedlock::MemoryProvider;
+use shedlock_core::{Executor, LockConfig};
 use shedlock_scheduler::{Job, JobRun, Schedule, Scheduler};
 use tokio::sync::mpsc;
 use tracing::field::{Field, Visit};

@@ -11,7 +11,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{MIDNIGHT, Node, NodeClock, alone, block_on, every, lock, millis, secs};
-use shedlock_core::{BoxFuture, Clock, ErrorKind, Executor, LockConfig, MemoryProvider, Moment};
+use shedlock::MemoryProvider;
+use shedlock_core::{BoxFuture, Clock, ErrorKind, Executor, LockConfig, Moment};
 use shedlock_scheduler::{Job, Schedule, Scheduler};
 
 /// Real time, since a scheduler that hangs does not advance simulated time.

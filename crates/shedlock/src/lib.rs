@@ -408,15 +408,15 @@ pub use shedlock_core::{
     JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, KeepReason, LastRun, Lease,
     LeaseClock, Level, ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName,
     LockProvider, LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal,
-    MemoryProvider, Migration, MigrationStep, MissedSlots, Moment, NotBefore, NotUnlocked,
-    Operation, Outcome, Owner, Pause, PauseRequest, Paused, PrefixProvider, ProviderIdentity,
-    PruneRequest, Pruned, Reading, Release, ReplacedRegistration, ResetSlotRequest, RestoredSlot,
-    ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState,
-    RunsRequest, Schema, Skip, SkipReason, SkippedSlots, Slot, SlotEnd, SlotReset, SlotState,
-    SystemClock, TakenElsewhere, Unanswered, Unlock, UnlockRequest, admin, assert_locked, blocking,
-    current_lock, current_provider, delegate, extend_current, identify_store, missed_slots,
-    parse_duration, set_global_executor, set_global_provider, store_identity, testing,
-    with_executor, with_executor_blocking, with_provider, with_provider_blocking,
+    Migration, MigrationStep, MissedSlots, Moment, NotBefore, NotUnlocked, Operation, Outcome,
+    Owner, Pause, PauseRequest, Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned,
+    Reading, Release, ReplacedRegistration, ResetSlotRequest, RestoredSlot, ResumeRequest, Resumed,
+    Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Schema, Skip,
+    SkipReason, SkippedSlots, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TakenElsewhere,
+    Unanswered, Unlock, UnlockRequest, admin, assert_locked, blocking, current_lock,
+    current_provider, delegate, extend_current, identify_store, missed_slots, parse_duration,
+    set_global_executor, set_global_provider, store_identity, testing, with_executor,
+    with_executor_blocking, with_provider, with_provider_blocking,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;
@@ -425,6 +425,8 @@ pub use shedlock_macros::scheduler_lock;
 #[cfg(feature = "pings")]
 #[doc(inline)]
 pub use shedlock_pings as pings;
+#[doc(inline)]
+pub use shedlock_provider::MemoryProvider;
 #[cfg(feature = "scheduler")]
 #[doc(inline)]
 pub use shedlock_scheduler as scheduler;

@@ -10,6 +10,7 @@ mod idle;
 mod journal;
 mod limits;
 mod list;
+mod memory;
 mod provider;
 mod shedlock;
 mod slots;
@@ -38,6 +39,7 @@ pub use errors::{
 pub use idle::{FRESH, TEST};
 pub use limits::check_name_length;
 pub use list::{Part, listed, paged};
+pub use memory::MemoryProvider;
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};
 pub use shedlock_core::HUNDRED_YEARS;

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, ensure};
 use hdrhistogram::Histogram;
-use shedlock_core::{Executor, LockConfig, MemoryProvider};
+use shedlock::MemoryProvider;
+use shedlock_core::{Executor, LockConfig};
 use shedlock_scheduler::{Handle, Job, Schedule, Scheduler};
 use tokio::runtime::Runtime;
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use allocation_counter::AllocationInfo;
 use anyhow::{Context as _, bail};
-use shedlock_core::{
-    BoxFuture, Executor, LockConfig, LockName, LockProvider, MemoryProvider, Outcome, Release,
-};
+use shedlock::MemoryProvider;
+use shedlock_core::{BoxFuture, Executor, LockConfig, LockName, LockProvider, Outcome, Release};
 
 use crate::Effort;
 use crate::provider::{AT_MOST, give_back, take};

@@ -143,7 +143,8 @@ mod tests {
     use std::sync::Arc;
 
     use shedlock_conformance::{BoxError, Harness, Provider, wrapped};
-    use shedlock_core::{BoxFuture, MemoryProvider};
+    use shedlock_core::BoxFuture;
+    use shedlock_provider::MemoryProvider;
 
     use super::*;
 

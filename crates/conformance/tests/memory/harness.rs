@@ -7,9 +7,8 @@ use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile, Tag,
     action, wrapped,
 };
-use shedlock_core::{
-    BoxFuture, LockName, LockProvider, ManualClock, MemoryProvider, PrefixProvider,
-};
+use shedlock_core::{BoxFuture, LockName, LockProvider, ManualClock, PrefixProvider};
+use shedlock_provider::MemoryProvider;
 
 /// With either clock, and behind each wrapper.
 pub(crate) fn harnesses() -> [Arc<dyn Harness>; 3] {

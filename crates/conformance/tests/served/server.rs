@@ -9,10 +9,11 @@ use shedlock_conformance::BoxError;
 use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, Error, ErrorKind, ExtendRequest, Extension, ListRequest,
-    LockName, LockProvider, LockState, MemoryProvider, Slot, SlotEnd, SlotState, SystemClock,
-    Unlock, UnlockRequest,
+    LockName, LockProvider, LockState, Slot, SlotEnd, SlotState, SystemClock, Unlock,
+    UnlockRequest,
 };
 use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
+use shedlock_provider::MemoryProvider;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use shedlock_conformance::{BoxError, Harness, Namespace, OptionalAction, Provider, action};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Error, ErrorKind, LockName, LockProvider, ManualClock,
-    MemoryProvider, Migration,
+    Migration,
 };
 use shedlock_proof::{Mistake, Mistaken, Shared, Surroundings};
+use shedlock_provider::MemoryProvider;
 
 /// All of its providers make this mistake.
 pub(crate) struct WrongHarness(pub(crate) Option<Mistake>);

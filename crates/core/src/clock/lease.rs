@@ -183,7 +183,8 @@ fn nanos_of(moment: Moment) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Executor, LockConfig, ManualClock, MemoryProvider};
+    use crate::ManualClock;
+    use crate::testing::TestLock;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -209,20 +210,15 @@ mod tests {
     #[tokio::test]
     async fn a_task_whose_lease_ended_in_a_pause_of_the_machine_is_stopped_soon_after_it() {
         let manual = ManualClock::new();
-        let executor =
-            Executor::new(Arc::new(MemoryProvider::new())).clock(Arc::new(manual.clone()));
-        let task = tokio::spawn(async move {
-            let config = LockConfig::new("a").lock_at_most_for(MINUTE);
-            executor
-                .execute(&config, std::future::pending::<()>())
-                .await
-        });
+        let lock = TestLock::new("a").lock_at_most_for(MINUTE);
+        let lock = lock.clock(Arc::new(manual.clone()));
+        let task = tokio::spawn(lock.execute(std::future::pending::<()>()));
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
         manual.set_system_time(manual.system_time() + MINUTE);
         manual.advance(LONGEST_WAIT);
-        assert!(task.await.unwrap().unwrap().is_lost());
+        assert!(task.await.unwrap().is_lost());
     }
 
     #[test]

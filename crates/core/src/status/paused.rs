@@ -122,23 +122,52 @@ pub(super) fn postpone(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::{MemoryProvider, PauseRequest, ResumeRequest, admin};
+    use crate::testing::provider::Granting;
+    use crate::{BoxFuture, Slot, SystemClock};
+
+    /// Shows these locks, in the order of their names.
+    #[derive(Debug)]
+    struct Shown {
+        inner: Granting,
+        locks: Vec<LockRecord>,
+    }
+
+    impl LockProvider for Shown {
+        fn inspect<'a>(
+            &'a self,
+            name: &'a LockName,
+        ) -> BoxFuture<'a, Result<Option<LockRecord>, Error>> {
+            let found = self.locks.iter().find(|lock| lock.name == *name).cloned();
+            Box::pin(async { Ok(found) })
+        }
+
+        fn list<'a>(
+            &'a self,
+            request: &'a ListRequest,
+        ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
+            let is_ahead = |lock: &&LockRecord| request.after().is_none_or(|at| lock.name > *at);
+            let page = self.locks.iter().filter(is_ahead).take(request.limit());
+            let page = page.cloned().collect();
+            Box::pin(async { Ok(page) })
+        }
+
+        crate::delegate!(inner except inspect, list);
+    }
 
     #[tokio::test]
     async fn the_locks_of_many_jobs_are_read_in_pages() {
-        let provider = MemoryProvider::new();
         let names = (0..5_000).map(|at| format!("job-{at:04}"));
         let names: Vec<String> = names.collect();
-        for name in &names {
-            let name = LockName::new(name).unwrap();
-            let pause = PauseRequest::new(name.clone(), "ops").lasting(Duration::from_secs(60));
-            admin::pause(&provider, &pause).await.unwrap();
-            let resume = ResumeRequest::new(name);
-            admin::resume(&provider, &resume).await.unwrap();
-        }
+        let lock = |name: &String| {
+            let mut lock = LockRecord::new(LockName::new(name).unwrap(), LockState::Free);
+            lock.last_slot_done = Some(Slot::from_micros(1).unwrap());
+            lock
+        };
+        let provider = Shown {
+            inner: Granting::new(1, None, SystemClock::shared().clone()),
+            locks: names.iter().map(lock).collect(),
+        };
         for step in [1, 7, 24, 2_000] {
             let jobs: Vec<&str> = names.iter().step_by(step).map(String::as_str).collect();
             let ends = last_ends(&provider, [&jobs[..], &["other"]].concat())

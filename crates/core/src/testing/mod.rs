@@ -26,9 +26,9 @@
 //! [spawned](crate::CurrentLock::spawn) with the lock end with it,
 //! [`extend_current`](crate::extend_current) extends the lease, and with a
 //! [`ManualClock`](crate::ManualClock) the lease ends when its time has passed. For tests of *who
-//! gets the lock*, use a [`MemoryProvider`](crate::MemoryProvider).
+//! gets the lock*, use a [`MemoryProvider`](https://docs.rs/shedlock/latest/shedlock/struct.MemoryProvider.html).
 
-mod provider;
+pub(crate) mod provider;
 
 use std::future::Future;
 use std::sync::Arc;

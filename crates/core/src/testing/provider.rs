@@ -12,7 +12,7 @@ use crate::{
 
 /// Grants every lock with one fencing token, and stores nothing.
 #[derive(Debug)]
-pub(super) struct Granting {
+pub(crate) struct Granting {
     fencing_token: u64,
     slot_attempt: Option<u32>,
     clock: Arc<dyn Clock>,
@@ -20,7 +20,7 @@ pub(super) struct Granting {
 }
 
 impl Granting {
-    pub(super) fn new(
+    pub(crate) fn new(
         fencing_token: u64,
         slot_attempt: Option<u32>,
         clock: Arc<dyn Clock>,

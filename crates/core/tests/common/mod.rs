@@ -18,9 +18,9 @@ use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, ClockSource, Error, ErrorKind, Event,
     Executor, ExtendRequest, Extension, Lease, ListRequest, Listener, LockConfig, LockName,
-    LockProvider, LockRecord, LockState, ManualClock, MemoryProvider, ProviderIdentity, Unlock,
-    UnlockRequest,
+    LockProvider, LockRecord, LockState, ManualClock, ProviderIdentity, Unlock, UnlockRequest,
 };
+use shedlock_provider::MemoryProvider;
 
 /// How the next call fails.
 #[derive(Clone, Copy, Debug)]

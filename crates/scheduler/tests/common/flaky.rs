@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use shedlock::MemoryProvider;
 use shedlock_core::admin::{Change, Changed, Seen};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Capabilities, Error, ErrorKind, ExtendRequest, Extension,
-    Lease, ListRequest, LockName, LockProvider, LockRecord, MemoryProvider, ProviderIdentity,
-    Unlock, UnlockRequest,
+    Lease, ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity, Unlock,
+    UnlockRequest,
 };
 
 use super::NodeClock;

@@ -18,9 +18,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{
-    BoxFuture, Clock, Executor, LockConfig, MemoryProvider, Moment, Slot, current_lock,
-};
+use shedlock::MemoryProvider;
+use shedlock_core::{BoxFuture, Clock, Executor, LockConfig, Moment, Slot, current_lock};
 use shedlock_scheduler::{Handle, Job, JobRun, Observer, Schedule, Scheduler, Tick};
 
 pub use flaky::{Fault, Flaky};

@@ -3,7 +3,8 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use shedlock_core::{BoxFuture, Error, LockProvider, MemoryProvider};
+use shedlock_core::{BoxFuture, Error, LockProvider};
+use shedlock_provider::MemoryProvider;
 
 use super::about::{About, Known};
 use super::site::Site;

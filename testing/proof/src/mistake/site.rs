@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use shedlock_core::admin::Seen;
 use shedlock_core::{
     Attempt, AttemptRequest, Clock, Error, ErrorKind, ForceUnlockRequest, Lease, LockName,
-    LockProvider, LockRecord, LockState, MemoryProvider, Moment, Owner, ResumeRequest, Slot,
-    UnlockRequest, admin,
+    LockProvider, LockRecord, LockState, Moment, Owner, ResumeRequest, Slot, UnlockRequest, admin,
 };
+use shedlock_provider::MemoryProvider;
 
 use super::clock::WrongClock;
 use crate::SeededRng;

@@ -173,7 +173,7 @@ impl Conditional {
             link,
             clock: StoreClock::with_clock(Arc::new(clock.clone())),
             identity: ProviderIdentity::unique(),
-            capabilities: shedlock_core::MemoryProvider::new().capabilities(),
+            capabilities: shedlock_provider::MemoryProvider::new().capabilities(),
         }
     }
 }

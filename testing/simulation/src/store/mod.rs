@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{
-    BoxFuture, Clock, LockName, LockProvider, LockRecord, MemoryProvider, Moment, Owner, Slot,
-};
+use shedlock_core::{BoxFuture, Clock, LockName, LockProvider, LockRecord, Moment, Owner, Slot};
 use shedlock_proof::history::Stored;
 use shedlock_proof::{At, Mistake, Mistaken, Surroundings};
+use shedlock_provider::MemoryProvider;
 use shedlock_provider::Record;
 
 pub(crate) use conditional::Conditional;
