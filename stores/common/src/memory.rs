@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    BoxFuture, Capabilities, Clock, Failover, LockDefaults, LockName, LockProvider, SystemClock,
-    delegate,
+    BoxFuture, Capabilities, Clock, Failover, LockDefaults, LockName, LockProvider, ManualClock,
+    SystemClock, delegate,
 };
 
 use crate::errors::Result;
@@ -51,8 +51,9 @@ impl MemoryProvider {
     }
 
     fn over(memory: Memory) -> Self {
-        let clock = Arc::clone(&memory.clock);
-        let inner = Versioned::new(memory).with_clock(clock).provider();
+        // The clock of the limits of calls. No call waits, so nothing has to move it, and no call needs a runtime.
+        let limits = Arc::new(ManualClock::new());
+        let inner = Versioned::new(memory).with_clock(limits).provider();
         Self { inner }
     }
 
