@@ -403,11 +403,14 @@ async fn what_a_journal_missed_while_it_was_away_is_written_later_in_order() {
     let config = config();
     let journal = Guarded::new(AWAY);
     let writer = JournalWriter::new(journal.clone());
-    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    let clock = Arc::new(ManualClock::new());
+    let provider = MemoryProvider::with_clock(clock.clone());
+    let executor = Executor::new(Arc::new(provider)).journal(&writer);
     for fails in [false, true, false] {
         let task = async move { if fails { Err("no mail") } else { Ok(()) } };
         let run = executor.try_execute(&config, task).await.unwrap();
         assert!(run.is_executed());
+        clock.advance(Duration::from_millis(1));
         tokio::task::yield_now().await;
     }
     assert_eq!(writer.flush(Duration::from_millis(1)).await, 3);

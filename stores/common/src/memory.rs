@@ -221,6 +221,7 @@ impl VersionedStore for Memory {
     }
 
     fn capabilities(&self, mut capabilities: Capabilities) -> Capabilities {
+        capabilities.most_requests = 1;
         capabilities.failover = Failover::Never;
         capabilities.durable = false;
         capabilities
