@@ -166,7 +166,8 @@ impl Run {
             skew: self.plan.slack(),
             lag: self.plan.lag(),
             withdrawal: self.plan.withdraws().then(|| self.plan.withdrawal()),
-            ..Rules::new(Duration::ZERO, true)
+            // Records have whole milliseconds.
+            ..Rules::new(Duration::from_millis(1), true)
         };
         let history = History::new(self.chronicle.history());
         let mut findings = history.judge(&rules);

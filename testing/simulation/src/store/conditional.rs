@@ -12,6 +12,7 @@ use shedlock_core::{
 
 use shedlock_proof::Mistake;
 use shedlock_proof::history::Stored;
+use shedlock_provider::whole_millis;
 
 use super::{Store, at_once};
 use crate::transition::Transition;
@@ -48,7 +49,7 @@ impl Store {
         let answer = at_once(self.mistaken.attempt(request));
         match &answer {
             Ok(Attempt::Acquired(lease)) => {
-                let now = self.world.now();
+                let now = instant_of(whole_millis(self.world.calendar()));
                 let at = lease.acquired_at().map_or(now, instant_of);
                 // Two copies of one attempt may arrive at the same instant.
                 let is_found = before.is_some_and(|before| {

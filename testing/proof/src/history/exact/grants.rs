@@ -109,8 +109,9 @@ impl<'a> Exact<'a> {
         free: u64,
     ) {
         let asked = self.owners.get(owner);
-        // If nothing ran under a lease, the lease may have expired: it still holds its slot.
+        // A withdrawal ends an expired lease too. If nothing ran under a lease, it still holds its slot.
         let has_started = asked.is_none_or(|asked| asked.has_started);
+        let includes_expired = is_withdrawn == Some(true) || !has_started;
         let ending = match (is_withdrawn, asked) {
             (Some(true), _) => Ending::Withdrawn,
             (Some(false), _) => Ending::Unlocked,
@@ -118,7 +119,7 @@ impl<'a> Exact<'a> {
             (None, Some(asked)) if asked.withdrawn_at.is_some() => Ending::Withdrawn,
             (None, _) => Ending::Forced,
         };
-        if let Some((law, what)) = self.not_held_by(name, owner, !has_started) {
+        if let Some((law, what)) = self.not_held_by(name, owner, includes_expired) {
             let law = law.unwrap_or("unlocked too late");
             let what = format!("an unlock of {name} at {} ns: {what}", self.now);
             self.findings.violated(law, &what);
