@@ -78,8 +78,9 @@ impl Known for AtLeastForgotten {
 pub(super) struct AtLeastFromUnlock;
 
 impl Known for AtLeastFromUnlock {
+    // A repeated unlock moves the end once more.
     const ABOUT: About = About::new("at-least-from-unlock")
-        .violates(&["taken for too long", "owner returns"])
+        .violates(&["taken for too long", "owner returns", "unlocked too late"])
         .caught_by(&["law04_at_least::at_least_is_counted_from_acquisition"])
         .in_simulation();
 
