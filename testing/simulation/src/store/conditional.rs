@@ -51,11 +51,13 @@ impl Store {
             Ok(Attempt::Acquired(lease)) => {
                 let now = instant_of(whole_millis(self.world.calendar()));
                 let at = lease.acquired_at().map_or(now, instant_of);
-                // Two copies of one attempt may arrive at the same instant.
+                // Two copies of one attempt may arrive in the same millisecond. A mistake may change the token of the
+                // lease, but not that of the record.
+                let token = self.record(name).and_then(|record| record.fencing_token);
                 let is_found = before.is_some_and(|before| {
                     before.owner.as_deref() == Some(request.owner.as_str())
                         && before.locked_at == lease.acquired_at()
-                        && before.fencing_token == lease.fencing_token()
+                        && before.fencing_token == token
                 });
                 if at == now && !is_found {
                     let granted = Stored::Granted {
