@@ -174,7 +174,7 @@ fn what_was_missed_while_all_were_down_runs_once_by_its_policy() {
         let log = restarted_after_an_outage(LatePolicy::Within(secs(6))).await;
         assert_eq!(log.slots(), [20]);
         let log = restarted_after_an_outage(LatePolicy::Within(secs(4))).await;
-        assert_eq!(log.slots(), []);
+        assert!(log.slots().is_empty());
     });
 }
 
@@ -204,7 +204,7 @@ fn a_job_that_never_ran_has_missed_nothing() {
         world.run_until(secs(25)).await;
         node.start([node.job(lock("10m"), every(20), secs(1))]);
         world.run_until(secs(39)).await;
-        assert_eq!(log.slots(), []);
+        assert!(log.slots().is_empty());
     });
 }
 

@@ -146,7 +146,8 @@ mod tests {
             &'a self,
             request: &'a ListRequest,
         ) -> BoxFuture<'a, Result<Vec<LockRecord>, Error>> {
-            let is_ahead = |lock: &&LockRecord| request.after().is_none_or(|at| lock.name > *at);
+            let is_ahead =
+                |lock: &&LockRecord| request.after.as_ref().is_none_or(|at| lock.name > *at);
             let page = self.locks.iter().filter(is_ahead).take(request.limit());
             let page = page.cloned().collect();
             Box::pin(async { Ok(page) })
