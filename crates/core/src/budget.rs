@@ -15,7 +15,8 @@ use crate::{Error, ErrorKind, StoreClock, answered_within};
 /// the request; a provider that is called without one makes its own. Whoever makes it ends the call
 /// when its time is over. What lies between asks it instead of counting for itself: each request to
 /// the store is [counted](Self::count), and nothing is repeated once the budget does not
-/// [allow](Self::allows_repeat) it. So an attempt costs at most [`COPIES`](Self::COPIES) times
+/// [allow](Self::allows_repeat) it. So an attempt of a caller that does not wait costs at most
+/// [`COPIES`](Self::COPIES) times
 /// [`Capabilities::most_requests`](crate::Capabilities::most_requests).
 #[derive(Debug)]
 pub struct Budget {
