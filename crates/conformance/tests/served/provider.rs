@@ -287,6 +287,8 @@ impl LockProvider for ServedProvider {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::new(ClockSource::Store);
         capabilities.durable = false;
+        // That of the store that it serves.
+        capabilities.granularity = Duration::from_millis(1);
         capabilities.completion = false;
         // An attempt may be sent twice.
         capabilities.longest_call = 2 * TIMEOUT;
