@@ -51,10 +51,11 @@ impl<S: VersionedStore> Versioned<S> {
         mut known: Option<Look<S::Version>>,
     ) -> Result<Ended> {
         let End { name, owner, .. } = *end;
+        let released = owner.released();
         let mut was_overtaken = false;
         for _ in 0..ROUNDS {
             let (found, now, is_fresh) = self.look_unless(&mut known, name).await?;
-            let is_ended = |found: &Found<_>| found.record.owner == owner.released();
+            let is_ended = |found: &Found<_>| found.record.owner == released;
             if found.as_ref().is_some_and(is_ended) {
                 return Ok(Ended::ByAnEarlierCall);
             }
@@ -71,7 +72,7 @@ impl<S: VersionedStore> Versioned<S> {
                 }
                 return Ok(Ended::Lost);
             };
-            let record = ended(before.record, end, now)?;
+            let record = ended(before.record, end, &released, now)?;
             let written = self.write(name, Some(&before.version), record);
             match written.await?.0 {
                 Changed::Done => return Ok(Ended::ByThisCall),
@@ -97,9 +98,9 @@ impl<S: VersionedStore> Versioned<S> {
     }
 }
 
-fn ended(before: Record, end: &End<'_>, now: Now) -> Result<Record> {
+fn ended(before: Record, end: &End<'_>, released: &str, now: Now) -> Result<Record> {
     let mut record = before;
-    record.owner = end.owner.released();
+    released.clone_into(&mut record.owner);
     record.locked_until = now.past();
     if !end.at_least.is_zero() {
         let acquired_at = record.locked_at.unwrap_or(now.told);
