@@ -112,7 +112,7 @@ const EDGES: [(&str, &str); 31] = [
 ];
 
 /// The files that print an error of another crate, and which one.
-const OF_OTHERS: [(&str, &str); 24] = [
+const OF_OTHERS: [(&str, &str); 23] = [
     (
         "crates/cli/src/generate.rs",
         "a file that cannot be written",
@@ -142,10 +142,6 @@ const OF_OTHERS: [(&str, &str); 24] = [
     (
         "crates/core/src/blocking.rs",
         "a thread that cannot be started",
-    ),
-    (
-        "crates/core/src/running.rs",
-        "`failure` of a slot, which is a text of the task's",
     ),
     (
         "crates/core/src/runtime/duties/thread.rs",
