@@ -158,7 +158,7 @@ async fn pages_show_a_job_that_ran_and_its_error() {
     let now = fixture.get("/now").await.text;
     assert!(now.contains("0s ago: exit code 3"), "{now}");
     assert!(
-        now.contains(&owner) && now.contains("its lease ends in 9m59s"),
+        now.contains(&owner) && (now.contains("ends in 9m59s") || now.contains("ends in 10m")),
         "{now}"
     );
     let jobs = fixture.get("/jobs").await.text;
