@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use shedlock::{Actor, Journal, LockName, LockProvider, SystemClock};
-use shedlock_core::shown::record_action;
-pub(crate) use shedlock_core::shown::taken_from;
 use shedlock_core::within;
+use shedlock_journal::view::record_action;
+pub(crate) use shedlock_journal::view::taken_from;
 
 use crate::journal::{FLUSH, why_none};
 use crate::output::{self, visible};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use shedlock::{Clock as _, Finding, Level, SystemClock};
-use shedlock_core::shown::{ClockRate, journal_findings};
+use shedlock_journal::view::{ClockRate, journal_findings};
 
 use crate::args::DoctorArgs;
 use crate::exit::{FAULTY, Failure, STORE};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use shedlock::{LockName, LockRecord, LockState, Pause};
-use shedlock_core::shown::{Extended, extend_by_operator, extension_detail};
+use shedlock_journal::view::{Extended, extend_by_operator, extension_detail};
 
 use crate::args::ExtendArgs;
 use crate::audit::{Action, Trail};

@@ -17,7 +17,7 @@ use shedlock_core::ErrorKind;
 use crate::args::{Cli, Command, Format};
 use crate::output;
 use crate::watchdog::{Inbox, Order, Report, Supervision, frame};
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 /// Represents a password in the corpora.
 const SECRET: &str = "geheim";

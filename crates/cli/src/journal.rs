@@ -10,11 +10,11 @@ use shedlock::{
     JournalSettings, JournalWriter, LockName, RunOutcome, RunRecord, RunsRequest, SystemClock,
     missed_slots, scheduler,
 };
-use shedlock_core::shown::{
+use shedlock_core::within;
+use shedlock_journal::view::{
     all_jobs, current_jobs, missing_journal, next_slot, run_by_shedlock, run_states, store_now,
     taken_locks,
 };
-use shedlock_core::within;
 
 use crate::args::{HistoryArgs, JobsArgs, RunArgs};
 use crate::audit::{Action, Trail};

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use shedlock::{Clock, Error, ListRequest, LockRecord, LockState, SystemClock};
+use shedlock_support::text;
 
 use crate::args::{Format, ListArgs, SortKey, StateFilter};
 use crate::exit::Failure;
@@ -74,9 +75,9 @@ async fn frame(
 async fn page(store: &Store, args: &ListArgs, terminal: Terminal) -> Result<String, Failure> {
     let mut locks = all_locks(store, args.held).await?;
     let is_of_java = locks.iter().any(|lock| lock.state == LockState::Taken);
-    let unseen = output::unseen_in_words(&store.provider().capabilities());
-    if let Some(unseen) = unseen.filter(|_| is_of_java && args.watch.is_none()) {
-        terminal.notice(unseen);
+    let is_removed = store.provider().capabilities().removed_by_shedlock;
+    if is_removed && is_of_java && args.watch.is_none() {
+        terminal.notice(text::UNSEEN);
     }
     let is_empty = locks.is_empty();
     locks.retain(|lock| is_wanted(lock, args));

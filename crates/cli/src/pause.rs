@@ -8,8 +8,9 @@ use shedlock::{
     Clock as _, Error, ErrorKind, Executor, LockName, LockRecord, LockState, PauseRequest, Paused,
     ResumeRequest, Resumed, SkippedSlots, SystemClock,
 };
-use shedlock_core::shown::about;
 use shedlock_core::{ClockSource, admin, within};
+use shedlock_journal::view::about;
+use shedlock_support::text;
 
 use crate::args::{NamesArgs, PauseArgs, ResumeArgs, pattern};
 use crate::audit::{Action, Trail, taken_from};
@@ -315,11 +316,11 @@ fn why_held(lock: &LockRecord) -> String {
 
 /// Warns if patterns were typed on a store in which idle jobs of Java cannot be seen. Returns whether it did.
 fn warn_of_unseen(store: &Store, names: &Names, args: &PauseArgs, terminal: Terminal) -> bool {
-    let capabilities = store.provider().capabilities();
-    let unseen = output::unseen_in_words(&capabilities);
-    let Some(unseen) = unseen.filter(|_| names.has_pattern() && !args.no_shedlock) else {
+    let is_removed = store.provider().capabilities().removed_by_shedlock;
+    if !is_removed || !names.has_pattern() || args.no_shedlock {
         return false;
-    };
+    }
+    let unseen = text::UNSEEN;
     terminal.error(&format!(
         "{unseen} and are not paused: to pause one, name it and add --create; if no ShedLock for Java runs on this store, \
          add --no-shedlock"

@@ -6,8 +6,8 @@ use shedlock::{
     Clock as _, Journal, JournalWriter, LockName, Operation, Owner, Slot, SystemClock,
     identify_store, store_identity,
 };
-use shedlock_core::shown::{LostSlot, LostState, all_jobs, lost_in_words};
 use shedlock_core::within;
+use shedlock_journal::view::{LostSlot, LostState, all_jobs, lost_in_words};
 
 use crate::args::MigrateArgs;
 use crate::audit::{Action, Trail};

@@ -7,7 +7,7 @@ use shedlock::{
     ClockOffset, LockName, LockProvider, LockRecord, ResetSlotRequest, Slot, SlotReset,
     SystemClock, admin,
 };
-use shedlock_core::shown::{is_far_ahead, slot_detail};
+use shedlock_journal::view::{is_far_ahead, slot_detail};
 
 use crate::args::ResetArgs;
 use crate::audit::{Action, Trail};

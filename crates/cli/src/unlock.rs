@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use shedlock::{ForcedUnlock, LockName};
-use shedlock_core::shown::unlock_by_operator;
+use shedlock_journal::view::unlock_by_operator;
 
 use crate::args::UnlockArgs;
 use crate::audit::{Action, Trail, taken_from};

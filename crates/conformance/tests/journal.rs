@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shedlock_conformance::journal;
-use shedlock_core::MemoryJournal;
+use shedlock_journal::MemoryJournal;
 
 #[tokio::test]
 async fn the_journal_in_memory() {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use crate::{
-    ClockOffset, Lease, LockRecord, Operation, Owner, Pause, SkippedSlots, Slot, shown, text,
-};
+use shedlock_support::text;
+
+use crate::{ClockOffset, Lease, LockRecord, Operation, Owner, Pause, SkippedSlots, Slot};
 
 /// The result of an attempt at a lock. A provider grants a [`Lease`], and
 /// [`Executor::lock`](crate::Executor::lock) returns a [`HeldLock`](crate::HeldLock).
@@ -218,7 +218,7 @@ impl Skip {
                 "this host's clock; set the clock if it is wrong (NTP); if it is right, {reset}"
             );
         };
-        let store = shown::second(clock.store);
+        let store = text::second(clock.store);
         write!(f, "the store's clock ({store}); {reset}")?;
         match clock.is_off() {
             true => write!(f, "; {clock}: set it, too (NTP)"),

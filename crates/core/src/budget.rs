@@ -140,7 +140,7 @@ impl<'a> NotAfter<'a> {
             ErrorKind::Unavailable,
             format!(
                 "the store refused the attempt: it arrived more than {} after it was sent",
-                crate::text::duration(self.budget.time)
+                shedlock_support::text::duration(self.budget.time)
             ),
         )
         .advise("check the network, the store's load, and whether its clock was set"))

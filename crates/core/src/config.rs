@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::clock::random_u64;
 use crate::duration::{HUNDRED_YEARS, UnreadableDuration, check_longest};
 use crate::owner::check_prefix;
-use crate::text;
 use crate::{
     AttemptRequest, Completion, Error, ErrorKind, LockDuration, LockName, Owner, Setting,
     SkippedSlots, Slot,
 };
+use shedlock_support::text;
 
 /// The configuration of a lock: its name, how long it may be held, and how long it must be held.
 ///

@@ -230,7 +230,7 @@ mod tests {
         #[test]
         fn what_we_print_we_read(seconds in 0..LONGEST.as_secs(), nanos in 0_u32..1_000_000_000) {
             let duration = Duration::new(seconds, nanos);
-            let text = crate::text::duration(duration);
+            let text = shedlock_support::text::duration(duration);
             proptest::prop_assert_eq!(parse_duration(&text).unwrap(), duration);
         }
     }

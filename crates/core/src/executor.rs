@@ -19,8 +19,8 @@ use crate::scope::current_executor;
 use crate::task_end::error_text;
 use crate::thread::{Thread, joined, run_on};
 use crate::{
-    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, JobRegistration, JournalWriter, Listener,
-    LockConfig, LockDefaults, LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused,
+    Attempt, AttemptRequest, Error, ErrorKind, HeldLock, JobRegistration, Listener, LockConfig,
+    LockDefaults, LockName, LockProvider, LostPolicy, Outcome, PauseRequest, Paused, Recorder,
     Release,
 };
 
@@ -114,15 +114,16 @@ impl Executor {
     /// Records all runs in a journal. A [scheduler] over this executor registers its jobs in it.
     ///
     /// [scheduler]: https://docs.rs/shedlock-scheduler
-    pub fn journal(mut self, writer: &JournalWriter) -> Self {
-        writer.of_locks(self.provider());
-        self.change().journal = Some(writer.clone());
-        self.listener(Arc::new(writer.clone()))
+    pub fn journal<R: Recorder + Clone>(mut self, recorder: &R) -> Self {
+        recorder.note_locks(self.provider());
+        let recorder = Arc::new(recorder.clone());
+        self.change().recorder = Some(recorder.clone());
+        self.listener(recorder)
     }
 
-    /// Returns the writer of the journal that [`journal`](Self::journal) has set.
-    pub fn get_journal(&self) -> Option<&JournalWriter> {
-        self.0.journal.as_ref()
+    /// Returns what records the runs: what [`journal`](Self::journal) has set.
+    pub fn get_journal(&self) -> Option<&Arc<dyn Recorder>> {
+        self.0.recorder.as_ref()
     }
 
     /// Sets what happens to a task whose lease is lost. By default it is stopped.
@@ -463,16 +464,16 @@ impl Executor {
 
     /// Registers the job of a foreign scheduler in the journal, unless it is registered.
     fn expect(&self, config: &LockConfig, request: &AttemptRequest) {
-        let (Some(period), Some(journal)) = (config.get_expect_every(), self.get_journal()) else {
+        let (Some(period), Some(recorder)) = (config.get_expect_every(), self.get_journal()) else {
             return;
         };
-        journal.register_once(request.job(), || {
-            let at_most = request.lock_at_most_for;
-            let longest = at_most.max(config.get_max_run_time().unwrap_or_default());
-            JobRegistration::expected_every(request.job(), period)
-                .lock_at_most_for(at_most)
-                .allowance(longest)
-        });
+        if recorder.has_job(request.job()) {
+            return;
+        }
+        let at_most = request.lock_at_most_for;
+        let longest = at_most.max(config.get_max_run_time().unwrap_or_default());
+        let registration = JobRegistration::expected_every(request.job(), period);
+        recorder.register(registration.lock_at_most_for(at_most).allowance(longest));
     }
 
     fn request(&self, config: &LockConfig) -> Result<AttemptRequest, Error> {

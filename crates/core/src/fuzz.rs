@@ -5,9 +5,10 @@
 mod promises;
 
 use promises::is_refusal;
+use shedlock_support::text;
 
 use crate::{
-    ErrorKind, LockDuration, LockName, LockRecord, LockState, Owner, Pause, parse_duration, text,
+    ErrorKind, LockDuration, LockName, LockRecord, LockState, Owner, Pause, parse_duration,
 };
 
 /// Durations as users write them: a duration that parses can be printed and parsed again. Any other

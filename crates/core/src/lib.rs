@@ -23,7 +23,6 @@ mod finding;
 pub mod fuzz;
 mod held_lock;
 mod identity;
-mod job_metrics;
 mod journal;
 mod lease;
 mod listener;
@@ -37,22 +36,17 @@ mod pause;
 mod provider;
 mod prune;
 mod record;
-mod redact;
 mod request;
 mod running;
 mod runtime;
 mod scope;
-#[doc(hidden)]
-pub mod shown;
 mod slot;
 mod slot_state;
-mod status;
 mod store_clock;
 mod store_identity;
 mod sync;
 mod task_end;
 pub mod testing;
-mod text;
 mod thread;
 mod unverified;
 mod within;
@@ -70,11 +64,11 @@ pub use answer::{
 };
 pub use budget::{Budget, NotAfter};
 pub use capabilities::{Capabilities, ClockSource, Failover};
-#[doc(hidden)]
-pub use clock::check_runtime;
 pub use clock::{
     Clock, ClockOffset, Deadline, LeaseClock, ManualClock, Moment, NotBefore, Reading, SystemClock,
 };
+#[doc(hidden)]
+pub use clock::{TOLERATED_PPM, check_runtime, parts_per_million};
 pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
 pub use current::{CurrentLock, assert_locked, current_lock, extend_current};
@@ -89,12 +83,10 @@ pub use executor::Executor;
 pub use finding::{Finding, Level};
 pub use held_lock::HeldLock;
 pub use identity::ProviderIdentity;
-pub use job_metrics::{JobMetrics, JobMetricsText};
 pub use journal::{
-    Actor, AuditRecord, AuditRequest, ErrorText, JOURNAL_VERSION, JobChange, JobRecord,
-    JobRegistration, JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, LastRun,
-    MemoryJournal, MissedSlots, ReplacedRegistration, Retention, RunEnd, RunId, RunOutcome,
-    RunRecord, RunState, RunsRequest, TakenElsewhere, missed_slots,
+    Actor, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobRecord, JobRegistration,
+    JobsRequest, Journal, JournalEntry, LastRun, Recorder, ReplacedRegistration, Retention, RunEnd,
+    RunId, RunOutcome, RunRecord, RunState, RunsRequest, TakenElsewhere,
 };
 pub use lease::Lease;
 pub use listener::{Event, Listener, NotUnlocked};
@@ -105,12 +97,12 @@ pub use name::LockName;
 pub use narrator::tell;
 pub use outcome::Outcome;
 pub use owner::Owner;
+#[doc(hidden)]
+pub use owner::host;
 pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};
 pub use provider::LockProvider;
 pub use prune::{KeepReason, PruneRequest, Pruned};
 pub use record::{LockRecord, LockState, listed};
-#[doc(hidden)]
-pub use redact::redact;
 pub use request::{
     AttemptRequest, ExtendRequest, ForceUnlockRequest, ListRequest, ResetSlotRequest, RestoredSlot,
     SlotEnd, UnlockRequest,
@@ -129,8 +121,6 @@ pub use store_identity::{identify_store, store_identity};
 pub use task_end::TaskEnd;
 #[doc(hidden)]
 pub use task_end::error_text;
-#[doc(hidden)]
-pub use text::duration as format_duration;
 pub use unverified::{SETTINGS, is_this_machine, warn_unverified};
 pub use within::{answered_within, within};
 pub use wrappers::PrefixProvider;

@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use tracing::Level;
 
 use crate::listener::NotUnlocked;
-use crate::{Error, Event, SkipReason, text};
+use shedlock_support::text;
+
+use crate::{Error, Event, SkipReason};
 
 /// Logs an event. A listener that tells events itself can leave to this those that it has no words for.
 #[doc(hidden)]

@@ -72,11 +72,6 @@ impl Owner {
         Self(text.into())
     }
 
-    /// Returns the same text, shared.
-    pub(crate) fn shared(&self) -> Arc<str> {
-        self.0.clone()
-    }
-
     /// Parses an owner from stored text. For tests, and to resume a lease of another process.
     ///
     /// # Errors
@@ -96,7 +91,8 @@ impl Owner {
     }
 
     /// The host in the text of an owner of ours.
-    pub(crate) fn host_of(text: &str) -> Option<&str> {
+    #[doc(hidden)]
+    pub fn host_of(text: &str) -> Option<&str> {
         let (host, _) = text.split_once('/')?;
         Some(host.split_once(':').map_or(host, |(_, host)| host))
     }
@@ -186,7 +182,7 @@ pub(crate) fn check_prefix(prefix: &str) -> Result<(), Error> {
 }
 
 /// Returns the name of this host, truncated to fit and without characters that are not allowed.
-pub(crate) fn host() -> &'static str {
+pub fn host() -> &'static str {
     static HOST: OnceLock<String> = OnceLock::new();
     HOST.get_or_init(|| {
         let host: String = gethostname::gethostname()

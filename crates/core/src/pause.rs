@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use crate::clock::random_u64;
-use crate::shown::second;
-use crate::{Error, ErrorKind, LockName, LockRecord, Owner, Slot, text};
+use crate::{Error, ErrorKind, LockName, LockRecord, Owner, Slot};
+use shedlock_support::text::{self, second};
 
 /// What follows the operator's id. It is part of the wire format.
 const MARK: &str = " paused";

@@ -89,6 +89,17 @@ pub enum LockState {
 }
 
 impl LockState {
+    /// Returns one word for the state: `held`, `taken`, `paused`, `at-least` or `free`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Taken => "taken",
+            Self::Paused => "paused",
+            Self::AtLeast => "at-least",
+            Self::Free => "free",
+        }
+    }
+
     /// Returns whether a task may run under the lock: whether its lease was taken for one, and not
     /// ended by an unlock.
     pub fn may_run(self) -> bool {

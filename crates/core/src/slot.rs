@@ -79,7 +79,7 @@ fn out_of_range() -> Error {
 
 impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::instant(self.instant()))
+        f.write_str(&shedlock_support::text::instant(self.instant()))
     }
 }
 

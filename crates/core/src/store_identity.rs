@@ -1,9 +1,7 @@
 //! The identity of a store of locks.
 
-use std::time::Duration;
-
 use crate::duration::HUNDRED_YEARS;
-use crate::{AttemptRequest, Clock, Error, ErrorKind, LockName, LockProvider, Owner, within};
+use crate::{AttemptRequest, Error, ErrorKind, LockName, LockProvider, Owner};
 
 /// Returns the identity of the store of these locks, or `None` if [`identify_store`] has given it none, or
 /// if its records were lost since.
@@ -17,18 +15,6 @@ use crate::{AttemptRequest, Clock, Error, ErrorKind, LockName, LockProvider, Own
 pub async fn store_identity(provider: &dyn LockProvider) -> Result<Option<String>, Error> {
     let record = provider.inspect(&LockName::of_store()).await?;
     Ok(record.and_then(|record| record.owner))
-}
-
-/// The identity for a record of a journal, which is worth keeping even if the locks cannot be read now: `None` if they
-/// cannot.
-pub(crate) async fn for_records(
-    provider: &dyn LockProvider,
-    clock: &dyn Clock,
-) -> Option<Option<String>> {
-    const PATIENCE: Duration = Duration::from_secs(1);
-    within(clock, PATIENCE, store_identity(provider))
-        .await?
-        .ok()
 }
 
 /// Gives the store of these locks an identity: `identity`, or a new one. Returns the identity that it has

@@ -55,6 +55,12 @@ impl TaskEnd<'_> {
     }
 }
 
+impl From<LostReason> for TaskEnd<'_> {
+    fn from(reason: LostReason) -> Self {
+        Self::Lost { reason }
+    }
+}
+
 impl fmt::Display for TaskEnd<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())?;

@@ -60,7 +60,7 @@ pub async fn answered_within<T>(
         check_runtime()?;
     }
     within(clock, limit, call).await.unwrap_or_else(|| {
-        let limit = crate::text::duration(limit);
+        let limit = shedlock_support::text::duration(limit);
         let what = format!("no reply from the store within {limit}");
         let error = Error::new(unanswered, what);
         let error = match unanswered {

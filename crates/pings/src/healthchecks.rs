@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use shedlock_core::{Clock, Error, ErrorText, Event, Lease, Listener};
+use shedlock_core::{Clock, Error, Event, Lease, Listener};
+
+use shedlock_journal::ErrorText;
 
 use crate::report::{RunReport, Runs, Service, Verdict};
 use crate::sender::{Message, Sender};

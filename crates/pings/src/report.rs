@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use shedlock_core::{Clock as _, ErrorText, Event, Lease, SystemClock, TaskEnd};
+use shedlock_core::{Clock as _, Event, Lease, SystemClock, TaskEnd};
+
+use shedlock_journal::ErrorText;
 
 /// How a run ended, for a monitoring service.
 ///

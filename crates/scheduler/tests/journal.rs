@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use shedlock::MemoryProvider;
-use shedlock_core::{
-    Executor, Journal as _, JournalSettings, JournalWriter, LockConfig, ManualClock, MemoryJournal,
-    Slot,
-};
+use shedlock_core::{Executor, Journal as _, LockConfig, ManualClock, Slot};
+
+use shedlock_journal::{JournalSettings, JournalWriter, MemoryJournal};
 use shedlock_scheduler::{Job, LatePolicy, Schedule, Scheduler};
 
 #[tokio::test]

@@ -25,7 +25,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use shedlock_core::{SystemClock, redact, within};
+use shedlock_core::{SystemClock, within};
+
+use shedlock_support::redact;
 
 #[cfg(feature = "scheduler")]
 use crate::scheduler::{self, Handle};

@@ -403,20 +403,24 @@ pub use shedlock_core::MetricsListener;
 pub use shedlock_core::{
     Actor, Advice, Attempt, AttemptRequest, AuditRecord, AuditRequest, BoxFuture, Capabilities,
     Clock, ClockOffset, ClockSource, Completion, CurrentLock, Deadline, Effect, Error, ErrorKind,
-    ErrorText, Event, Executor, ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest,
-    ForcedUnlock, HeldLock, JobChange, JobMetrics, JobMetricsText, JobRecord, JobRegistration,
-    JobsRequest, Journal, JournalEntry, JournalSettings, JournalWriter, KeepReason, LastRun, Lease,
-    LeaseClock, Level, ListRequest, Listener, LockConfig, LockDefaults, LockDuration, LockName,
-    LockProvider, LockRecord, LockState, LostPolicy, LostReason, ManualClock, MemoryJournal,
-    Migration, MigrationStep, MissedSlots, Moment, NotBefore, NotUnlocked, Operation, Outcome,
+    Event, Executor, ExtendRequest, Extension, Failover, Finding, ForceUnlockRequest, ForcedUnlock,
+    HeldLock, JobChange, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry,
+    KeepReason, LastRun, Lease, LeaseClock, Level, ListRequest, Listener, LockConfig, LockDefaults,
+    LockDuration, LockName, LockProvider, LockRecord, LockState, LostPolicy, LostReason,
+    ManualClock, Migration, MigrationStep, Moment, NotBefore, NotUnlocked, Operation, Outcome,
     Owner, Pause, PauseRequest, Paused, PrefixProvider, ProviderIdentity, PruneRequest, Pruned,
-    Reading, Release, ReplacedRegistration, ResetSlotRequest, RestoredSlot, ResumeRequest, Resumed,
-    Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState, RunsRequest, Schema, Skip,
-    SkipReason, SkippedSlots, Slot, SlotEnd, SlotReset, SlotState, SystemClock, TakenElsewhere,
-    Unanswered, Unlock, UnlockRequest, admin, assert_locked, blocking, current_lock,
-    current_provider, delegate, extend_current, identify_store, missed_slots, parse_duration,
+    Reading, Recorder, Release, ReplacedRegistration, ResetSlotRequest, RestoredSlot,
+    ResumeRequest, Resumed, Retention, Retries, RunEnd, RunId, RunOutcome, RunRecord, RunState,
+    RunsRequest, Schema, Skip, SkipReason, SkippedSlots, Slot, SlotEnd, SlotReset, SlotState,
+    SystemClock, TakenElsewhere, Unanswered, Unlock, UnlockRequest, admin, assert_locked, blocking,
+    current_lock, current_provider, delegate, extend_current, identify_store, parse_duration,
     set_global_executor, set_global_provider, store_identity, testing, with_executor,
     with_executor_blocking, with_provider, with_provider_blocking,
+};
+
+pub use shedlock_journal::{
+    ErrorText, JobMetrics, JobMetricsText, JournalSettings, JournalWriter, MemoryJournal,
+    MissedSlots, missed_slots,
 };
 #[cfg(all(feature = "macros", feature = "scheduler"))]
 pub use shedlock_macros::scheduled;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use shedlock_core::shown::listed;
+use shedlock_support::text::listed;
 
 use crate::connect::{invalid, memory, split, unknown};
 use crate::{Error, LockProvider, Schema};

@@ -8,14 +8,14 @@ use axum::extract::{Form, FromRequest as _, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use serde::Deserialize;
-use shedlock_core::shown::{
-    Extended, extend_by_operator, extension_detail, is_far_ahead, pause_end, record_action, second,
-    slot_detail, state_in_words, taken_from, unlock_by_operator,
-};
 use shedlock_core::{
     Actor, Error, ForcedUnlock, LockName, LockRecord, LockState, Pause, PauseRequest, Paused,
     ResetSlotRequest, ResumeRequest, Resumed, Slot, SlotReset, SystemClock, admin, parse_duration,
     within,
+};
+use shedlock_journal::view::{
+    Extended, extend_by_operator, extension_detail, is_far_ahead, pause_end, record_action, second,
+    slot_detail, state_in_words, taken_from, unlock_by_operator,
 };
 
 use crate::Access;

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Value, json};
 use shedlock_core::LockName;
-use shedlock_core::shown::json::{Action, Found, Job, Lock, Run, VERSION};
+use shedlock_journal::view::json::{Action, Found, Job, Lock, Run, VERSION};
 
 use crate::dashboard::Inner;
 use crate::failure::Failure;

@@ -8,8 +8,10 @@ use askama::filters::HtmlSafe;
 use form_urlencoded::Serializer;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shedlock_core::shown::{self, about, instant, visible, visible_lines};
-use shedlock_core::{LockRecord, LockState, redact};
+use shedlock_core::{LockRecord, LockState};
+use shedlock_journal::view::{self, about, instant, visible, visible_lines};
+
+use shedlock_support::redact;
 
 use crate::pages::ROWS;
 
@@ -126,7 +128,7 @@ impl Badge {
             LockState::Paused => "pause",
             _ => "idle",
         };
-        let word = shown::state(state);
+        let word = state.as_str();
         Self { class, word }
     }
 
@@ -217,8 +219,8 @@ impl HtmlSafe for LeaseBar {}
 impl LeaseBar {
     /// `None` for a lock that can be taken, or whose store does not report its times.
     pub(crate) fn of(lock: &LockRecord) -> Option<Self> {
-        let left = shown::left(lock)?;
-        let passed = shown::age(lock)?;
+        let left = view::left(lock)?;
+        let passed = view::age(lock)?;
         // The times of a store have fractions of a second.
         let whole = Duration::from_secs_f64((passed + left).as_secs_f64().round());
         let share =

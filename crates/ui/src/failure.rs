@@ -3,7 +3,9 @@
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
-use shedlock_core::{Error, ErrorKind, redact};
+use shedlock_core::{Error, ErrorKind};
+
+use shedlock_support::redact;
 
 use crate::assets::{ICON, STYLE};
 use crate::components::Text;

@@ -3,14 +3,16 @@
 use std::time::{Duration, SystemTime};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use shedlock_core::shown::{
-    CurrentJob, current_jobs, journal_findings, run_states, store_now, taken_locks,
-};
 use shedlock_core::{
     AuditRecord, AuditRequest, Clock as _, Error, ErrorKind, Finding, JobRecord, JobsRequest,
-    Journal, ListRequest, LockName, LockProvider, LockRecord, MissedSlots, RunRecord, RunState,
-    RunsRequest, SystemClock, missed_slots, within,
+    Journal, ListRequest, LockName, LockProvider, LockRecord, RunRecord, RunState, RunsRequest,
+    SystemClock, within,
 };
+use shedlock_journal::view::{
+    CurrentJob, current_jobs, journal_findings, run_states, store_now, taken_locks,
+};
+
+use shedlock_journal::{MissedSlots, missed_slots};
 
 use crate::slots::{self, SHOWN};
 use crate::store::{Place, Store};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::shown::{next_slot, second, took};
 use shedlock_core::{JobRecord, LockRecord, RunOutcome, RunRecord, RunState, Slot};
+use shedlock_journal::view::{next_slot, second, took};
 use shedlock_scheduler as scheduler;
 
 use crate::components::{Badge, Bar, Bars};

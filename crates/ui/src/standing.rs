@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::shown::{
+use shedlock_core::{LockRecord, LockState, RunOutcome};
+use shedlock_journal::view::{
     CurrentJob, JobState, about, elsewhere_in_words, left, open_end, second, taken_in_words,
 };
-use shedlock_core::{LockRecord, LockState, RunOutcome};
 
 use crate::components::Badge;
 
@@ -98,7 +98,7 @@ impl Standing {
     /// A lock that a run holds. `lease` is how long its lease lasts unless it is extended: without
     /// it, nothing follows from the time that is left.
     pub(crate) fn of_held(lock: &LockRecord, lease: Option<Duration>) -> Self {
-        let age = shedlock_core::shown::age(lock);
+        let age = shedlock_journal::view::age(lock);
         let left = left(lock);
         let is_short = left
             .zip(lease)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::lock::Mutex;
 
-use shedlock_core::shown::missing_journal;
 use shedlock_core::{BoxFuture, Error, ErrorKind, Journal, LockProvider, SystemClock, within};
+use shedlock_journal::view::missing_journal;
 
 use shedlock_scheduler::Handle;
 

@@ -3,9 +3,9 @@
 use std::slice;
 
 use redis::FromRedisValue as _;
-use shedlock_core::shown::listed;
 use shedlock_core::{Finding, LockName};
 use shedlock_provider::Result;
+use shedlock_support::text::listed;
 
 use crate::codec::malformed;
 use crate::explain::GRANT;

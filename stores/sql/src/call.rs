@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Advice, Budget, Error, LockName, Operation, Owner, SETTINGS, format_duration};
+use shedlock_core::{Advice, Budget, Error, LockName, Operation, Owner, SETTINGS};
+
 use shedlock_provider::{Result, StoreProvider, configuration, invalid};
+use shedlock_support::text;
 use tokio::sync::OnceCell;
 
 use crate::driver::{Connections, Deadline, Driver, Wanted};
@@ -142,9 +144,9 @@ impl<B: Driver> SqlStore<B> {
         if duration > longest {
             return Err(invalid(format!(
                 "{what} of {} is too long for table {}: it stores at most {} from now",
-                format_duration(duration),
+                text::duration(duration),
                 self.options.table,
-                format_duration(Duration::from_secs(longest.as_secs()))
+                text::duration(Duration::from_secs(longest.as_secs()))
             ))
             .advise("shorten it"));
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use shedlock_core::{BoxFuture, Executor, JournalWriter, LockConfig, Outcome, Release};
+use shedlock_core::{BoxFuture, Executor, LockConfig, Outcome, Release};
+
+use shedlock_journal::JournalWriter;
 
 use crate::Effort;
 use crate::provider::AT_MOST;

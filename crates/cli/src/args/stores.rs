@@ -2,7 +2,7 @@
 
 use shedlock::__stores::{STORES, StoreEntry};
 
-use shedlock_core::shown::listed;
+use shedlock_support::text::listed;
 
 /// The stores on servers. The others are a file or a process of this host.
 fn served() -> impl Iterator<Item = &'static StoreEntry> {

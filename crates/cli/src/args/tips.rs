@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
-use shedlock_core::shown::listed;
+use shedlock_support::text::listed;
 
 use super::Cli;
 use super::parse::{Wrong, typed};

@@ -3,7 +3,7 @@
 use shedlock::{Finding, Level};
 
 use super::visible;
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 /// One line per check, what to do below it, and a summary.
 pub(super) fn table(findings: &[Finding]) -> String {

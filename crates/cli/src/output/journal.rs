@@ -9,9 +9,9 @@ use shedlock::{AuditRecord, MissedSlots, RunRecord, RunState};
 use super::columns::{self, Column};
 use super::{json, visible};
 use crate::args::Format;
-use shedlock_core::redact;
-use shedlock_core::shown::json::{Action, Job, Run};
-use shedlock_core::shown::{CurrentJob, JobState, done, drift, elsewhere_in_words, shedlock_on};
+use shedlock_journal::view::json::{Action, Job, Run};
+use shedlock_journal::view::{CurrentJob, JobState, done, drift, elsewhere_in_words, shedlock_on};
+use shedlock_support::redact;
 
 const fn column(title: &'static str, at_least: Option<usize>, leaves: u8) -> Column {
     Column {

@@ -9,9 +9,9 @@ use shedlock::{Finding, LockRecord, Migration, Pause, Slot};
 
 use super::Setting;
 use crate::exit::Failure;
-use shedlock_core::redact;
-pub(super) use shedlock_core::shown::json::VERSION;
-use shedlock_core::shown::json::{Found, Lock};
+pub(super) use shedlock_journal::view::json::VERSION;
+use shedlock_journal::view::json::{Found, Lock};
+use shedlock_support::redact;
 
 #[derive(Serialize)]
 struct Locks<'a> {

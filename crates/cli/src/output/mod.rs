@@ -19,10 +19,10 @@ pub(crate) use columns::cut;
 pub(crate) use journal::{history, jobs};
 pub(crate) use plan::{is_sql, plan, schema};
 pub(crate) use restored::{Item, Lost, restored};
-use shedlock_core::shown::{about, is_ahead, took};
-pub(crate) use shedlock_core::shown::{
-    age, instant, left, open_end, pause_end, second, shedlock_on, shell_word, state,
-    state_in_words, taken_in_words, unseen_in_words, visible, visible_lines,
+use shedlock_journal::view::{about, is_ahead, took};
+pub(crate) use shedlock_journal::view::{
+    age, instant, left, open_end, pause_end, second, shedlock_on, shell_word, state_in_words,
+    taken_in_words, visible, visible_lines,
 };
 
 /// These locks, or `none` for people. The table fits the width, if there is one.

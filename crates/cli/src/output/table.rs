@@ -9,7 +9,7 @@ use std::path::Path;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use shedlock::{LockRecord, LockState, Migration, Pause, Slot};
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 use super::PausedLock;
 
@@ -41,7 +41,7 @@ pub(super) fn locks(locks: &[LockRecord], width: Option<usize>) -> String {
         .map(|lock| {
             [
                 name(lock),
-                super::state(lock.state).to_owned(),
+                lock.state.as_str().to_owned(),
                 or_none(owner(lock)),
                 or_none(super::age(lock).map(super::about)),
                 or_none(left(lock)),
@@ -64,10 +64,10 @@ pub(super) fn lock(lock: &LockRecord) -> String {
         LockState::AtLeast => {
             let kept = "released, but kept by --lock-at-least-for or by the pause after a failed \
                         slot (--retry-backoff)";
-            format!("{}: {kept}", super::state(lock.state))
+            format!("{}: {kept}", lock.state.as_str())
         }
         LockState::Free => "free: can be taken".to_owned(),
-        other => super::state(other).to_owned(),
+        other => other.as_str().to_owned(),
     };
     let until = lock.locked_until.map(|until| {
         if let Some(end) = super::open_end(until, lock.read_at) {

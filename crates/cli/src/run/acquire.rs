@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use shedlock::{
-    Attempt, AttemptRequest, Clock, Executor, HeldLock, LockConfig, Moment, Release, Skip, SlotEnd,
-    SystemClock, UnlockRequest,
+    Attempt, AttemptRequest, Clock, Executor, HeldLock, JournalWriter, LockConfig, Moment, Release,
+    Skip, SlotEnd, SystemClock, UnlockRequest,
 };
 use shedlock_core::LastFailure;
 
@@ -28,12 +28,19 @@ use crate::unreleased::Unreleased;
 pub(super) struct Keeps<'a>(pub(super) Option<&'a RunArgs>);
 
 pub(super) enum Acquired {
-    /// The lock, the executor that took it, and its store.
-    Lock(HeldLock, Executor, Store),
+    Lock(Taken),
     /// Why the lock cannot be taken, and the store's short name.
     Skipped(Skip, String),
     /// A signal asked this process to end before it got the lock. The command is not run.
     Interrupted(Signal),
+}
+
+/// A lock, and what took it.
+pub(super) struct Taken {
+    pub(super) held: HeldLock,
+    pub(super) executor: Executor,
+    pub(super) journal: Option<JournalWriter>,
+    pub(super) store: Store,
 }
 
 /// Connects to the store and requests the lock.
@@ -68,7 +75,7 @@ pub(super) async fn acquire(
     };
     // An attempt without a reply is withdrawn from here on.
     drop(asking);
-    if let Some(Acquired::Lock(held, ..)) = answer {
+    if let Some(Acquired::Lock(Taken { held, .. })) = answer {
         let request = UnlockRequest::new().with_slot_end(SlotEnd::NotStarted);
         let lock = Unreleased::of(&held);
         if let Release::Failed(error) = held.unlock_with(&request).await {
@@ -133,10 +140,15 @@ async fn ask(
     let wait = wait_until.saturating_since(SystemClock.now());
     let answer = executor.lock(&lock.clone().lock_wait(wait)).await;
     if let Ok(Attempt::Acquired(held)) = answer {
-        if let (Some(writer), Some(job)) = (writer, job.take()) {
+        if let (Some(writer), Some(job)) = (&writer, job.take()) {
             writer.register(job);
         }
-        return Ok(Acquired::Lock(held, executor, store));
+        return Ok(Acquired::Lock(Taken {
+            held,
+            executor,
+            journal: writer,
+            store,
+        }));
     }
     settle(&executor, claim.name, terminal).await;
     if let Some(writer) = &writer {

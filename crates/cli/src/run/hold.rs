@@ -65,7 +65,7 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
     .await;
     let acquired = acquired.map_err(|failure| failure.not_taken(&args.name))?;
     let (held, executor) = match acquired {
-        Acquired::Lock(held, executor, _) => (held, executor),
+        Acquired::Lock(taken) => (taken.held, taken.executor),
         Acquired::Skipped(skip, store) => {
             let why = slot::why(&skip, None);
             terminal.notice(&format!("{}: not acquired: {why}", args.name));

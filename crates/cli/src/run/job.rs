@@ -218,7 +218,7 @@ impl<'a> Job<'a> {
         Heirloom {
             store: self.store.address().clone(),
             journal: self.journal.and_then(|writer| {
-                let open = writer.open_run(lock.owner().as_str())?;
+                let open = writer.open_run(lock.owner())?;
                 Some(Legacy {
                     address: self.store.journal_address().cloned(),
                     run: KeptRun::of(&open.run, open.next),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use shedlock::{Executor, Lease, LockConfig, Skip, Slot};
+use shedlock::{Executor, JournalWriter, Lease, LockConfig, Skip, Slot};
 
-use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
+use super::acquire::{Acquired, Keeps, Taken, acquire, first_to_end, settle};
 use super::events::Events;
 use super::job::Job;
 use super::pings::Pings;
@@ -115,18 +115,30 @@ impl<'a> Runner<'a> {
         let acquired = acquire(&claim, &lock, &events, signals, keeps, self.terminal).await;
         let (name, again) = (&self.args.name, self.has_run);
         let acquired = acquired.map_err(|failure| failure.not_started(name, again));
-        let (held, executor, store) = match acquired? {
-            Acquired::Lock(held, executor, store) => (held, executor, store),
+        let taken = match acquired? {
+            Acquired::Lock(taken) => taken,
             Acquired::Skipped(skip, _) => return Ok(Turn::Skipped(skip)),
             Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
         };
+        let Taken {
+            held,
+            executor,
+            journal,
+            store,
+        } = taken;
         let attempt = held.slot_attempt();
         let lease = held.lease();
         self.pings.started(&lease);
         let _serving = Serving::start(self.args, &executor, self.terminal);
-        let journal = executor.get_journal();
         let signals = &mut self.signals;
-        let mut job = Job::new(self.args, &self.program, store, journal, &events, signals);
+        let mut job = Job::new(
+            self.args,
+            &self.program,
+            store,
+            journal.as_ref(),
+            &events,
+            signals,
+        );
         if self.pings.take_output() {
             job.keep_output(self.terminal);
         }
@@ -159,7 +171,8 @@ impl<'a> Runner<'a> {
             (Ok(_), Given::Lost) => exit::LOST,
             (Ok(ended), Given::Back | Given::NotBack) => code_of(ended),
         };
-        self.report_end(&executor, &lease, code, output).await;
+        self.report_end(&executor, journal.as_ref(), &lease, code, output)
+            .await;
         ended?;
         self.has_run = true;
         Ok(Turn::Ran(Ran {
@@ -181,6 +194,7 @@ impl<'a> Runner<'a> {
     async fn report_end(
         &mut self,
         executor: &Executor,
+        journal: Option<&JournalWriter>,
         lease: &Lease,
         code: u8,
         output: Option<Passing>,
@@ -195,7 +209,7 @@ impl<'a> Runner<'a> {
                 self.pings.ended(lease, code, output);
                 settle(executor, name, self.terminal).await;
                 tokio::join!(
-                    journal::flush(executor.get_journal(), self.args, self.terminal),
+                    journal::flush(journal, self.args, self.terminal),
                     self.pings.flush(self.terminal),
                 );
             } => {}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use shedlock::{Clock, SystemClock};
-use shedlock_core::redact;
+use shedlock_support::redact;
 use tokio::sync::oneshot;
 
 /// How much of the output is kept, in bytes.

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command};
 
 use super::{Entry, Scalar};
 use crate::args::commands_with;
-use shedlock_core::shown::listed;
+use shedlock_support::text::listed;
 
 /// Options that make sense for one call only. In a file they would apply to every job of the host.
 const OF_ONE_CALL: &[&str] = &[

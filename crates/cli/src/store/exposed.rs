@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 use super::handover::Source;
 use super::{file, journal};

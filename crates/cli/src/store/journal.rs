@@ -10,7 +10,7 @@ use shedlock::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JobRecord, JobsRequest, Journal,
     JournalEntry, Migration, MigrationStep, Retention, RunRecord, RunsRequest, Schema,
 };
-use shedlock_core::redact;
+use shedlock_support::redact;
 use tokio::sync::OnceCell;
 
 use super::handover::Source;

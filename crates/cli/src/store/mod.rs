@@ -33,7 +33,7 @@ use limit::in_time;
 use local::LocalStore;
 pub(crate) use local::state_folder;
 use rotating::Rotating;
-use shedlock_core::redact;
+use shedlock_support::redact;
 use url::{check, of_file};
 
 /// A connected store.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use shedlock::__stores::{STORES, StoreEntry};
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 use super::{file, sqlite};
 use crate::exit::Failure;

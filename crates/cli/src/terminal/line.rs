@@ -10,7 +10,7 @@ use tracing::Level;
 
 use super::{LogFormat, Style, style};
 use crate::output::visible;
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 /// The target of this program's own lines.
 pub(super) const OWN: &str = "shedlock";

@@ -20,7 +20,7 @@ use line::Line;
 pub(crate) use panics::report_panics;
 pub(crate) use said::warnings_are_about;
 use screen::Screen;
-use shedlock_core::redact;
+use shedlock_support::redact;
 
 /// The format of the lines on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

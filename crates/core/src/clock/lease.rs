@@ -87,7 +87,7 @@ impl LeaseClock {
             seen.unseen = seen.unseen.saturating_add(jumped);
             tracing::warn!(
                 "the wall clock jumped forward by {}: leases count this as elapsed time",
-                crate::text::duration(jumped),
+                shedlock_support::text::duration(jumped),
             );
         }
         if seen.rates.is_due(before) {
@@ -121,7 +121,7 @@ impl fmt::Debug for LeaseClock {
 }
 
 /// The difference between the rates of two clocks that leases tolerate, in parts per million.
-pub(crate) const TOLERATED_PPM: u128 = 500;
+pub const TOLERATED_PPM: u128 = 500;
 
 /// Compares the rates of the clock that is slewed and of the one that is not.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Rates {
 }
 
 /// Returns by how much the rates of the two clocks of a moment have differed.
-pub(crate) fn parts_per_million(from: Moment, to: Moment) -> u128 {
+pub fn parts_per_million(from: Moment, to: Moment) -> u128 {
     let (least, most) = (to.at_least_since(from), to.at_most_since(from));
     let difference = most.saturating_sub(least).as_nanos();
     difference.saturating_mul(1_000_000) / least.as_nanos().max(1)

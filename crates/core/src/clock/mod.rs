@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 pub use ends::{Deadline, NotBefore, Reading};
 pub use lease::LeaseClock;
-pub(crate) use lease::{TOLERATED_PPM, parts_per_million};
+pub use lease::{TOLERATED_PPM, parts_per_million};
 pub use manual::ManualClock;
 pub use moment::Moment;
 pub use offset::ClockOffset;

@@ -71,8 +71,8 @@ impl ClockOffset {
 
 impl fmt::Display for ClockOffset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let here = crate::shown::second(self.here);
-        let store = crate::shown::second(self.store);
+        let here = shedlock_support::text::second(self.here);
+        let store = shedlock_support::text::second(self.store);
         if !self.is_off() {
             return write!(
                 f,
@@ -83,7 +83,7 @@ impl fmt::Display for ClockOffset {
             .by()
             .saturating_add(Duration::from_millis(500))
             .as_secs();
-        let by = crate::text::duration(Duration::from_secs(seconds));
+        let by = shedlock_support::text::duration(Duration::from_secs(seconds));
         let side = if self.is_ahead() {
             "ahead of"
         } else {

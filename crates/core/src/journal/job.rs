@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::run::state_of;
-use super::{RunOutcome, RunRecord, RunState};
+use super::{RunOutcome, RunState};
 use crate::{LockRecord, Slot};
 
 /// A job: what is known about its schedule, and how its last runs ended.
@@ -174,66 +174,7 @@ impl JobRecord {
     /// Returns whether a lock of this name can belong to the job: the name of the job itself, or one from
     /// its template, like `expire-acme` from `expire-{tenant}`.
     pub fn may_have(&self, name: &str) -> bool {
-        is_of_template(name, &self.job)
-    }
-
-    /// Adds a run: the journal in memory does, and other journals do the same in their stores.
-    ///
-    /// Entries may arrive twice and in any order, so times only move forward, and what describes the
-    /// latest run, success or failure stays if a later one is known.
-    pub(super) fn add(&mut self, run: &RunRecord, next: Option<(Slot, SystemTime)>) {
-        let known = self.last_run.as_ref().map(|last| last.started);
-        if run.is_elsewhere() {
-            return self.add_elsewhere(run, next);
-        }
-        if known.is_none_or(|known| run.started > known) {
-            let mut last = LastRun::new(&*run.name, &*run.owner, run.started);
-            (last.lock_at_most_for, last.slot) = (run.lock_at_most_for, run.slot);
-            last.lock_store.clone_from(&run.lock_store);
-            self.last_run = Some(last);
-        }
-        let Some(end) = &run.end else { return };
-        let is_known = end.outcome == RunOutcome::Succeeded || end.outcome.is_failure();
-        let is_earlier = |it: &TakenElsewhere| it.at < run.started;
-        if is_known && self.elsewhere.as_ref().is_some_and(is_earlier) {
-            self.elsewhere = None;
-        }
-        let ended = run.started + end.ran_for;
-        let is_it = |last: &&mut LastRun| last.name == run.name && last.owner == run.owner;
-        if let Some(last) = self.last_run.as_mut().filter(is_it) {
-            last.outcome = Some(RunOutcome::joined(last.outcome, end.outcome));
-        }
-        if end.outcome == RunOutcome::Succeeded {
-            if self.last_succeeded.is_none_or(|known| ended >= known) {
-                self.last_succeeded = Some(ended);
-                self.last_duration = Some(end.ran_for);
-            }
-            self.move_forward(next);
-        }
-        if end.outcome.is_failure() && self.last_failed.is_none_or(|known| ended >= known) {
-            self.last_failed = Some(ended);
-            let error = end.error.as_deref().and_then(|text| text.lines().next());
-            self.last_error = error.map(str::to_owned);
-        }
-    }
-
-    /// Adds a slot that ShedLock took. It moves the deadline, as far as that slot goes.
-    fn add_elsewhere(&mut self, run: &RunRecord, next: Option<(Slot, SystemTime)>) {
-        self.move_forward(next);
-        let last = self.elsewhere.as_ref();
-        let is_later = last.map(|it| it.slot) < run.slot;
-        let is_latest = self
-            .last_run
-            .as_ref()
-            .is_none_or(|it| it.started < run.started);
-        if let Some(slot) = run.slot.filter(|_| is_later && is_latest) {
-            let slots = last.map_or(0, |it| it.slots).saturating_add(1);
-            let by = Some(run.owner.clone()).filter(|host| !host.is_empty());
-            self.elsewhere = Some(TakenElsewhere {
-                by,
-                ..TakenElsewhere::new(slot, run.started, slots)
-            });
-        }
+        Self::is_named_by(&self.job, name)
     }
 
     /// Returns whether so many slots in a row have no known outcome that someone should look: ShedLock
@@ -243,48 +184,65 @@ impl JobRecord {
         slots >= Self::MOST_UNVERIFIED && !self.is_watched_elsewhere
     }
 
-    /// Moves the next slot and the deadline, but never back.
-    pub(super) fn move_forward(&mut self, next: Option<(Slot, SystemTime)>) {
-        if let Some((slot, deadline)) =
-            next.filter(|(_, it)| self.deadline.is_none_or(|was| *it > was))
-        {
-            (self.next_slot, self.deadline) = (Some(slot), Some(deadline));
-        }
-    }
-
     /// Returns whether a success is overdue at this instant.
     pub fn is_overdue(&self, now: SystemTime) -> bool {
         self.deadline.is_some_and(|deadline| now > deadline)
     }
+
+    /// Returns whether a lock's name can come from this template, like `expire-acme` from `expire-{tenant}`.
+    pub fn is_named_by(template: &str, name: &str) -> bool {
+        let mut literals = Vec::new();
+        let mut rest = template;
+        while let Some((literal, after)) = rest.split_once('{') {
+            let Some((_, after)) = after.split_once('}') else {
+                break;
+            };
+            literals.push(literal);
+            rest = after;
+        }
+        let Some((first, middle)) = literals.split_first() else {
+            return name == template;
+        };
+        let Some(inner) = name.strip_prefix(first) else {
+            return false;
+        };
+        let Some(mut inner) = inner.strip_suffix(rest) else {
+            return false;
+        };
+        middle
+            .iter()
+            .all(|literal| match inner.split_once(literal) {
+                Some((_, after)) => {
+                    inner = after;
+                    true
+                }
+                None => false,
+            })
+    }
 }
 
-/// Whether a name can come from a template, like `expire-acme` from `expire-{tenant}`.
-pub(crate) fn is_of_template(name: &str, template: &str) -> bool {
-    let mut literals = Vec::new();
-    let mut rest = template;
-    while let Some((literal, after)) = rest.split_once('{') {
-        let Some((_, after)) = after.split_once('}') else {
-            break;
-        };
-        literals.push(literal);
-        rest = after;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_matched_by_the_literal_parts_of_its_template() {
+        for (name, template, is_one) in [
+            ("expire-acme", "expire-{tenant}", true),
+            ("expire-", "expire-{tenant}", true),
+            ("expire", "expire-{tenant}", false),
+            ("a-x-b-y-c", "a-{x}-b-{y}-c", true),
+            ("a-x-y-c", "a-{x}-b-{y}-c", false),
+            ("a", "a", true),
+            ("ab", "a", false),
+            ("a{b", "a{b", true),
+            ("x", "{x}", true),
+        ] {
+            assert_eq!(
+                JobRecord::is_named_by(template, name),
+                is_one,
+                "{name} {template}"
+            );
+        }
     }
-    let Some((first, middle)) = literals.split_first() else {
-        return name == template;
-    };
-    let Some(inner) = name.strip_prefix(first) else {
-        return false;
-    };
-    let Some(mut inner) = inner.strip_suffix(rest) else {
-        return false;
-    };
-    middle
-        .iter()
-        .all(|literal| match inner.split_once(literal) {
-            Some((_, after)) => {
-                inner = after;
-                true
-            }
-            None => false,
-        })
 }

@@ -6,33 +6,26 @@
 mod audit;
 mod entry;
 mod job;
-mod memory;
-mod missed;
 mod query;
+mod recorder;
 mod registration;
+mod retention;
 mod run;
-mod settings;
-mod writer;
 
 use std::fmt;
 
 pub use audit::{Actor, AuditRecord};
 pub use entry::{JobChange, JournalEntry};
-pub(crate) use job::is_of_template;
 pub use job::{JobRecord, LastRun, ReplacedRegistration, TakenElsewhere};
-pub use memory::MemoryJournal;
-pub use missed::{MissedSlots, missed_slots};
 pub use query::{AuditRequest, JobsRequest, RunsRequest};
+pub use recorder::Recorder;
 pub use registration::JobRegistration;
-pub(crate) use registration::{expected_period, registered};
+pub use retention::Retention;
 pub use run::{RunEnd, RunId, RunOutcome, RunRecord, RunState};
-pub use settings::{ErrorText, JournalSettings, Retention};
-pub use writer::{JournalWriter, OpenRun};
 
 use crate::{BoxFuture, Error, Migration, MigrationStep};
 
-/// A store of jobs, runs and audit records. Store authors implement it; a [`JournalWriter`] fills
-/// it.
+/// A store of jobs, runs and audit records. Store authors implement it; a [`Recorder`] fills it.
 ///
 /// # Rules for implementations
 ///

@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{JobChange, JobRecord, ReplacedRegistration};
-use crate::owner::host;
-use crate::{Slot, parse_duration, text};
+use shedlock_support::text;
+
+use super::JobRecord;
+use crate::{Slot, parse_duration};
 
 /// Returns the first slot after an instant; none if the schedule has ended.
 type NextSlot = dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync;
@@ -31,13 +32,20 @@ const EXPECTED: &str = "expected every ";
 /// ```
 #[derive(Clone)]
 #[must_use]
+#[non_exhaustive]
 pub struct JobRegistration {
-    pub(super) job: String,
-    schedule: String,
-    zone: Option<String>,
-    lock_at_most_for: Option<Duration>,
-    allowance: Duration,
-    done: Option<Slot>,
+    /// The job.
+    pub job: String,
+    /// The schedule as text.
+    pub schedule: String,
+    /// The time zone of the schedule.
+    pub zone: Option<String>,
+    /// How long a run may hold its lock without an extension.
+    pub lock_at_most_for: Option<Duration>,
+    /// How long after its slot a run may end.
+    pub allowance: Duration,
+    /// The last slot that is done according to the store.
+    pub done: Option<Slot>,
     next: Arc<NextSlot>,
 }
 
@@ -91,99 +99,20 @@ impl JobRegistration {
         self
     }
 
-    /// Returns the next slot after this instant, and the time by which it must have succeeded.
-    pub(super) fn next_after(&self, instant: SystemTime) -> Option<(Slot, SystemTime)> {
+    /// Returns the next slot after this instant, and the time by which it must have succeeded. `None` if
+    /// the schedule has ended.
+    pub fn next_after(&self, instant: SystemTime) -> Option<(Slot, SystemTime)> {
         let next = (self.next)(instant)?;
         Some((Slot::at(next).ok()?, next + self.allowance))
     }
-
-    /// Returns what is recorded for this job if `known` is what the journal knows about it.
-    pub(super) fn change(&self, known: Option<&JobRecord>, now: SystemTime) -> JobChange {
-        let same = known.filter(|known| {
-            known.schedule.as_deref() == Some(&*self.schedule) && known.zone == self.zone
-        });
-        // Deploying a job that fails again and again must not move its deadline.
-        let registered = same.map_or(now, |known| known.registered);
-        let succeeded = same.and_then(|known| known.last_succeeded);
-        let done = self.done.map(Slot::instant);
-        let base = done.max(succeeded).unwrap_or(registered);
-        JobChange {
-            job: self.job.clone(),
-            schedule: Some(self.schedule.clone()),
-            zone: self.zone.clone(),
-            lock_at_most_for: self.lock_at_most_for,
-            by: Some(host().to_owned()),
-            replaced: known.and_then(|known| self.replaced(known, now)),
-            next: self.next_after(base),
-        }
-    }
-
-    /// Returns whether this is what the journal knows about the job.
-    fn is_known_as(&self, known: &JobRecord) -> bool {
-        known.schedule.as_deref() == Some(&*self.schedule)
-            && known.zone == self.zone
-            && known.lock_at_most_for == self.lock_at_most_for
-    }
-
-    /// Warns if the journal has another schedule, zone or lease: replicas that differ run a job at the slots of each.
-    pub(super) fn warn_of_drift(&self, known: &JobRecord) {
-        if known.schedule.is_none() || self.is_known_as(known) {
-            return;
-        }
-        let theirs = registered(
-            known.schedule.as_deref(),
-            known.zone.as_deref(),
-            known.lock_at_most_for,
-        );
-        let ours = registered(
-            Some(&self.schedule),
-            self.zone.as_deref(),
-            self.lock_at_most_for,
-        );
-        let by = known.registered_by.as_deref().unwrap_or("another replica");
-        tracing::warn!(
-            "{}: {by} has registered {theirs}, and {} registers {ours}: unless it was changed on purpose, give all \
-             replicas the same schedule, zone and lease",
-            self.job,
-            host()
-        );
-    }
-
-    /// Returns what another host has registered, if that differs from this registration. A host that changes its own
-    /// registration has been given a new one, and no longer has the old one.
-    fn replaced(&self, known: &JobRecord, now: SystemTime) -> Option<ReplacedRegistration> {
-        let by = known.registered_by.as_deref()?;
-        if self.is_known_as(known) || by == host() {
-            let earlier = known.replaced.clone();
-            return earlier.filter(|earlier| earlier.by != host());
-        }
-        Some(ReplacedRegistration {
-            schedule: known.schedule.clone(),
-            zone: known.zone.clone(),
-            lock_at_most_for: known.lock_at_most_for,
-            ..ReplacedRegistration::new(by, now)
-        })
-    }
 }
 
-/// Returns what was registered, in words.
-pub(crate) fn registered(
-    schedule: Option<&str>,
-    zone: Option<&str>,
-    at_most: Option<Duration>,
-) -> String {
-    let schedule = schedule.map_or_else(|| "no schedule".to_owned(), |it| format!("{it:?}"));
-    let zone = zone.map_or_else(String::new, |zone| format!(" {zone}"));
-    let at_most = at_most.map(text::duration);
-    let at_most = at_most.map_or_else(String::new, |it| format!(" with a lease of {it}"));
-    format!("{schedule}{zone}{at_most}")
-}
-
-/// Returns the period of a job that was registered with
-/// [`expected_every`](JobRegistration::expected_every).
-pub(crate) fn expected_period(job: &JobRecord) -> Option<Duration> {
-    let schedule = job.schedule.as_deref()?;
-    parse_duration(schedule.strip_prefix(EXPECTED)?).ok()
+impl JobRecord {
+    /// Returns the period of a job that was registered with [`JobRegistration::expected_every`].
+    pub fn expected_period(&self) -> Option<Duration> {
+        let schedule = self.schedule.as_deref()?;
+        parse_duration(schedule.strip_prefix(EXPECTED)?).ok()
+    }
 }
 
 impl fmt::Debug for JobRegistration {

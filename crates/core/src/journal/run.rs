@@ -290,15 +290,6 @@ impl RunOutcome {
         Self::ALL.into_iter().find(|known| known.as_str() == word)
     }
 
-    /// Returns the outcome that stays if `new` is recorded after `known`: the known one, unless it is a
-    /// success and the unlock found that the lease had been lost before, or may have been.
-    pub(super) fn joined(known: Option<Self>, new: Self) -> Self {
-        match known {
-            Some(known) if known != Self::Succeeded || !new.corrects_success() => known,
-            _ => new,
-        }
-    }
-
     /// Returns whether an unlock finds this out after the task has succeeded, so that it replaces the success. For
     /// providers.
     pub fn corrects_success(self) -> bool {

@@ -223,7 +223,7 @@ fn too_late(context: &Context, lease: &Lease) -> Error {
         crate::ErrorKind::Unavailable,
         format!(
             "the store's reply took longer than the lease of {}",
-            crate::text::duration(lease.lock_at_most_for())
+            shedlock_support::text::duration(lease.lock_at_most_for())
         ),
     )
     .advise(("", Operation::RaiseAtMost))

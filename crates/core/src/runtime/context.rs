@@ -10,8 +10,8 @@ use super::withdrawal::Withdrawals;
 use super::{Duties, Errand, Handed, LostPolicy, Names};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
 use crate::{
-    AttemptRequest, Error, ErrorKind, Event, JournalWriter, Listener, LockDefaults, LockName,
-    LockProvider, narrator,
+    AttemptRequest, Error, ErrorKind, Event, Listener, LockDefaults, LockName, LockProvider,
+    Recorder, narrator,
 };
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Context {
     listeners: Vec<Arc<dyn Listener>>,
     /// A listener tells events, so they are not logged.
     pub(super) is_silent: bool,
-    pub(crate) journal: Option<JournalWriter>,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
     pub(crate) defaults: LockDefaults,
     pub(crate) lost_policy: LostPolicy,
     pub(crate) deadline_margin: Option<Duration>,
@@ -44,7 +44,7 @@ impl Context {
             lease_clock: LeaseClock::system(),
             listeners: Vec::new(),
             is_silent: false,
-            journal: None,
+            recorder: None,
             defaults: LockDefaults::new(),
             lost_policy: LostPolicy::default(),
             deadline_margin: None,
@@ -99,21 +99,21 @@ impl Context {
         }
         let (clients, servers) = self.skews();
         let skew = clients.saturating_add(servers);
-        let at_most = crate::text::duration(lock_at_most_for);
+        let at_most = shedlock_support::text::duration(lock_at_most_for);
         let (what, advice) = if skew.is_zero() {
             let what = format!(
                 "lock_at_most_for ({at_most}) must be longer than the deadline margin ({}), or the \
                  lease ends before its task can start",
-                crate::text::duration(self.margin(lock_at_most_for)),
+                shedlock_support::text::duration(self.margin(lock_at_most_for)),
             );
             (what, "raise it, or lower the margin")
         } else {
             let what = format!(
                 "lock_at_most_for ({at_most}) must be longer than the tolerated clock skew ({}; {} \
                  between clients, {} between servers)",
-                crate::text::duration(skew),
-                crate::text::duration(clients),
-                crate::text::duration(servers),
+                shedlock_support::text::duration(skew),
+                shedlock_support::text::duration(clients),
+                shedlock_support::text::duration(servers),
             );
             (
                 what,
@@ -141,7 +141,7 @@ impl Context {
 
     /// Notes a lock that is a job of its own, where jobs are counted or recorded.
     pub(crate) fn note_job(&self, name: &str) {
-        if self.has_listeners() || self.journal.is_some() {
+        if self.has_listeners() || self.recorder.is_some() {
             self.names.note(name);
         }
     }

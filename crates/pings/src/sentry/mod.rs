@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use shedlock_core::{Clock, Error, ErrorText, Event, Lease, Listener};
+use shedlock_core::{Clock, Error, Event, Lease, Listener};
+
+use shedlock_journal::ErrorText;
 
 pub use monitor::Monitor;
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, HUNDRED_YEARS, format_duration};
+use shedlock_core::{Error, ErrorKind, HUNDRED_YEARS};
+
+use shedlock_support::text;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
@@ -16,7 +18,7 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 impl Grid {
     pub(super) fn new(period: Duration) -> Result<Self, Error> {
         let refused = |why: &str| {
-            let message = format!("cannot run every {}: {why}", format_duration(period));
+            let message = format!("cannot run every {}: {why}", text::duration(period));
             Err(Error::new(ErrorKind::InvalidInput, message))
         };
         if period < SHORTEST {

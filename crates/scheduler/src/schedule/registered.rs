@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{JobRecord, JobRegistration, Slot, format_duration, parse_duration};
+use shedlock_core::{JobRecord, JobRegistration, Slot, parse_duration};
+
+use shedlock_support::text;
 
 use super::{Kind, Schedule, parsed};
 
@@ -29,7 +31,7 @@ impl Schedule {
                 JobRegistration::new(job, cron.expression(), next).zone(cron.zone())
             }
             Kind::Grid(grid) => {
-                let text = format!("{EVERY}{}", format_duration(grid.period()));
+                let text = format!("{EVERY}{}", text::duration(grid.period()));
                 JobRegistration::new(job, text, next)
             }
             Kind::FixedDelay(_) => JobRegistration::new(job, self.to_string(), next),
@@ -109,7 +111,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::UNIX_EPOCH;
 
-    use shedlock_core::{Clock, Journal as _, JournalWriter, ManualClock, MemoryJournal};
+    use shedlock_core::{Clock, Journal as _, ManualClock};
+
+    use shedlock_journal::{JournalWriter, MemoryJournal};
 
     use super::*;
 

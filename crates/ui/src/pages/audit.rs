@@ -5,8 +5,8 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
-use shedlock_core::shown::done;
 use shedlock_core::{AuditRecord, AuditRequest, RunId};
+use shedlock_journal::view::done;
 
 use super::{Frame, ROWS, Shared, given};
 use crate::Access;

@@ -7,11 +7,13 @@ use axum::Extension;
 use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
-use shedlock_core::shown::{CurrentJob, drift, run_states, taken_locks, took};
 use shedlock_core::{
-    AuditRecord, AuditRequest, Error, LockName, LockRecord, LockState, MissedSlots, RunRecord,
-    RunState, RunsRequest, missed_slots,
+    AuditRecord, AuditRequest, Error, LockName, LockRecord, LockState, RunRecord, RunState,
+    RunsRequest,
 };
+use shedlock_journal::view::{CurrentJob, drift, run_states, taken_locks, took};
+
+use shedlock_journal::{MissedSlots, missed_slots};
 
 use super::audit::ActionRow;
 use super::jobs::JobRow;

@@ -6,8 +6,8 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::Query;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use shedlock_core::shown::{CurrentJob, took};
 use shedlock_core::{Error, JobRecord, RunRecord, Slot};
+use shedlock_journal::view::{CurrentJob, took};
 use shedlock_scheduler as scheduler;
 
 use super::{Frame, Listed, ROWS, Shared, given};

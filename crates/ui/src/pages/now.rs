@@ -6,8 +6,8 @@ use askama::Template;
 use axum::Extension;
 use axum::response::Response;
 use futures_util::future::join_all;
-use shedlock_core::shown::{CurrentJob, JobState, all_jobs, taken_locks};
 use shedlock_core::{Clock as _, Error, LockRecord, LockState, SystemClock};
+use shedlock_journal::view::{CurrentJob, JobState, all_jobs, taken_locks};
 
 use super::{Frame, Shared};
 use crate::Access;

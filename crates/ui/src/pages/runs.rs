@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use shedlock_core::shown::took;
 use shedlock_core::{RunId, RunOutcome, RunRecord, RunState, RunsRequest, Slot};
+use shedlock_journal::view::took;
 
 use super::{Frame, ROWS, Shared, given};
 use crate::Access;

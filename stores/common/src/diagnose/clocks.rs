@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Capabilities, ClockOffset, ClockSource, ErrorKind, Finding, format_duration};
+use shedlock_core::{Capabilities, ClockOffset, ClockSource, ErrorKind, Finding};
+
+use shedlock_support::text;
 
 use crate::errors::Result;
 use crate::provider::StoreProvider;
@@ -74,7 +76,7 @@ impl Sample {
                     Some(skew) => format!(
                         "leases end by the hosts' own clocks, which the store cannot check: keep \
                          them within {} of each other (NTP)",
-                        format_duration(skew)
+                        text::duration(skew)
                     ),
                     None => "leases end by the store's own clock, whose time it does not report"
                         .to_owned(),
@@ -112,7 +114,7 @@ impl Sample {
             let message = format!(
                 "{found}: leases end by the hosts' own clocks, and two hosts whose clocks differ \
                  by more than {} can hold one lock",
-                format_duration(skew)
+                text::duration(skew)
             );
             return Finding::error(check, message, remedy);
         }
@@ -136,7 +138,7 @@ fn rounded(duration: Duration) -> String {
         _ => 1_000_000_000,
     };
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    format_duration(Duration::from_nanos(nanos / unit * unit))
+    text::duration(Duration::from_nanos(nanos / unit * unit))
 }
 
 #[cfg(test)]

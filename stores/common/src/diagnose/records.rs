@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use jiff::{Timestamp, Unit};
-use shedlock_core::shown::unseen_in_words;
 use shedlock_core::{
     Capabilities, Finding, ListRequest, LockProvider, LockRecord, LockState, Moment, Operation,
     Owner,
 };
+use shedlock_support::text::UNSEEN;
 
 use crate::errors::Result;
 use crate::list::collecting;
@@ -205,9 +205,9 @@ impl Records {
                 }
             ),
         };
-        let java = match unseen_in_words(capabilities) {
-            Some(unseen) => format!("{java}; {unseen}"),
-            None => java,
+        let java = match capabilities.removed_by_shedlock {
+            true => format!("{java}; {UNSEEN}"),
+            false => java,
         };
         let mut findings = vec![Finding::ok("java", java)];
         if !self.unreadable.is_empty() {

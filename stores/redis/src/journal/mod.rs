@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use redis::{Value, cmd};
-use shedlock_core::shown::listed;
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, ErrorKind, JOURNAL_VERSION, JobRecord,
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
 use shedlock_provider::{Result, configuration, conflict};
+use shedlock_support::text::listed;
 
 use self::rows::{fit, foreign, member};
 use crate::codec::malformed;

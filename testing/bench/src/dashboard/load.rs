@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, ensure};
-use shedlock_core::{Executor, JournalWriter, LockConfig};
+use shedlock_core::{Executor, LockConfig};
+
+use shedlock_journal::JournalWriter;
 use shedlock_scheduler::{Handle, Job, JobRun, Schedule, Scheduler};
 use tokio::task::JoinSet;
 

@@ -80,5 +80,5 @@ async fn time(
 fn an_hour_ago() -> anyhow::Result<String> {
     let then = SystemTime::now().checked_sub(Duration::from_secs(3_600));
     let then = then.context("the clock is at 1970")?;
-    Ok(shedlock_core::shown::second(then))
+    Ok(shedlock_journal::view::second(then))
 }

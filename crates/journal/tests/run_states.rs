@@ -1,5 +1,6 @@
 //! What is known about a run whose end is not in the journal: its lock's record decides.
 
+#[path = "../../core/tests/common/mod.rs"]
 mod common;
 
 use std::sync::Arc;
@@ -8,10 +9,11 @@ use std::time::Duration;
 use common::{Bench, bench, config, secs};
 use shedlock_core::Journal as _;
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock, ForceUnlockRequest, JournalEntry, JournalWriter, Lease,
-    LockName, LockProvider, MemoryJournal, Owner, RunOutcome, RunRecord, RunState, RunsRequest,
-    UnlockRequest, admin,
+    Attempt, AttemptRequest, Clock, ForceUnlockRequest, JournalEntry, Lease, LockName,
+    LockProvider, Owner, RunOutcome, RunRecord, RunState, RunsRequest, UnlockRequest, admin,
 };
+
+use shedlock_journal::{JournalWriter, MemoryJournal};
 
 const FLUSH: Duration = secs(5);
 

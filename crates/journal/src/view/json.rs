@@ -6,11 +6,14 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use super::{CurrentJob, instant, is_ahead, state};
-use crate::{
-    AuditRecord, Finding, LockRecord, MissedSlots, ReplacedRegistration, RunRecord, RunState, Slot,
-    TakenElsewhere, redact,
+use super::{CurrentJob, instant, is_ahead};
+use shedlock_core::{
+    AuditRecord, Finding, LockRecord, ReplacedRegistration, RunRecord, RunState, Slot,
+    TakenElsewhere,
 };
+use shedlock_support::redact;
+
+use crate::MissedSlots;
 
 /// Increases when a field changes its meaning or is removed. New fields do not count.
 pub const VERSION: u32 = 1;
@@ -38,7 +41,7 @@ impl<'a> Lock<'a> {
     pub fn of(record: &'a LockRecord) -> Self {
         Self {
             name: record.name.as_str(),
-            state: state(record.state),
+            state: record.state.as_str(),
             owner: record.owner.as_deref(),
             paused_by: record.pause().map(|pause| pause.by()),
             pause_reason: record.pause().map(|pause| pause.reason()),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::evidence::few;
 use super::second;
-use crate::{
+use shedlock_core::{
     AuditRequest, Error, Finding, Journal, Operation, RunOutcome, RunRecord, RunsRequest, Slot,
 };
 

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::shown::{JobState, current_jobs, journal_findings, taken_locks};
 use shedlock_core::{
-    Clock as _, Executor, JobRecord, JobRegistration, Journal as _, JournalEntry, JournalSettings,
-    JournalWriter, Level, LockConfig, LockName, LockProvider as _, LockState, ManualClock,
-    MemoryJournal, MissedSlots, Outcome, Slot, missed_slots,
+    Clock as _, Executor, JobRecord, JobRegistration, Journal as _, JournalEntry, Level,
+    LockConfig, LockName, LockProvider as _, LockState, ManualClock, Outcome, Slot,
 };
+use shedlock_journal::view::{JobState, current_jobs, journal_findings, taken_locks};
+
+use shedlock_journal::{JournalSettings, JournalWriter, MemoryJournal, MissedSlots, missed_slots};
 use shedlock_provider::MemoryProvider;
 
 const PERIOD: u64 = 600;

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{
-    AuditRecord, AuditRequest, JOURNAL_VERSION, JobRecord, JobsRequest, Journal, JournalEntry,
-    Retention, RunId, RunOutcome, RunRecord, RunsRequest,
+use shedlock_core::{
+    AuditRecord, AuditRequest, BoxFuture, Clock, Error, JOURNAL_VERSION, JobRecord, JobsRequest,
+    Journal, JournalEntry, Migration, MigrationStep, Owner, Retention, RunId, RunRecord,
+    RunsRequest, SystemClock,
 };
-use crate::{BoxFuture, Clock, Error, Migration, MigrationStep, Owner, SystemClock};
+
+use crate::merge;
 
 /// A journal in this process's memory, for tests.
 ///
@@ -33,13 +35,13 @@ impl State {
     fn add_run(&mut self, run: &RunRecord) {
         let id = self.ids.entry(run.id.identity().to_owned());
         let id = id.or_insert_with(|| run.id.clone());
-        let known = self.runs.entry(id.clone()).or_insert_with(|| RunRecord {
-            end: None,
-            ..run.clone()
+        let known = self.runs.entry(id.clone()).or_insert_with(|| {
+            let mut started = run.clone();
+            started.end = None;
+            started
         });
         let Some(end) = &run.end else { return };
-        let outcome = known.end.as_ref().map(|end| end.outcome);
-        if outcome != Some(RunOutcome::joined(outcome, end.outcome)) {
+        if merge::replaces(known.end.as_ref(), end) {
             known.end = Some(end.clone());
         }
     }
@@ -77,20 +79,12 @@ impl MemoryJournal {
                 let now = self.clock.system_time();
                 let job = state.jobs.entry(change.job.clone());
                 let job = job.or_insert_with(|| JobRecord::new(&change.job, now));
-                if job.schedule != change.schedule || job.zone != change.zone {
-                    (job.registered, job.next_slot, job.deadline) = (now, None, None);
-                }
-                job.schedule.clone_from(&change.schedule);
-                job.zone.clone_from(&change.zone);
-                job.lock_at_most_for = change.lock_at_most_for;
-                job.registered_by.clone_from(&change.by);
-                job.replaced.clone_from(&change.replaced);
-                job.move_forward(change.next);
+                merge::register(job, change, now);
             }
             JournalEntry::Run { run, next } => {
                 let job = state.jobs.entry(run.job.clone());
                 let job = job.or_insert_with(|| JobRecord::new(&run.job, run.started));
-                job.add(run, *next);
+                merge::add_run(job, run, *next);
                 state.add_run(run);
             }
             JournalEntry::Watched { job, elsewhere } => {
@@ -101,6 +95,7 @@ impl MemoryJournal {
             JournalEntry::Audit(record) => {
                 state.audit.insert(record.id.clone(), record.clone());
             }
+            _ => {}
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::exposition::{Exposition, Kind};
 use super::{Found, Jobs};
-use crate::status::CurrentJob;
-use crate::{Error, JournalWriter, LockState, RunOutcome, RunState};
+use crate::states::CurrentJob;
+use shedlock_core::{Error, LockState, Recorder, RunOutcome, RunState};
 
 /// Metrics of jobs in Prometheus's text format.
 #[derive(Debug)]
@@ -73,7 +73,10 @@ const STATES: [(&str, LockState); 4] = [
 
 const NO_JOURNAL: &str = "There is no journal, so no job is reported.";
 
-pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>) -> JobMetricsText {
+pub(super) fn write(
+    found: Result<Found, Error>,
+    recorder: Option<&dyn Recorder>,
+) -> JobMetricsText {
     let mut text = Exposition::default();
     let is_store_up = found.is_ok();
     text.add(
@@ -118,12 +121,12 @@ pub(super) fn write(found: Result<Found, Error>, writer: Option<&JournalWriter>)
             }
         }
     }
-    if let Some(writer) = writer {
+    if let Some(recorder) = recorder {
         #[expect(
             clippy::cast_precision_loss,
             reason = "fewer than 2^52 are ever dropped"
         )]
-        let dropped = writer.dropped() as f64;
+        let dropped = recorder.dropped() as f64;
         text.add(
             "shedlock_journal_dropped_total",
             Kind::Counter,

@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use super::{elsewhere_in_words, open_end, second};
-use crate::journal::registered;
-use crate::status::LostState;
-use crate::{Finding, JobRecord, Operation, Owner};
+use crate::registered::registered;
+use crate::states::LostState;
+use shedlock_core::{Finding, JobRecord, Operation, Owner};
 
 const LOST: &str = "lost-state";
 const DRIFT: &str = "registrations";

@@ -1,22 +1,22 @@
 //! Fills a journal from the events of an executor.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 
-use super::{
-    AuditRecord, JobRegistration, Journal, JournalEntry, JournalSettings, RunEnd, RunId,
+use crate::{JournalSettings, lock_store::lock_store, registered};
+use shedlock_core::{
+    AuditRecord, JOURNAL_VERSION, JobRegistration, Journal, JournalEntry, Recorder, RunEnd, RunId,
     RunOutcome, RunRecord,
 };
-use crate::redact::redact;
-use crate::store_identity::for_records;
-use crate::{
-    Error, ErrorKind, Event, Lease, Listener, LockProvider, LostReason, ProviderIdentity, Slot,
-    TaskEnd, within,
+use shedlock_core::{
+    Error, ErrorKind, Event, Lease, Listener, LockProvider, LostReason, Owner, ProviderIdentity,
+    Slot, TaskEnd, within,
 };
+use shedlock_support::redact;
 
 /// Records the runs of an executor in a journal. Pass it to
 /// [`Executor::journal`](crate::Executor::journal).
@@ -81,7 +81,7 @@ struct State {
     /// The jobs that are registered together with the first slot that ShedLock took.
     unregistered: BTreeSet<String>,
     /// The runs in progress, and those whose unlock is in progress, by owner.
-    runs: BTreeMap<Arc<str>, Tracked>,
+    runs: HashMap<Owner, Tracked>,
     is_writing: bool,
     /// The identity of the journal, once it was reached.
     identity: Option<String>,
@@ -194,6 +194,12 @@ impl JournalWriter {
         self.0.push_registration(&job);
     }
 
+    /// Returns how many entries were dropped because the queue was full or the journal refused
+    /// them.
+    pub fn dropped(&self) -> u64 {
+        self.0.state().dropped
+    }
+
     /// Registers a job if a slot of it is found taken by ShedLock for Java: an attempt that is skipped
     /// for another reason records nothing.
     #[doc(hidden)]
@@ -203,34 +209,10 @@ impl JournalWriter {
         state.jobs.insert(registration.job.clone(), registration);
     }
 
-    /// Sets the store of the locks, whose identity the records carry.
-    pub(crate) fn of_locks(&self, provider: &Arc<dyn LockProvider>) {
-        let locks = &mut self.0.state().locks;
-        let other = match locks {
-            Locks::None => {
-                *locks = Locks::Unread(provider.clone());
-                return;
-            }
-            Locks::Unread(known) => known.identity() != provider.identity(),
-            Locks::Read(known, _) => *known != provider.identity(),
-            Locks::Several => return,
-        };
-        if other {
-            *locks = Locks::Several;
-        }
-    }
-
-    /// The same for a store whose identity was read already.
+    /// Sets the store of the locks, whose identity was read already.
     #[doc(hidden)]
     pub fn of_known_locks(&self, provider: &dyn LockProvider, identity: Option<String>) {
         self.0.state().locks = Locks::Read(provider.identity(), identity);
-    }
-
-    /// Registers a job unless this writer has registered it before.
-    pub(crate) fn register_once(&self, job: &str, registration: impl FnOnce() -> JobRegistration) {
-        if !self.0.state().jobs.contains_key(job) {
-            self.register(registration());
-        }
     }
 
     /// Records what an operator did. Passwords of URLs in its texts are hidden.
@@ -301,7 +283,7 @@ impl JournalWriter {
     /// of its job if it succeeds, and the identity of the journal if that was reached. For another
     /// process that records its end if this one cannot.
     #[doc(hidden)]
-    pub fn open_run(&self, owner: &str) -> Option<OpenRun> {
+    pub fn open_run(&self, owner: &Owner) -> Option<OpenRun> {
         let state = self.0.state();
         let mut run = state.runs.get(owner)?.run.clone();
         run.lock_store = state.locks.identity().map(str::to_owned);
@@ -311,11 +293,39 @@ impl JournalWriter {
             journal: state.identity.clone(),
         })
     }
+}
 
-    /// Returns how many entries were dropped because the queue was full or the journal refused
-    /// them.
-    pub fn dropped(&self) -> u64 {
-        self.0.state().dropped
+impl Recorder for JournalWriter {
+    fn journal(&self) -> &Arc<dyn Journal> {
+        Self::journal(self)
+    }
+
+    fn note_locks(&self, provider: &Arc<dyn LockProvider>) {
+        let locks = &mut self.0.state().locks;
+        let other = match locks {
+            Locks::None => {
+                *locks = Locks::Unread(provider.clone());
+                return;
+            }
+            Locks::Unread(known) => known.identity() != provider.identity(),
+            Locks::Read(known, _) => *known != provider.identity(),
+            Locks::Several => return,
+        };
+        if other {
+            *locks = Locks::Several;
+        }
+    }
+
+    fn has_job(&self, job: &str) -> bool {
+        self.0.state().jobs.contains_key(job)
+    }
+
+    fn register(&self, registration: JobRegistration) {
+        Self::register(self, registration);
+    }
+
+    fn dropped(&self) -> u64 {
+        Self::dropped(self)
     }
 }
 
@@ -325,6 +335,7 @@ impl Listener for JournalWriter {
             Event::TaskStarted {
                 lease,
                 is_reentrant: false,
+                ..
             } => {
                 let now = self.0.settings.clock.system_time();
                 let run = RunRecord::started(lease, now);
@@ -333,7 +344,7 @@ impl Listener for JournalWriter {
                     is_lost: false,
                     succeeded: None,
                 };
-                let owner = lease.owner().shared();
+                let owner = lease.owner().clone();
                 self.0.state().runs.insert(owner, tracked);
                 self.0.push_run(run);
             }
@@ -342,8 +353,9 @@ impl Listener for JournalWriter {
                 is_reentrant: false,
                 ran_for,
                 end,
+                ..
             } => self.0.finished(lease, *ran_for, *end),
-            Event::Skipped { request, skip } => {
+            Event::Skipped { request, skip, .. } => {
                 let now = self.0.settings.clock.system_time();
                 let slot = request.slot;
                 let at = slot.and_then(|slot| skip.taken_elsewhere(slot, now));
@@ -355,8 +367,8 @@ impl Listener for JournalWriter {
                         .push_run(RunRecord::elsewhere(request, slot, skip, at));
                 }
             }
-            Event::Unlocked { lease } | Event::UnlockFailed { lease, .. } => {
-                let known = self.0.state().runs.remove(lease.owner().as_str());
+            Event::Unlocked { lease, .. } | Event::UnlockFailed { lease, .. } => {
+                let known = self.0.state().runs.remove(lease.owner());
                 let Some(Tracked { run, succeeded, .. }) = known else {
                     return;
                 };
@@ -364,7 +376,7 @@ impl Listener for JournalWriter {
                     self.0.push_end(run, success.ran_for, TaskEnd::Succeeded);
                 }
             }
-            Event::Lost { lease, reason } => self.0.lost(lease, *reason),
+            Event::Lost { lease, reason, .. } => self.0.lost(lease, *reason),
             _ => {}
         }
     }
@@ -373,7 +385,7 @@ impl Listener for JournalWriter {
 impl Shared {
     /// The end of a run that succeeded is recorded with its unlock, which may find that its lease was lost.
     fn finished(self: &Arc<Self>, lease: &Lease, ran_for: Duration, end: TaskEnd<'_>) {
-        let owner = lease.owner().as_str();
+        let owner = lease.owner();
         let mut state = self.state();
         let known = state.runs.get_mut(owner);
         let known = known.filter(|known| !known.is_lost);
@@ -392,7 +404,7 @@ impl Shared {
     }
 
     fn lost(self: &Arc<Self>, lease: &Lease, reason: LostReason) {
-        let owner = lease.owner().as_str();
+        let owner = lease.owner();
         let mut state = self.state();
         let Some(known) = state.runs.get_mut(owner) else {
             return;
@@ -405,7 +417,7 @@ impl Shared {
         let run = known.run.clone();
         state.runs.remove(owner);
         drop(state);
-        self.push_end(run, success.ran_for, TaskEnd::Lost { reason });
+        self.push_end(run, success.ran_for, reason.into());
     }
 }
 
@@ -604,7 +616,7 @@ impl Shared {
                             run.lock_store.clone_from(&lock_store);
                         }
                         JournalEntry::Audit(record) => record.lock_store.clone_from(&lock_store),
-                        JournalEntry::Job(_) | JournalEntry::Watched { .. } => {}
+                        _ => {}
                     }
                     entries.push(entry);
                 }
@@ -612,10 +624,11 @@ impl Shared {
                     let known = self.journal.job(job).await?;
                     let registration = self.state().jobs.get(job).cloned();
                     if let (Some(known), Some(registration)) = (&known, &registration) {
-                        registration.warn_of_drift(known);
+                        registered::warn_of_drift(registration, known);
                     }
                     let now = self.settings.clock.system_time();
-                    let change = registration.map(|it| it.change(known.as_ref(), now));
+                    let change =
+                        registration.map(|it| registered::change(&it, known.as_ref(), now));
                     entries.extend(change.map(JournalEntry::Job));
                 }
             }
@@ -640,7 +653,7 @@ impl Shared {
             Locks::None | Locks::Several => return None,
         };
         // It is tried again with the next entries.
-        let identity = for_records(&*provider, &*self.settings.clock).await?;
+        let identity = lock_store(&*provider, &*self.settings.clock).await?;
         let mut state = self.state();
         if matches!(state.locks, Locks::Unread(_)) {
             state.locks = Locks::Read(provider.identity(), identity.clone());
@@ -666,12 +679,11 @@ impl Shared {
             }
             found => found?,
         };
-        if let Some(newer) = found.filter(|version| *version > super::JOURNAL_VERSION) {
+        if let Some(newer) = found.filter(|version| *version > JOURNAL_VERSION) {
             return Err(Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "the journal has version {newer}, and this release writes version {}",
-                    super::JOURNAL_VERSION
+                    "the journal has version {newer}, and this release writes version {JOURNAL_VERSION}"
                 ),
             )
             .advise("upgrade this program"));

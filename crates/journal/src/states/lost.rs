@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use super::{PAGE, all_locks, pages};
-use crate::{
+use shedlock_core::{
     AuditRecord, AuditRequest, Error, JobRecord, Journal, LockName, LockProvider, LockRecord,
     LockState, PauseRequest, Paused, ResetSlotRequest, RestoredSlot, RunOutcome, RunsRequest, Slot,
     SlotReset, admin, store_identity,

@@ -3,13 +3,14 @@
 use std::time::{Duration, SystemTime};
 
 use super::second;
-use crate::journal::JournalEntry;
-use crate::store_identity::for_records;
-use crate::{
+use crate::lock_store::lock_store;
+use shedlock_core::JournalEntry;
+use shedlock_core::{
     Actor, AttemptRequest, AuditRecord, Clock, Error, ExtendRequest, Extension, ForceUnlockRequest,
     ForcedUnlock, Journal, Lease, LockName, LockProvider, LockRecord, LockState, Owner, Slot,
-    SystemClock, admin, redact,
+    SystemClock, admin,
 };
+use shedlock_support::redact;
 
 /// What became of a lease that an operator extends.
 #[derive(Debug)]
@@ -50,9 +51,8 @@ pub async fn extend_by_operator(
     };
     let lease = Lease::granted(&AttemptRequest::new(lock.name.clone(), owner, lasts));
     let request = ExtendRequest::new(lasts);
-    let extended = match provider.extend(&lease, &request).await? {
-        Extension::Extended(lease) => lease,
-        Extension::Lost => return Ok(Extended::Ended),
+    let Extension::Extended(extended) = provider.extend(&lease, &request).await? else {
+        return Ok(Extended::Ended);
     };
     let until = match extended.locked_until() {
         Some(until) => Some(until),
@@ -140,7 +140,7 @@ pub async fn record_action(
     let mut record = AuditRecord::new(now, random, actor, action, name.as_str());
     record.detail = redact(detail).into_owned();
     record.until = until;
-    record.lock_store = for_records(provider, &SystemClock).await.flatten();
+    record.lock_store = lock_store(provider, &SystemClock).await.flatten();
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     record.reason = reason.map(|reason| redact(reason).into_owned());
     journal.record(&[JournalEntry::Audit(record)]).await?;

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+
 /// Formats an instant as RFC 3339 in UTC, with as many fraction digits as needed, clamped to the
 /// years that the format can represent.
-pub(crate) fn instant(instant: SystemTime) -> String {
-    match jiff::Timestamp::try_from(instant) {
+pub fn instant(instant: SystemTime) -> String {
+    match Timestamp::try_from(instant) {
         Ok(timestamp) => timestamp.to_string(),
         Err(_) => "a time out of range".to_owned(),
     }
@@ -33,6 +35,10 @@ pub fn shedlock_on(owner: Option<&str>) -> String {
         None => "ShedLock".to_owned(),
     }
 }
+
+/// What to say where all locks of a store are meant, if ShedLock for Java leaves no record of an idle job there.
+pub const UNSEEN: &str =
+    "ShedLock for Java leaves no record of an idle job in this store, so such jobs cannot be seen";
 
 fn escaped(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_hidden) {
@@ -61,7 +67,7 @@ fn is_hidden(char: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Formats a duration as `1h 30m` or `500ms`, the form that [`crate::parse_duration`] reads.
+/// Formats a duration as `1h 30m` or `500ms`, the form that every setting reads.
 pub fn duration(duration: Duration) -> String {
     const UNITS: [(&str, u128); 7] = [
         ("d", 86_400_000_000_000),
@@ -84,6 +90,25 @@ pub fn duration(duration: Duration) -> String {
         "0s".to_owned()
     } else {
         parts.join(" ")
+    }
+}
+
+/// RFC 3339 in UTC to the second, rounded down: what has happened is never shown in the future.
+pub fn second(instant: SystemTime) -> String {
+    let down = TimestampRound::new()
+        .smallest(Unit::Second)
+        .mode(RoundMode::Floor);
+    let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(down));
+    rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
+}
+
+/// Words as a sentence lists them: `a, b and c`.
+pub fn listed(words: &[impl AsRef<str>], last: &str) -> String {
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    match &words[..] {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }
 

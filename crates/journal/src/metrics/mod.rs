@@ -8,11 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::status::{CurrentJob, all_jobs, current_jobs, next_slot, store_now, taken_locks};
-use crate::{
-    AuditRecord, AuditRequest, Clock, Error, ErrorKind, Executor, JobRecord, Journal,
-    JournalWriter, LockProvider, LockRecord, MissedSlots, SystemClock, missed_slots, within,
+use crate::states::{CurrentJob, all_jobs, current_jobs, next_slot, store_now, taken_locks};
+use shedlock_core::{
+    AuditRecord, AuditRequest, Clock, Error, ErrorKind, Executor, JobRecord, Journal, LockProvider,
+    LockRecord, Recorder, SystemClock, within,
 };
+
+use crate::{JournalWriter, MissedSlots, missed_slots};
 pub use text::JobMetricsText;
 
 /// Returns the first slot of a job after an instant, if its schedule is known.
@@ -82,7 +84,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 pub struct JobMetrics {
     provider: Arc<dyn LockProvider>,
     journal: Option<Arc<dyn Journal>>,
-    writer: Option<JournalWriter>,
+    recorder: Option<Arc<dyn Recorder>>,
     next: Option<Arc<NextSlot>>,
     clock: Arc<dyn Clock>,
     limit: Duration,
@@ -131,7 +133,7 @@ impl JobMetrics {
         Self {
             journal: provider.journal(),
             provider,
-            writer: None,
+            recorder: None,
             next: None,
             clock: Arc::new(SystemClock),
             limit: LIMIT,
@@ -142,7 +144,7 @@ impl JobMetrics {
     pub fn of(executor: &Executor) -> Self {
         let metrics = Self::new(executor.provider().clone());
         match executor.get_journal() {
-            Some(writer) => metrics.writer(writer),
+            Some(recorder) => metrics.recorder(recorder.clone()),
             None => metrics,
         }
     }
@@ -154,9 +156,14 @@ impl JobMetrics {
     }
 
     /// Reads the journal of this writer, and reports how many entries it has dropped.
-    pub fn writer(mut self, writer: &JournalWriter) -> Self {
-        self.writer = Some(writer.clone());
-        self.journal(writer.journal().clone())
+    pub fn writer(self, writer: &JournalWriter) -> Self {
+        self.recorder(Arc::new(writer.clone()))
+    }
+
+    fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.journal = Some(recorder.journal().clone());
+        self.recorder = Some(recorder);
+        self
     }
 
     /// Sets how to compute the slots of a job: `next` returns the first slot after an instant. The
@@ -203,7 +210,7 @@ impl JobMetrics {
         let found = within(&*self.clock, limit, self.find()).await;
         let late = || Error::new(ErrorKind::Unavailable, "the store did not reply in time");
         let found = found.unwrap_or_else(|| Err(late()));
-        text::write(found, self.writer.as_ref())
+        text::write(found, self.recorder.as_deref())
     }
 
     async fn find(&self) -> Result<Found, Error> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+#[path = "../../core/tests/common/mod.rs"]
 mod common;
 
 use std::collections::BTreeMap;
@@ -12,10 +13,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use common::{config, secs};
 use shedlock_core::{
     Actor, Attempt, AttemptRequest, AuditRecord, BoxFuture, Clock, Error, ErrorKind, Executor,
-    ForceUnlockRequest, JobMetrics, JobMetricsText, JobRegistration, JournalSettings,
-    JournalWriter, ListRequest, LockName, LockProvider, LockRecord, ManualClock, MemoryJournal,
-    Owner, PauseRequest, ResumeRequest, RunsRequest, Slot, admin,
+    ForceUnlockRequest, JobRegistration, ListRequest, LockName, LockProvider, LockRecord,
+    ManualClock, Owner, PauseRequest, ResumeRequest, RunsRequest, Slot, admin,
 };
+
+use shedlock_journal::{JobMetrics, JobMetricsText, JournalSettings, JournalWriter, MemoryJournal};
 use shedlock_provider::MemoryProvider;
 
 struct World {

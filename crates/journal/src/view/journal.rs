@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use super::doubled::doubled_finding;
 use super::evidence::{drift_finding, lost_state, unverified_finding};
-use crate::status::{LostState, all_jobs, store_now};
-use crate::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider, Operation};
+use crate::states::{LostState, all_jobs, store_now};
+use shedlock_core::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider, Operation};
 
 /// What is wrong with the journal, and what it shows about the locks and the hosts. Locks work without it, so the worst
 /// is a warning. `is_elsewhere`: it is not beside the locks. `only_reads`: this user need not write.
@@ -59,10 +59,11 @@ async fn journal_finding(journal: &dyn Journal, only_reads: bool) -> Finding {
             ),
             GRANT,
         ),
-        Err(error) => Finding {
-            level: Level::Warning,
-            ..Finding::failed(CHECK, &error)
-        },
+        Err(error) => {
+            let mut finding = Finding::failed(CHECK, &error);
+            finding.level = Level::Warning;
+            finding
+        }
         Ok(None) => {
             let mut message = "no journal: runs and operators' actions are not recorded".to_owned();
             if !lacking.is_empty() {

@@ -7,13 +7,12 @@ mod paused;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-use crate::journal::expected_period;
-use crate::{
+pub use lost::{LostPause, LostSlot, LostState};
+use paused::Pauses;
+use shedlock_core::{
     Error, JobRecord, JobsRequest, Journal, ListRequest, LockName, LockProvider, LockRecord,
     LockState, RunOutcome, RunRecord, RunState,
 };
-pub use lost::{LostPause, LostSlot, LostState};
-use paused::Pauses;
 
 const PAGE: usize = 1_000;
 
@@ -119,7 +118,7 @@ impl CurrentJob {
             Some(RunState::Ended(RunOutcome::Cancelled)) => JobState::Cancelled,
             Some(RunState::Ended(RunOutcome::Elsewhere)) => JobState::Unverified,
             Some(RunState::Ended(_)) => JobState::Ok,
-            None => JobState::NoRun,
+            _ => JobState::NoRun,
         }
     }
 
@@ -180,7 +179,7 @@ pub fn next_slot(
     after: SystemTime,
     next: impl Fn(&JobRecord, SystemTime) -> Option<SystemTime>,
 ) -> Option<SystemTime> {
-    match expected_period(job) {
+    match job.expected_period() {
         Some(period) => after.checked_add(period),
         None => next(job, after),
     }

@@ -11,15 +11,13 @@ mod operator;
 
 use std::time::{Duration, SystemTime};
 
-use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+use jiff::Timestamp;
 
-pub use crate::journal::OpenRun;
-pub use crate::status::{
+pub use crate::OpenRun;
+pub use crate::states::{
     CurrentJob, JobState, LostPause, LostSlot, LostState, all_jobs, current_jobs, next_slot,
     run_states, store_now, taken, taken_locks,
 };
-pub use crate::text::{shedlock_on, visible, visible_lines};
-use crate::{AuditRecord, Capabilities, JobRecord, LockRecord, LockState, Owner, Slot};
 pub use clock_rate::ClockRate;
 pub use evidence::{drift, what as lost_in_words};
 pub use journal::{journal_findings, missing_journal};
@@ -27,19 +25,12 @@ pub use operator::{
     Extended, extend_by_operator, extension_detail, is_far_ahead, record_action, slot_detail,
     taken_from, unlock_by_operator,
 };
+use shedlock_core::{AuditRecord, JobRecord, LockRecord, LockState, Owner, Slot};
+pub use shedlock_support::text::{second, shedlock_on, visible, visible_lines};
 
 /// RFC 3339 in UTC, as exact as the instant. `None` outside the calendar's years.
 pub fn instant(instant: SystemTime) -> Option<String> {
     Some(Timestamp::try_from(instant).ok()?.to_string())
-}
-
-/// RFC 3339 in UTC to the second, rounded down: what has happened is never shown in the future.
-pub fn second(instant: SystemTime) -> String {
-    let down = TimestampRound::new()
-        .smallest(Unit::Second)
-        .mode(RoundMode::Floor);
-    let rounded = Timestamp::try_from(instant).and_then(|instant| instant.round(down));
-    rounded.map_or_else(|_| "out of range".to_owned(), |instant| instant.to_string())
 }
 
 /// A duration in its two largest units, like `3m12s`.
@@ -103,23 +94,12 @@ pub fn left(lock: &LockRecord) -> Option<Duration> {
     lock.locked_until?.duration_since(lock.read_at?).ok()
 }
 
-/// The state as a word of the JSON format.
-pub fn state(state: LockState) -> &'static str {
-    match state {
-        LockState::Held => "held",
-        LockState::Taken => "taken",
-        LockState::Paused => "paused",
-        LockState::AtLeast => "at-least",
-        LockState::Free => "free",
-    }
-}
-
 /// The state as the end of a sentence.
 pub fn state_in_words(state: LockState) -> &'static str {
     match state {
         LockState::AtLeast => "kept for a while after its run has ended (state at-least)",
         LockState::Taken => "taken by ShedLock for Java (state taken)",
-        other => self::state(other),
+        other => other.as_str(),
     }
 }
 
@@ -171,13 +151,6 @@ pub fn run_by_shedlock(lock: &LockRecord) -> Option<String> {
     ))
 }
 
-/// What to say where all locks of a store are meant, if ShedLock for Java leaves no record of an idle job
-/// there.
-pub fn unseen_in_words(capabilities: &Capabilities) -> Option<&'static str> {
-    let words = "ShedLock for Java leaves no record of an idle job in this store, so such jobs cannot be seen";
-    capabilities.removed_by_shedlock.then_some(words)
-}
-
 /// Whether the last slot is ahead of the store's clock, so that no host runs the slots before it. `None` if there is no
 /// slot, or if the store does not report its clock.
 pub fn is_ahead(lock: &LockRecord) -> Option<bool> {
@@ -199,16 +172,6 @@ pub fn done(action: &AuditRecord) -> &str {
         "unwatch" => "not watched elsewhere",
         "unlock" => "freed",
         other => other,
-    }
-}
-
-/// Words as a sentence lists them: `a, b and c`.
-pub fn listed(words: &[impl AsRef<str>], last: &str) -> String {
-    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
-    match &words[..] {
-        [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }
 

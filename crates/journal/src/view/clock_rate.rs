@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use crate::Finding;
-use crate::clock::{Clock as _, Moment, SystemClock, TOLERATED_PPM, parts_per_million};
+use shedlock_core::Finding;
+use shedlock_core::{Clock as _, Moment, SystemClock, TOLERATED_PPM, parts_per_million};
 
 /// Measures how fast the clock of this host is slewed.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ fn finding(ppm: u128) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Level;
+    use shedlock_core::Level;
 
     #[test]
     fn a_clock_that_is_slewed_too_fast_is_a_warning_with_the_rate() {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use super::{AuditRequest, JobRecord, Journal, RunRecord, RunsRequest, expected_period};
-use crate::{Error, Slot};
+use shedlock_core::{
+    AuditRecord, AuditRequest, Error, JobRecord, Journal, RunRecord, RunsRequest, Slot,
+};
 
 /// How many slots of a job had no run of ours in the journal, by reason.
 ///
@@ -71,7 +72,7 @@ pub async fn missed_slots(
     let (Some(slot), Some(deadline)) = (job.next_slot, job.deadline) else {
         return Ok(None);
     };
-    if job.schedule.is_none() || expected_period(job).is_some() {
+    if job.schedule.is_none() || job.expected_period().is_some() {
         return Ok(None);
     }
     let allowance = deadline.duration_since(slot.instant()).unwrap_or_default();
@@ -109,7 +110,7 @@ pub async fn missed_slots(
     let actions = journal.audit(&request).await?;
     for slot in missed {
         // The latest first.
-        let before = |action: &&super::AuditRecord| {
+        let before = |action: &&AuditRecord| {
             action.at <= slot && ["pause", "resume"].contains(&&*action.action)
         };
         let action = actions.iter().find(before);

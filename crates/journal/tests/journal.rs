@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../../core/tests/common/mod.rs"]
 mod common;
 
 use std::future::pending;
@@ -11,11 +12,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Bench, Fault, Logs, bench, secs};
 use shedlock_core::{
-    Attempt, AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, ErrorText,
-    Executor, HeldLock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry,
-    JournalSettings, JournalWriter, LockConfig, ManualClock, MemoryJournal, Migration,
-    MigrationStep, Release, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
+    Attempt, AuditRecord, AuditRequest, BoxFuture, Clock as _, Error, ErrorKind, Executor,
+    HeldLock, JobRecord, JobRegistration, JobsRequest, Journal, JournalEntry, LockConfig,
+    ManualClock, Migration, MigrationStep, Release, Retention, RunEnd, RunOutcome, RunRecord,
+    RunsRequest, Slot,
 };
+
+use shedlock_journal::{ErrorText, JournalSettings, JournalWriter, MemoryJournal};
 use shedlock_provider::MemoryProvider;
 
 const FLUSH: Duration = secs(5);

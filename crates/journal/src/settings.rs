@@ -1,37 +1,22 @@
-//! What is kept in a journal, and how much.
+//! What a writer keeps, and how much it may have in its queue.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::RunEnd;
-use crate::clock::{Clock, SystemClock};
-use crate::redact::redact;
-use crate::{Operation, TaskEnd};
+use shedlock_core::{Clock, Operation, Retention, RunEnd, SystemClock, TaskEnd};
+use shedlock_support::redact;
 
-/// What a [`JournalWriter`](super::JournalWriter) keeps, and how much it may have in its queue.
+/// What a [`JournalWriter`](crate::JournalWriter) keeps, and how much it may have in its queue.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct JournalSettings {
-    pub(super) retention: Retention,
-    pub(super) errors: ErrorText,
-    pub(super) queue: usize,
-    pub(super) is_optional: bool,
+    pub(crate) retention: Retention,
+    pub(crate) errors: ErrorText,
+    pub(crate) queue: usize,
+    pub(crate) is_optional: bool,
     /// Why nothing is written if there is no journal, and what to do.
-    pub(super) absent: String,
-    pub(super) clock: Arc<dyn Clock>,
-}
-
-/// How much a journal keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Retention {
-    /// About how many runs of one job are kept, at most. Default: 1,000. The oldest ones are removed after some of its runs,
-    /// not after each.
-    pub runs_per_job: usize,
-    /// How long a run is kept. Default: 30 days.
-    pub max_age: Duration,
-    /// How long an audit record is kept. Default: 365 days.
-    pub max_audit_age: Duration,
+    pub(crate) absent: String,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// How much of a run's error is recorded.
@@ -45,17 +30,6 @@ pub enum ErrorText {
     Kind,
     /// Nothing.
     None,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(86_400);
-        Self {
-            runs_per_job: 1_000,
-            max_age: 30 * DAY,
-            max_audit_age: 365 * DAY,
-        }
-    }
 }
 
 impl Default for JournalSettings {
@@ -126,10 +100,10 @@ impl ErrorText {
     #[doc(hidden)]
     pub fn of(self, end: TaskEnd<'_>) -> Option<String> {
         match end {
-            TaskEnd::Failed { error } => self.shown(error),
-            TaskEnd::Panicked { message } => self.shown(message),
-            TaskEnd::Lost { reason } => self.shown(&reason.to_string()),
-            TaskEnd::Succeeded | TaskEnd::Cancelled => None,
+            TaskEnd::Failed { error, .. } => self.shown(error),
+            TaskEnd::Panicked { message, .. } => self.shown(message),
+            TaskEnd::Lost { reason, .. } => self.shown(&reason.to_string()),
+            _ => None,
         }
     }
 
