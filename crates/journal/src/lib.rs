@@ -2,7 +2,7 @@
 
 mod lock_store;
 mod memory;
-mod merge;
+pub mod merge;
 mod metrics;
 mod missed;
 mod registered;

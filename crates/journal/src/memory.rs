@@ -10,7 +10,7 @@ use shedlock_core::{
     RunsRequest, SystemClock,
 };
 
-use crate::merge;
+use crate::merge::{Batch, Known, Limits};
 
 /// A journal in this process's memory, for tests.
 ///
@@ -22,6 +22,15 @@ pub struct MemoryJournal {
     state: Arc<Mutex<State>>,
 }
 
+/// It keeps all of each text.
+const LIMITS: Limits = Limits {
+    name: usize::MAX,
+    text: usize::MAX,
+    line: usize::MAX,
+    word: usize::MAX,
+    cut: |text, _| text,
+};
+
 #[derive(Debug, Default)]
 struct State {
     jobs: BTreeMap<String, JobRecord>,
@@ -32,17 +41,16 @@ struct State {
 }
 
 impl State {
-    fn add_run(&mut self, run: &RunRecord) {
-        let id = self.ids.entry(run.id.identity().to_owned());
-        let id = id.or_insert_with(|| run.id.clone());
-        let known = self.runs.entry(id.clone()).or_insert_with(|| {
-            let mut started = run.clone();
-            started.end = None;
-            started
-        });
-        let Some(end) = &run.end else { return };
-        if merge::replaces(known.end.as_ref(), end) {
-            known.end = Some(end.clone());
+    /// What is known of what this batch concerns.
+    fn known(&self, batch: &Batch) -> Known {
+        let job = |name: &str| Some((name.to_owned(), self.jobs.get(name)?.clone()));
+        let run = |identity: &str| {
+            let run = self.runs.get(self.ids.get(identity)?)?;
+            Some((identity.to_owned(), run.clone()))
+        };
+        Known {
+            jobs: batch.jobs().into_iter().filter_map(job).collect(),
+            runs: batch.runs().into_iter().filter_map(run).collect(),
         }
     }
 
@@ -72,30 +80,20 @@ impl MemoryJournal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, entry: &JournalEntry) {
+    fn add(&self, batch: &Batch) {
         let mut state = self.state();
-        match entry {
-            JournalEntry::Job(change) => {
-                let now = self.clock.system_time();
-                let job = state.jobs.entry(change.job.clone());
-                let job = job.or_insert_with(|| JobRecord::new(&change.job, now));
-                merge::register(job, change, now);
-            }
-            JournalEntry::Run { run, next } => {
-                let job = state.jobs.entry(run.job.clone());
-                let job = job.or_insert_with(|| JobRecord::new(&run.job, run.started));
-                merge::add_run(job, run, *next);
-                state.add_run(run);
-            }
-            JournalEntry::Watched { job, elsewhere } => {
-                if let Some(job) = state.jobs.get_mut(job) {
-                    job.is_watched_elsewhere = *elsewhere;
-                }
-            }
-            JournalEntry::Audit(record) => {
-                state.audit.insert(record.id.clone(), record.clone());
-            }
-            _ => {}
+        let changes = batch.changes(&state.known(batch), self.clock.system_time());
+        for job in changes.jobs {
+            state.jobs.insert(job.job.clone(), job);
+        }
+        for run in changes.runs {
+            let identity = run.id.identity().to_owned();
+            state.ids.insert(identity, run.id.clone());
+            state.runs.insert(run.id.clone(), run);
+        }
+        for record in batch.audit() {
+            let known = state.audit.entry(record.id.clone());
+            known.or_insert_with(|| record.clone());
         }
     }
 }
@@ -108,7 +106,7 @@ impl Default for MemoryJournal {
 
 impl Journal for MemoryJournal {
     fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<(), Error>> {
-        entries.iter().for_each(|entry| self.add(entry));
+        self.add(&Batch::new(entries, LIMITS));
         Box::pin(ready(Ok(())))
     }
 
