@@ -1,6 +1,5 @@
 //! Sends pings in the background.
 
-use std::collections::VecDeque;
 use std::error::Error as _;
 use std::fmt;
 use std::pin::pin;
@@ -13,6 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
 use shedlock_provider::{TlsFiles, root_cause, untrusted};
+use shedlock_support::{Backoff, Queue};
 use tokio::sync::Notify;
 
 use crate::run_id;
@@ -39,16 +39,14 @@ struct Shared {
     service: &'static str,
     client: Client,
     clock: Arc<dyn Clock>,
+    lanes: [Queue<Added>; LANES],
     state: Mutex<State>,
     /// A message was added.
     added: Notify,
-    /// A lane is empty.
-    idle: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    lanes: [Lane; LANES],
     failed: u64,
     dropped: u64,
     /// When a problem was logged last, and how many there were since.
@@ -56,14 +54,8 @@ struct State {
     unlogged: u64,
 }
 
-#[derive(Default)]
-struct Lane {
-    /// Each with the moment at which it was added.
-    queue: VecDeque<(Moment, Message)>,
-    is_sending: bool,
-    /// Whether a message has left the queue and is not sent yet.
-    is_in_flight: bool,
-}
+/// With the moment at which it was added.
+type Added = (Moment, Message);
 
 /// How many requests are sent at once. Each job has one lane, so that its pings keep their order, and
 /// a slow reply delays only the jobs of that lane.
@@ -120,56 +112,44 @@ impl Sender {
             service,
             client,
             clock,
+            lanes: Default::default(),
             state: Mutex::default(),
             added: Notify::new(),
-            idle: Notify::new(),
         }))
     }
 
     /// Adds a message to the queue. Never waits.
     pub(crate) fn send(&self, message: Message) {
         let lane = run_id::hash([&*message.job]) as usize % LANES;
-        let mut state = self.0.state();
-        if state.lanes[lane].queue.len() >= LONGEST_QUEUE {
-            state.dropped += 1;
-            count("shedlock.pings.dropped");
-            let host = host(&message.url);
-            return self.0.log(state, &message.job, &format!(
-                "a ping to {host} was dropped: earlier pings are still waiting; check that {} replies",
-                self.0.service
-            ));
+        let now = self.0.clock.now();
+        let mut queue = self.0.lanes[lane].state();
+        if queue.waiting.len() >= LONGEST_QUEUE {
+            drop(queue);
+            return self.0.dropped(&message);
         }
         // A start that still waits is of no use once its run has ended: the server is slow, or away.
-        let now = self.0.clock.now();
-        let it = &mut state.lanes[lane];
         let is_late = |since: Moment| now.saturating_since(since) >= OVERTAKEN;
-        if it.is_in_flight {
-            it.queue.retain(|(since, waiting)| {
+        if !queue.taken.is_empty() {
+            queue.waiting.retain(|(since, waiting)| {
                 !(waiting.is_start && waiting.job == message.job && is_late(*since))
             });
         }
-        it.queue.push_back((now, message));
+        queue.waiting.push_back((now, message));
+        drop(queue);
         self.0.added.notify_waiters();
-        self.0.wake(state, lane);
+        self.0.wake(lane);
     }
 
     /// Waits until everything is sent, for at most this long. Returns how many pings are not sent.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
-        let idle = async {
-            loop {
-                let mut idle = std::pin::pin!(self.0.idle.notified());
-                idle.as_mut().enable();
-                for lane in 0..LANES {
-                    self.0.wake(self.0.state(), lane);
-                }
-                if self.0.state().left() == 0 {
-                    return;
-                }
-                idle.await;
+        let emptied = async {
+            (0..LANES).for_each(|lane| self.0.wake(lane));
+            for (lane, queue) in self.0.lanes.iter().enumerate() {
+                queue.emptied(|| self.0.wake(lane)).await;
             }
         };
-        let _ = within(&*self.0.clock, limit, idle).await;
-        self.0.state().left()
+        let _ = within(&*self.0.clock, limit, emptied).await;
+        self.0.left()
     }
 
     /// How many pings the service did not accept.
@@ -183,63 +163,56 @@ impl Sender {
     }
 }
 
-impl State {
-    fn left(&self) -> usize {
-        let lanes = self.lanes.iter();
-        lanes
-            .map(|lane| lane.queue.len() + usize::from(lane.is_in_flight))
-            .sum()
-    }
-}
-
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn left(&self) -> usize {
+        self.lanes.iter().map(Queue::left).sum()
+    }
+
+    /// A lane is full.
+    fn dropped(&self, message: &Message) {
+        let mut state = self.state();
+        state.dropped += 1;
+        count("shedlock.pings.dropped");
+        let (host, service) = (host(&message.url), self.service);
+        self.log(state, &message.job, &format!(
+            "a ping to {host} was dropped: earlier pings are still waiting; check that {service} replies"
+        ));
+    }
+
     /// Starts the lane's background task unless it runs.
-    fn wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>, lane: usize) {
-        let it = &mut state.lanes[lane];
-        if it.is_sending || it.queue.is_empty() {
-            return;
-        }
-        // Without a runtime the pings wait for the next event inside one.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        it.is_sending = true;
-        drop(state);
-        let sending = Sending {
-            shared: self.clone(),
-            lane,
-            has_ended: false,
-        };
-        runtime.spawn(sending.run());
+    fn wake(self: &Arc<Self>, lane: usize) {
+        self.lanes[lane].wake(|| {
+            let shared = self.clone();
+            async move { shared.send_all(lane).await }
+        });
     }
 
     /// Sends until the lane is empty.
     async fn send_all(&self, lane: usize) {
-        loop {
-            let message = {
-                let mut state = self.state();
-                let lane = &mut state.lanes[lane];
-                let message = lane.queue.pop_front();
-                lane.is_in_flight = message.is_some();
-                lane.is_sending = message.is_some();
-                message
-            };
-            let Some((_, message)) = message else { return };
-            if let Err(problem) = self.try_often(lane, &message).await {
-                let mut state = self.state();
-                state.failed += 1;
-                count("shedlock.pings.failed");
-                // A start that its end has overtaken is not worth a line.
-                if !problem.why.is_empty() {
-                    let host = host(&message.url);
-                    let text = format!("cannot ping {} at {host}: {}", self.service, problem.why);
-                    self.log(state, &message.job, &text);
-                }
+        while let Some(messages) = self.lanes[lane].take(1) {
+            for (_, message) in &messages {
+                self.send(lane, message).await;
             }
+            self.lanes[lane].done();
+        }
+    }
+
+    async fn send(&self, lane: usize, message: &Message) {
+        let Err(problem) = self.try_often(lane, message).await else {
+            return;
+        };
+        let mut state = self.state();
+        state.failed += 1;
+        count("shedlock.pings.failed");
+        // A start that its end has overtaken is not worth a line.
+        if !problem.why.is_empty() {
+            let host = host(&message.url);
+            let text = format!("cannot ping {} at {host}: {}", self.service, problem.why);
+            self.log(state, &message.job, &text);
         }
     }
 
@@ -248,15 +221,14 @@ impl Shared {
     async fn try_often(&self, lane: usize, message: &Message) -> Result<(), Problem> {
         let overtaken = pin!(self.overtaken(lane, message));
         let tries = pin!(async {
-            let mut pause = FIRST_PAUSE;
+            let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
             for _ in 1..TRIES {
                 let wanted = match self.try_once(message).await {
                     Err(problem) if problem.may_pass => problem.retry_after.unwrap_or_default(),
                     done => return done,
                 };
-                let until = self.clock.now() + wanted.clamp(pause, LONGEST_PAUSE);
+                let until = self.clock.now() + wanted.clamp(backoff.take(), LONGEST_PAUSE);
                 self.clock.sleep_until(until).await;
-                pause *= 2;
             }
             self.try_once(message).await
         });
@@ -279,7 +251,7 @@ impl Shared {
             let mut added = pin!(self.added.notified());
             added.as_mut().enable();
             let is_next = |(_, it): &(_, Message)| it.job == message.job;
-            if self.state().lanes[lane].queue.iter().any(is_next) {
+            if self.lanes[lane].state().waiting.iter().any(is_next) {
                 break;
             }
             added.await;
@@ -413,32 +385,6 @@ pub(crate) fn host(url: &Url) -> String {
     }
 }
 
-/// The background task of a lane. If its runtime stops it, the next ping starts another.
-struct Sending {
-    shared: Arc<Shared>,
-    lane: usize,
-    /// It ended by itself. Another one may have started since.
-    has_ended: bool,
-}
-
-impl Sending {
-    async fn run(mut self) {
-        self.shared.send_all(self.lane).await;
-        self.has_ended = true;
-    }
-}
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            let mut state = self.shared.state();
-            let lane = &mut state.lanes[self.lane];
-            (lane.is_sending, lane.is_in_flight) = (false, false);
-        }
-        self.shared.idle.notify_waiters();
-    }
-}
-
 #[cfg(feature = "metrics")]
 fn count(meter: &'static str) {
     metrics::counter!(meter).increment(1);
@@ -451,7 +397,7 @@ impl fmt::Debug for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.0.state();
         f.debug_struct("Sender")
-            .field("waiting", &state.left())
+            .field("waiting", &self.0.left())
             .field("failed", &state.failed)
             .field("dropped", &state.dropped)
             .finish_non_exhaustive()

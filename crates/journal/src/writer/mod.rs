@@ -1,6 +1,6 @@
 //! Fills a journal from the events of an executor.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use shedlock_core::{
     Error, ErrorKind, Event, Lease, Listener, LockProvider, LostReason, Owner, ProviderIdentity,
     Slot, TaskEnd, within,
 };
-use shedlock_support::redact;
+use shedlock_support::{Backoff, Queue, redact};
 
 /// Records the runs of an executor in a journal. Pass it to
 /// [`Executor::journal`](crate::Executor::journal).
@@ -66,23 +66,18 @@ struct Shared {
     journal: Arc<dyn Journal>,
     settings: JournalSettings,
     state: Mutex<State>,
+    queue: Queue<Pending>,
     /// A flush is waiting: do not pause between tries.
     hurry: Notify,
-    /// Everything is written, or the writer has given up.
-    idle: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Pending>,
-    /// The entries that are being written.
-    in_flight: Vec<Pending>,
     jobs: BTreeMap<String, JobRegistration>,
     /// The jobs that are registered together with the first slot that ShedLock took.
     unregistered: BTreeSet<String>,
     /// The runs in progress, and those whose unlock is in progress, by owner.
     runs: HashMap<Owner, Tracked>,
-    is_writing: bool,
     /// The identity of the journal, once it was reached.
     identity: Option<String>,
     locks: Locks,
@@ -148,6 +143,18 @@ enum Pending {
     Entry(Box<JournalEntry>),
 }
 
+impl Pending {
+    fn is_of(&self, id: &RunId) -> bool {
+        match self {
+            Self::Entry(entry) => match &**entry {
+                JournalEntry::Run { run, .. } => run.id.identity() == id.identity(),
+                _ => false,
+            },
+            Self::Registration(_) => false,
+        }
+    }
+}
+
 /// How many entries are written at once.
 const BATCH: usize = 64;
 
@@ -173,8 +180,8 @@ impl JournalWriter {
             journal,
             settings,
             state: Mutex::default(),
+            queue: Queue::new(),
             hurry: Notify::new(),
-            idle: Notify::new(),
         }))
     }
 
@@ -231,25 +238,9 @@ impl JournalWriter {
         self.0.confirm_all();
         let clock = self.0.settings.clock.clone();
         self.0.hurry.notify_one();
-        let idle = async {
-            loop {
-                let idle = self.0.idle.notified();
-                let left = {
-                    let state = self.0.state();
-                    let left = state.left();
-                    if left > 0 {
-                        self.0.wake(state);
-                    }
-                    left
-                };
-                if left == 0 {
-                    return;
-                }
-                idle.await;
-            }
-        };
-        let _ = within(&*clock, limit, idle).await;
-        self.0.state().left()
+        let emptied = self.0.queue.emptied(|| self.0.wake());
+        let _ = within(&*clock, limit, emptied).await;
+        self.0.queue.left()
     }
 
     /// Returns the ends of runs that are not written, and stops trying to write them. For a process that
@@ -260,10 +251,8 @@ impl JournalWriter {
         self.0.confirm_all();
         let mut state = self.0.state();
         let identity = state.identity.clone()?;
-        let in_flight = std::mem::take(&mut state.in_flight);
-        let queue = std::mem::take(&mut state.queue);
         state.is_off = true;
-        let entries = in_flight.into_iter().chain(queue);
+        let entries = self.0.queue.clear();
         let locks = state.locks.identity();
         let ends = entries.filter_map(|pending| match pending {
             Pending::Entry(entry) => match *entry {
@@ -422,26 +411,10 @@ impl Shared {
 }
 
 impl State {
-    fn left(&self) -> usize {
-        self.queue.len() + self.in_flight.len()
-    }
-
     /// The next slot and the deadline of a run's job, if it succeeds.
     fn next_after(&self, run: &RunRecord) -> Option<(Slot, SystemTime)> {
         let after = run.slot.map_or(run.started, Slot::instant);
         self.jobs.get(&run.job)?.next_after(after)
-    }
-
-    /// Returns the entry that waits for this run.
-    fn waiting(&mut self, id: &RunId) -> Option<&mut Pending> {
-        let is_it = |pending: &&mut Pending| match pending {
-            Pending::Entry(entry) => match &**entry {
-                JournalEntry::Run { run, .. } => run.id.identity() == id.identity(),
-                _ => false,
-            },
-            Pending::Registration(_) => false,
-        };
-        self.queue.iter_mut().rev().find(is_it)
     }
 }
 
@@ -472,106 +445,86 @@ impl Shared {
     /// Adds a run. One that still waits to be written is replaced, so that a short run is written
     /// once.
     fn push_run(self: &Arc<Self>, run: RunRecord) {
-        let mut state = self.state();
+        let state = self.state();
         let outcome = run.end.as_ref().map(|end| end.outcome);
         let moves = matches!(outcome, Some(RunOutcome::Succeeded | RunOutcome::Elsewhere));
         let next = state.next_after(&run).filter(|_| moves);
+        drop(state);
         let id = run.id.clone();
         let entry = JournalEntry::Run { run, next };
-        match state.waiting(&id) {
+        let mut queue = self.queue.state();
+        let mut waiting = queue.waiting.iter_mut().rev();
+        match waiting.find(|pending| pending.is_of(&id)) {
             Some(waiting) => *waiting = Pending::Entry(Box::new(entry)),
-            None => return self.push_to(state, entry),
+            None => {
+                drop(queue);
+                return self.push(entry);
+            }
         }
-        self.wake(state);
+        drop(queue);
+        self.wake();
     }
 
     fn push_registration(self: &Arc<Self>, job: &str) {
-        let mut state = self.state();
-        state.queue.push_back(Pending::Registration(job.to_owned()));
-        self.wake(state);
+        if self.state().is_off {
+            return;
+        }
+        let registration = Pending::Registration(job.to_owned());
+        self.queue.state().waiting.push_back(registration);
+        self.wake();
     }
 
     fn push(self: &Arc<Self>, entry: JournalEntry) {
-        self.push_to(self.state(), entry);
-    }
-
-    fn push_to(self: &Arc<Self>, mut state: MutexGuard<'_, State>, entry: JournalEntry) {
+        let mut state = self.state();
         if state.is_off {
             return;
         }
         // Each job may wait with its registration and a run: all of them start at once, or go on after an outage.
         let most = self.settings.queue + 2 * state.jobs.len();
-        if state.queue.len() >= most {
-            if !state.is_dropping {
-                tracing::warn!(
-                    dropped = state.dropped,
-                    "the journal does not keep up: entries are dropped, so the history is incomplete"
-                );
-            }
-            state.is_dropping = true;
-            state.dropped += 1;
-            count_dropped(1);
-            return;
+        let mut queue = self.queue.state();
+        if queue.waiting.len() < most {
+            queue.waiting.push_back(Pending::Entry(Box::new(entry)));
+            drop((queue, state));
+            return self.wake();
         }
-        state.queue.push_back(Pending::Entry(Box::new(entry)));
-        self.wake(state);
+        if !state.is_dropping {
+            tracing::warn!(
+                dropped = state.dropped,
+                "the journal does not keep up: entries are dropped, so the history is incomplete"
+            );
+        }
+        state.is_dropping = true;
+        state.dropped += 1;
+        count_dropped(1);
     }
 
     /// Starts the background task unless it runs.
-    fn wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        if state.is_writing || state.is_off {
-            return;
-        }
-        // Without a runtime the entries wait for the next event inside one.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        state.is_writing = true;
-        drop(state);
-        let writing = Writing {
-            shared: self.clone(),
-            has_ended: false,
-        };
-        runtime.spawn(writing.run());
+    fn wake(self: &Arc<Self>) {
+        self.queue.wake(|| {
+            let shared = self.clone();
+            async move { shared.write().await }
+        });
     }
 
     /// Writes until nothing is left.
     async fn write(&self) {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut refusals = 0;
-        loop {
-            let batch = {
-                let mut state = self.state();
-                if state.in_flight.is_empty() {
-                    let size = state.queue.len().min(BATCH);
-                    state.in_flight = state.queue.drain(..size).collect();
-                }
-                if state.in_flight.is_empty() || state.is_off {
-                    state.is_writing = false;
-                    drop(state);
-                    return self.idle.notify_waiters();
-                }
-                state.in_flight.clone()
-            };
-            let clock = &*self.settings.clock;
-            let written = within(clock, PATIENCE, self.write_all(&batch)).await;
-            let error = match written {
-                Some(Ok(())) => {
-                    if pause != FIRST_PAUSE {
+        while let Some(batch) = self.queue.take(BATCH) {
+            let error = match self.write_batch(&batch).await {
+                Ok(()) => {
+                    if !backoff.is_fresh() {
                         tracing::info!("the journal is available again");
                     }
-                    (pause, refusals) = (FIRST_PAUSE, 0);
-                    let mut state = self.state();
-                    state.in_flight.clear();
-                    if state.queue.is_empty() {
-                        state.is_dropping = false;
-                    }
+                    backoff.reset();
+                    refusals = 0;
+                    let (_, is_more) = self.queue.done();
+                    self.state().is_dropping &= is_more;
                     continue;
                 }
-                Some(Err(error)) => error,
-                None => Error::new(ErrorKind::Unavailable, "the journal did not reply in time"),
+                Err(error) => error,
             };
-            if pause == FIRST_PAUSE {
+            if backoff.is_fresh() {
                 tracing::warn!(error = %format_args!("{:#}", error.cause("")),
                     "cannot write to the journal, retrying");
             }
@@ -582,19 +535,25 @@ impl Shared {
             );
             refusals += u32::from(!may_pass);
             if refusals >= TRIES {
-                let count = std::mem::take(&mut self.state().in_flight).len() as u64;
+                let count = self.queue.done().0 as u64;
                 self.state().dropped += count;
                 count_dropped(count);
                 refusals = 0;
                 continue;
             }
-            let until = clock.now() + pause;
+            let clock = &self.settings.clock;
+            let until = clock.now() + backoff.take();
             tokio::select! {
                 () = clock.sleep_until(until) => {}
                 () = self.hurry.notified() => {}
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    async fn write_batch(&self, batch: &[Pending]) -> Result<(), Error> {
+        let written = within(&*self.settings.clock, PATIENCE, self.write_all(batch)).await;
+        let late = || Error::new(ErrorKind::Unavailable, "the journal did not reply in time");
+        written.unwrap_or_else(|| Err(late()))
     }
 
     async fn write_all(&self, batch: &[Pending]) -> Result<(), Error> {
@@ -694,39 +653,14 @@ impl Shared {
             return Ok(true);
         }
         if self.settings.is_optional {
-            let mut state = self.state();
-            state.is_off = true;
-            state.queue.clear();
-            state.in_flight.clear();
+            self.state().is_off = true;
+            drop(self.queue.clear());
             return Ok(false);
         }
         Err(Error::new(
             ErrorKind::Configuration,
             self.settings.absent.clone(),
         ))
-    }
-}
-
-/// The background task. If its runtime stops it, the next event starts another.
-struct Writing {
-    shared: Arc<Shared>,
-    /// It ended by itself. Another one may have started since.
-    has_ended: bool,
-}
-
-impl Writing {
-    async fn run(mut self) {
-        self.shared.write().await;
-        self.has_ended = true;
-    }
-}
-
-impl Drop for Writing {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            self.shared.state().is_writing = false;
-        }
-        self.shared.idle.notify_waiters();
     }
 }
 
@@ -748,14 +682,10 @@ fn count_dropped(_: u64) {}
 
 impl fmt::Debug for JournalWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (left, dropped) = {
-            let state = self.0.state();
-            (state.left(), state.dropped)
-        };
         f.debug_struct("JournalWriter")
             .field("journal", &self.0.journal)
-            .field("waiting", &left)
-            .field("dropped", &dropped)
+            .field("waiting", &self.0.queue.left())
+            .field("dropped", &self.dropped())
             .finish_non_exhaustive()
     }
 }
