@@ -21,6 +21,7 @@ use crate::terminal::Terminal;
 use crate::unreleased::Unreleased;
 use crate::words;
 use crate::{clock, output};
+use shedlock_support::Backoff;
 
 /// A job that has ended, and whose lock `run` does not release.
 #[derive(Debug)]
@@ -128,10 +129,11 @@ impl Orphaned {
     /// Tries until the lease ends. The store may be away for longer than anyone waits for.
     fn release_in_background(&self) {
         let released = async {
-            let mut pause = PAUSE;
+            let mut backoff = Backoff::new(PAUSE, LONGEST_PAUSE);
             while self.try_release().await.is_err() {
-                SystemClock.sleep_until(SystemClock.now() + pause).await;
-                pause = LONGEST_PAUSE.min(pause * 2);
+                SystemClock
+                    .sleep_until(SystemClock.now() + backoff.take())
+                    .await;
             }
         };
         let lease = LeaseClock::system();

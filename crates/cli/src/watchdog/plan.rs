@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use shedlock::{Deadline, Reading};
 
 use crate::clock::Stamp;
+use shedlock_support::Backoff;
 
 /// The deadlines of one run.
 ///
@@ -200,7 +201,7 @@ enum Phase {
     },
     Killing {
         again_at: Deadline,
-        pause: Duration,
+        backoff: Backoff,
         reason: StopReason,
     },
 }
@@ -318,10 +319,9 @@ impl Supervision {
             Phase::Terminating { kill_at, .. } => Step::Wait(*kill_at),
             // Repeatedly, because processes may have been created while the first KILL was sent.
             Phase::Killing {
-                again_at, pause, ..
+                again_at, backoff, ..
             } if again_at.has_passed(now) => {
-                *pause = (*pause * 2).min(Self::LONGEST_PAUSE);
-                *again_at = now.deadline(*pause);
+                *again_at = now.deadline(backoff.take());
                 Step::Kill
             }
             Phase::Killing { again_at, .. } => Step::Wait(*again_at),
@@ -329,9 +329,10 @@ impl Supervision {
     }
 
     fn first_kill(&mut self, reason: StopReason, now: Reading) -> Step {
+        let mut backoff = Backoff::new(Self::FIRST_PAUSE, Self::LONGEST_PAUSE);
         self.phase = Phase::Killing {
-            again_at: now.deadline(Self::FIRST_PAUSE),
-            pause: Self::FIRST_PAUSE,
+            again_at: now.deadline(backoff.take()),
+            backoff,
             reason,
         };
         Step::Kill

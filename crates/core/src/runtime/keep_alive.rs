@@ -9,6 +9,7 @@ use tokio::task::AbortHandle;
 use super::Held;
 use crate::clock::Deadline;
 use crate::{Event, ExtendRequest, LastFailure};
+use shedlock_support::Backoff;
 
 /// Extends a lease in the background until it is dropped or the lease is lost.
 ///
@@ -48,7 +49,8 @@ async fn keep(held: &Held) {
     let first_pause = (usable / 60).min(Duration::from_secs(1));
     let longest_pause = (usable / 12).min(Duration::from_secs(30));
     let (clock, lease_clock) = (&held.context().clock, &held.context().lease_clock);
-    let (mut pause, mut last_failure) = (first_pause, LastFailure::default());
+    let mut backoff = Backoff::new(first_pause, longest_pause);
+    let mut last_failure = LastFailure::default();
     loop {
         lease_clock.sleep_until(due(held, usable)).await;
         // The task may have extended the lease further.
@@ -60,7 +62,7 @@ async fn keep(held: &Held) {
         }
         match held.extend_within(&request, limit).await {
             Ok(()) => {
-                pause = first_pause;
+                backoff.reset();
                 last_failure = LastFailure::default();
             }
             Err(_) if held.lost().is_some() || held.state().is_released() => return,
@@ -78,8 +80,7 @@ async fn keep(held: &Held) {
                     return;
                 }
                 if error.is_retryable() {
-                    clock.sleep_until(clock.now() + pause).await;
-                    pause = (pause * 2).min(longest_pause);
+                    clock.sleep_until(clock.now() + backoff.take()).await;
                 } else {
                     // What a person must change is not asked for often.
                     clock.sleep_until(clock.now() + usable / 6).await;

@@ -7,6 +7,7 @@ use super::{Held, Release};
 use crate::clock::Moment;
 use crate::store_clock::SLEW;
 use crate::{ClockSource, Error, Lease, LockRecord, Owner, Unlock, UnlockRequest};
+use shedlock_support::Backoff;
 
 /// How long a release is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,7 @@ enum Gone {
 impl Held {
     /// Unlocks in the store, and tries again as the patience has it while the store fails and the lease still runs.
     pub(super) async fn unlock(&self, request: &UnlockRequest, patience: Patience) -> Release {
+        const FIRST_PAUSE: Duration = Duration::from_millis(50);
         const LONGEST_PAUSE: Duration = Duration::from_secs(1);
         let _one_at_a_time = self.one_at_a_time().await;
         let clock = &*self.context().clock;
@@ -52,7 +54,7 @@ impl Held {
         let left = || deadline.left(self.context().lease_clock.read());
         let begun = clock.now();
         let sent = self.state().send_unlock(begun);
-        let mut pause = Duration::from_millis(50);
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut is_gone = false;
         loop {
             let waited = clock.now().saturating_since(begun);
@@ -75,7 +77,7 @@ impl Held {
             };
             let wait = match () {
                 () if error.is_final() => return give_up(error),
-                () if error.is_retryable() => pause,
+                () if error.is_retryable() => backoff.pause(),
                 () if patience == Patience::Background => lease.lock_at_most_for() / 6,
                 () => return give_up(error),
             };
@@ -84,7 +86,7 @@ impl Held {
                 return give_up(error);
             }
             clock.sleep_until(clock.now() + wait).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            backoff.take();
         }
     }
 

@@ -6,6 +6,7 @@ use super::Context;
 use super::bounded::bounded;
 use crate::clock::{Clock, Moment};
 use crate::{AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason, within};
+use shedlock_support::Backoff;
 
 /// How long a caller waits for a lock, and what its attempts have shown so far.
 pub(super) struct Wait<'a> {
@@ -157,10 +158,7 @@ fn report(context: &Context, request: &AttemptRequest, skip: &Skip) {
 
 /// The pauses between attempts: they grow within bounds, and differ between waiters for one lock,
 /// so that the waiters do not all retry at once.
-struct Pauses {
-    next: Duration,
-    longest: Duration,
-}
+struct Pauses(Backoff);
 
 impl Pauses {
     const FIRST: Duration = Duration::from_millis(50);
@@ -168,18 +166,15 @@ impl Pauses {
 
     /// Short waits retry often, long ones spare the store.
     fn of(wait: Duration) -> Self {
-        Self {
-            next: Self::FIRST,
-            longest: (wait / 20).clamp(Self::FIRST, Self::LONGEST),
-        }
+        let longest = (wait / 20).clamp(Self::FIRST, Self::LONGEST);
+        Self(Backoff::new(Self::FIRST, longest))
     }
 
     /// Returns the next pause. It ends a moment after the lock becomes free by itself, if that is
     /// sooner. The store's clock and ours may differ, so that time is only a hint, and is ignored
     /// if it is in our past.
     fn next(&mut self, skip: &Skip, clock: &dyn Clock) -> Duration {
-        let backoff = jittered(self.next, clock.random());
-        self.next = (self.next * 2).min(self.longest);
+        let backoff = jittered(self.0.take(), clock.random());
         let calendar = clock.system_time();
         let left = skip
             .until
@@ -214,8 +209,8 @@ mod tests {
         assert!(taken.iter().all(|pause| *pause <= MINUTE / 20));
         assert!(taken[10..].iter().all(|pause| *pause >= MINUTE / 40));
         assert!(taken[10..].windows(2).any(|pair| pair[0] != pair[1]));
-        assert_eq!(Pauses::of(100 * MINUTE).longest, Pauses::LONGEST);
-        assert_eq!(Pauses::of(Duration::ZERO).longest, Pauses::FIRST);
+        assert_eq!(Pauses::of(100 * MINUTE).0.longest(), Pauses::LONGEST);
+        assert_eq!(Pauses::of(Duration::ZERO).0.longest(), Pauses::FIRST);
     }
 
     #[test]

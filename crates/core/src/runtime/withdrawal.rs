@@ -11,6 +11,7 @@ use super::{Call, Context, Errand};
 use crate::clock::{Moment, NotBefore};
 use crate::store_clock::SLEW;
 use crate::{AttemptRequest, Error, Event, LastFailure, LockName};
+use shedlock_support::Backoff;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -143,7 +144,8 @@ impl Withdrawal {
     /// call is made at a time for each name. Returns whether the store has replied.
     async fn until_answered(&self, context: &Context, turn: &Turn, give_up: NotBefore) -> bool {
         let clock = &*context.clock;
-        let (mut pause, mut last) = (FIRST_PAUSE, LastFailure::default());
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut last = LastFailure::default();
         loop {
             let my_turn = turn.lock().await;
             let call = context.provider.withdraw(&self.request);
@@ -156,7 +158,7 @@ impl Withdrawal {
                     return true;
                 }
                 Ok(false) => return true,
-                Err(error) if give_up.left(clock.now()) > pause => {
+                Err(error) if give_up.left(clock.now()) > backoff.pause() => {
                     if last.is_news(&error) {
                         self.report_failure(context, Some(&error), false);
                     }
@@ -166,8 +168,7 @@ impl Withdrawal {
                     return false;
                 }
             }
-            clock.sleep_until(clock.now() + pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            clock.sleep_until(clock.now() + backoff.take()).await;
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::Shared;
 use super::timers::JobId;
 use crate::Job;
+use shedlock_support::Backoff;
 
 /// Reads the last slots of jobs from the store, a few at a time, round robin. A query that fails
 /// goes to the end of the queue. There is a pause only if all fail.
@@ -18,7 +19,7 @@ pub(super) struct Questions {
     asked: JoinSet<(Question, Result<Option<LastSlot>, Error>)>,
     /// Failures since the last result or the last pause.
     failures: usize,
-    pause: Duration,
+    backoff: Backoff,
     rest: Option<BoxFuture<'static, ()>>,
 }
 
@@ -49,7 +50,7 @@ impl Default for Questions {
             waiting: VecDeque::new(),
             asked: JoinSet::new(),
             failures: 0,
-            pause: FIRST_PAUSE,
+            backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
             rest: None,
         }
     }
@@ -126,7 +127,7 @@ impl Questions {
         let error = match answer {
             Ok(last) => {
                 self.failures = 0;
-                self.pause = FIRST_PAUSE;
+                self.backoff.reset();
                 return Some((question.id, last));
             }
             Err(error) => error,
@@ -144,8 +145,7 @@ impl Questions {
         self.failures += 1;
         if self.failures >= AT_ONCE.min(self.waiting.len() + self.asked.len()) {
             self.failures = 0;
-            self.rest = Some(clock.sleep_until(clock.now() + self.pause));
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.rest = Some(clock.sleep_until(clock.now() + self.backoff.take()));
         }
         None
     }

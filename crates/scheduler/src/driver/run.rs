@@ -16,6 +16,7 @@ use super::Shared;
 use super::due::{Due, Phase};
 use crate::job::{BoxError, Task};
 use crate::{Job, JobRun, MissedReason, TickEnd};
+use shedlock_support::Backoff;
 
 /// The shortest, first and longest pause between attempts of one tick. A pause never exceeds the
 /// share below of the time between two slots, but is no shorter than the shortest pause.
@@ -77,39 +78,31 @@ pub(super) async fn run(
 }
 
 /// The pauses between the attempts of one tick.
-pub(super) struct Pauses {
-    pause: Duration,
-    longest: Duration,
-}
+pub(super) struct Pauses(Backoff);
 
 impl Pauses {
     pub(super) fn of(job: &Job, slot: Option<Slot>) -> Self {
-        let longest = longest_pause(job, slot);
-        Self {
-            pause: FIRST_PAUSE.min(longest),
-            longest,
-        }
+        Self(Backoff::new(FIRST_PAUSE, longest_pause(job, slot)))
     }
 
     pub(super) fn reset(&mut self) {
-        self.pause = FIRST_PAUSE.min(self.longest);
+        self.0.reset();
     }
 
     /// Returns when to try again after this attempt.
     pub(super) fn next(&mut self, shared: &Shared, unsuccessful: &TickEnd) -> Moment {
         let clock = &shared.clock;
         let free = time_until_free(unsuccessful, clock.system_time());
-        let wake = clock.now() + self.pause.min(free);
-        self.pause = (self.pause * 2).min(self.longest);
-        wake
+        clock.now() + self.0.take().min(free)
     }
 
     /// Returns when to try once more for a slot that is taken: late enough for a holder to find
     /// that it cannot run, and within the late limit.
     fn once(&self, shared: &Shared, job: &Job, due: &Due) -> Moment {
+        let longest = self.0.longest();
         let oldest = shared.oldest_in_time(job);
         let left = oldest.map(|oldest| due.scheduled_at.duration_since(oldest).unwrap_or_default());
-        let pause = left.map_or(self.longest, |left| self.longest.min(left / 2));
+        let pause = left.map_or(longest, |left| longest.min(left / 2));
         shared.clock.now() + pause
     }
 }

@@ -12,6 +12,7 @@ use super::thread::Thread;
 use crate::clock::{Moment, NotBefore, SystemClock};
 use crate::narrator::{self, DutyEvent};
 use crate::{AttemptRequest, Error, LastFailure, Lease, Unlock, UnlockRequest};
+use shedlock_support::Backoff;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ pub(in crate::runtime) struct Errand {
     is_urgent: bool,
     is_sending: bool,
     retry_at: Option<NotBefore>,
-    pause: Duration,
+    backoff: Backoff,
     /// The pause after an error that does not pass by itself.
     long_pause: Duration,
     last_failure: LastFailure,
@@ -66,7 +67,7 @@ impl Errand {
             is_urgent: false,
             is_sending: false,
             retry_at: None,
-            pause: FIRST_PAUSE,
+            backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
             long_pause: sixth,
             last_failure: LastFailure::default(),
             is_silent: context.is_silent,
@@ -120,13 +121,13 @@ impl Errand {
                     Sent::Nothing => {}
                 }
                 self.calls.pop_front();
-                self.pause = FIRST_PAUSE;
+                self.backoff.reset();
                 self.calls.is_empty()
             }
             Err(error) => {
                 // What a person must change is not asked for often.
                 let pause = match error.is_retryable() {
-                    true => self.pause,
+                    true => self.backoff.pause(),
                     false => self.long_pause,
                 };
                 let is_over = error.is_final() || self.until.left(now) <= pause;
@@ -137,7 +138,7 @@ impl Errand {
                     return true;
                 }
                 self.retry_at = Some(NotBefore::after(now, pause));
-                self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                self.backoff.take();
                 false
             }
         }

@@ -13,6 +13,7 @@ use super::second::{Second, Seconds};
 use crate::clock::{Deadline, Reading};
 use crate::narrator::DutyEvent;
 use crate::{Error, ExtendRequest, LastFailure, LostReason};
+use shedlock_support::Backoff;
 
 /// The longest time between two looks, so that a jump of the wall clock is noticed within it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -60,7 +61,7 @@ struct KeptAlive {
     usable: Duration,
     is_extending: bool,
     retry_at: Option<Deadline>,
-    pause: Duration,
+    backoff: Backoff,
     last_failure: LastFailure,
 }
 
@@ -77,7 +78,7 @@ impl Entry {
                 usable,
                 is_extending: false,
                 retry_at: None,
-                pause: usable / 60,
+                backoff: Backoff::new(usable / 60, usable / 12),
                 last_failure: LastFailure::default(),
             }
         });
@@ -281,7 +282,7 @@ impl Table {
         match answer {
             Ok(crate::Extension::Extended(lease)) => {
                 (kept.retry_at, kept.last_failure) = (None, LastFailure::default());
-                kept.pause = kept.usable / 60;
+                kept.backoff.reset();
                 held.extended_by_duty(lease, sent.deadline(kept.usable), &kept.runtime);
             }
             Ok(crate::Extension::Lost) => {
@@ -290,11 +291,10 @@ impl Table {
             Err(error) => {
                 // What a person must change is not asked for often.
                 let pause = match error.is_retryable() {
-                    true => kept.pause,
+                    true => kept.backoff.take(),
                     false => kept.usable / 6,
                 };
                 kept.retry_at = Some(now.deadline(pause));
-                kept.pause = (kept.pause * 2).min(kept.usable / 12);
                 if kept.last_failure.is_news(&error) {
                     held.log_duty(DutyEvent::ExtendFailed(&error));
                 }
