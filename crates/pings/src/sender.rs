@@ -11,8 +11,8 @@ use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
-use shedlock_provider::{TlsFiles, root_cause, untrusted};
-use shedlock_support::{Backoff, Queue};
+use shedlock_support::{Backoff, Queue, root_cause};
+use shedlock_support::{TlsFailure, TlsFiles};
 use tokio::sync::Notify;
 
 use crate::run_id;
@@ -92,7 +92,8 @@ impl Sender {
     pub(crate) fn new(service: &'static str) -> Result<Self, Error> {
         let cannot = || format!("cannot create the HTTP client for pings to {service}");
         // With its own crypto provider, so that none is installed for the process.
-        let tls = TlsFiles::default().client_config(false)?;
+        let tls = TlsFiles::default().client_config(false);
+        let tls = tls.map_err(|_| Error::new(ErrorKind::Configuration, cannot()))?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             // A redirect would carry the secret of the URL to another host.
@@ -361,7 +362,7 @@ impl Problem {
             Some(_) => root_cause(error),
             None => "the request failed".to_owned(),
         };
-        let what_to_do = match untrusted(error) {
+        let what_to_do = match TlsFailure::of(error) {
             Some(_) => {
                 "check the scheme and the port in the URL, and the server's certificate; to trust other authorities than \
                  the system's, set SSL_CERT_FILE to a PEM file with them"

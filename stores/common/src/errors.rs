@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
-use std::iter;
 
 use ErrorKind::OutcomeUnknown;
 use shedlock_core::{Error, ErrorKind};
-
-use crate::tls::in_words;
+use shedlock_support::causes;
 
 /// The result of calls to a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -103,20 +101,6 @@ pub fn unresolvable() -> Error {
         .retry()
 }
 
-/// Returns the text of the last cause, which most clients repeat with a prefix in each error around it. What rustls
-/// reports about a certificate is put into words.
-pub fn root_cause(failure: &(dyn StdError + 'static)) -> String {
-    let root = causes(failure).last();
-    root.map_or_else(String::new, |root| in_words(&root.to_string()))
-}
-
-pub(crate) fn causes<'a>(
-    failure: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    let next = |cause: &&'a (dyn StdError + 'static)| (*cause).source();
-    iter::successors(Some(failure), next)
-}
-
 fn has_cause(failure: &(dyn StdError + 'static), texts: &[&str]) -> bool {
     causes(failure).any(|cause| {
         let cause = cause.to_string().to_lowercase();
@@ -127,14 +111,6 @@ fn has_cause(failure: &(dyn StdError + 'static), texts: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_root_cause_stands_without_the_errors_around_it() {
-        let cause = std::io::Error::other("connection refused");
-        let failure = Error::new(ErrorKind::Unavailable, "error sending request");
-        let failure = failure.with_source(cause);
-        assert_eq!(root_cause(&failure), "connection refused");
-    }
 
     #[test]
     fn a_host_name_that_does_not_resolve_is_found_in_any_cause() {

@@ -34,7 +34,7 @@ pub use construct::{FromClient, FromUrl};
 pub use diagnose::quorum;
 pub use errors::{
     ROUNDS, Result, closed, configuration, conflict, contended, in_doubt, internal, invalid,
-    overtaken, root_cause, unanswered, unavailable, unknown, unread, unresolvable, unresolved,
+    overtaken, unanswered, unavailable, unknown, unread, unresolvable, unresolved,
 };
 pub use idle::{FRESH, TEST};
 pub use limits::check_name_length;
@@ -43,12 +43,16 @@ pub use memory::MemoryProvider;
 pub use provider::StoreProvider;
 pub use shedlock::{Added, COMPANION, start_of_keys};
 pub use shedlock_core::HUNDRED_YEARS;
+pub use shedlock_support::root_cause;
+pub use shedlock_support::{TlsFiles, in_words};
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{End, Ended, Seen, Store};
 pub use time::TimeMode;
-pub use tls::{TlsFiles, TlsNames, TlsOptions, read_file, read_text, unusable_file};
+#[cfg(feature = "rustls")]
+pub use tls::client_config;
+pub use tls::{TlsNames, TlsOptions, read_file, read_text, unusable_file};
 #[cfg(feature = "crypto-choice")]
 pub use tls::{check_crypto_choice, require_crypto_choice};
-pub use tls::{in_words, untrusted, untrusted_by};
+pub use tls::{untrusted, untrusted_by};
 pub use told::{Told, told};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

@@ -7,8 +7,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
-    maybe, read_text,
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, client_config,
+    configuration, invalid, maybe, read_text,
 };
 
 use crate::ConsulProvider;
@@ -89,7 +89,7 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
 /// Uses its own crypto provider, so that none is installed for the process.
 #[cfg(feature = "tls")]
 fn encrypted(client: ClientBuilder, tls: &TlsOptions, must: bool) -> Result<ClientBuilder> {
-    let config = tls.read()?.client_config(must)?;
+    let config = client_config(&tls.read()?, must)?;
     Ok(client.tls_backend_preconfigured(config))
 }
 

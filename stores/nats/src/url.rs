@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_nats::{ConnectOptions, ServerAddr};
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
-    read_text,
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, client_config,
+    configuration, invalid, read_text,
 };
 
 use crate::NatsProvider;
@@ -101,7 +101,7 @@ impl Address {
     fn provider(self) -> Result<NatsProvider> {
         let files = self.tls.read()?;
         // Uses its own crypto provider, so that none is installed for the process.
-        let tls = files.client_config(self.is_encrypted)?;
+        let tls = client_config(&files, self.is_encrypted)?;
         let mut options = ConnectOptions::new()
             .connection_timeout(self.connect)
             .request_timeout(Some(self.settings.response_timeout))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shedlock_provider::{Result, StoreProvider, TlsFiles, invalid, read_file};
+use shedlock_provider::{Result, StoreProvider, TlsFiles, client_config, invalid, read_file};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -76,7 +76,7 @@ impl Remote for TokioPostgres {
         }
         let files = TlsFiles { ca, identity };
         let must_encrypt = config.get_ssl_mode() == SslMode::Require;
-        let tls = MakeRustlsConnect::new(files.client_config(must_encrypt)?);
+        let tls = MakeRustlsConnect::new(client_config(&files, must_encrypt)?);
         Ok(Connect { config, tls })
     }
 }

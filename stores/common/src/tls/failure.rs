@@ -1,108 +1,12 @@
-//! TLS connections that failed. Most clients keep only the text of rustls's error, which is a Rust value for many
-//! causes, so causes are recognized by their text.
+//! The errors for TLS connections that failed.
 
 use std::error::Error as StdError;
 
 use ErrorKind::{Configuration, Unavailable};
-use jiff::Timestamp;
 use shedlock_core::{Error, ErrorKind};
+use shedlock_support::TlsFailure;
 
-use crate::errors::causes;
 use crate::told::{Told, told};
-
-/// What rustls writes before the reason for which it rejected a certificate.
-const REJECTED: &str = "invalid peer certificate: ";
-/// What it writes before the reason for which the server ended the handshake.
-const ALERT: &str = "received fatal alert: ";
-
-/// What it writes about a reply that is no TLS record.
-const NOT_TLS: &str = "received corrupt message of type InvalidContentType";
-
-/// A cause, by words of its text in lower case: all of the first, and one of the second.
-struct Cause {
-    all: &'static [&'static str],
-    one: &'static [&'static str],
-    told: Told,
-}
-
-const fn cause(all: &'static [&'static str], one: &'static [&'static str], told: Told) -> Cause {
-    Cause { all, one, told }
-}
-
-const fn failed(advice: &'static str) -> Told {
-    told("the TLS connection failed").advise(advice)
-}
-
-const OF_CERTIFICATES: &[&str] = &["certificate"];
-
-/// The first one counts.
-const CAUSES: &[Cause] = &[
-    cause(
-        &[],
-        &["invalidcontenttype"],
-        failed("check the host and the port in the URL, or use the URL's scheme without TLS"),
-    ),
-    cause(
-        &[],
-        &[CLOSED],
-        told("the server closed the connection during the TLS handshake")
-            .nothing_written()
-            .advise(
-                "check that the host and the port in the URL are those of a server that uses TLS",
-            )
-            .retry(),
-    ),
-    cause(
-        &[],
-        &["fatal alert: certificaterequired"],
-        failed("set {certificate} and {key} in the URL"),
-    ),
-    cause(
-        &["fatal alert: "],
-        &["certificate", "unknownca"],
-        failed("check the files of {certificate} and {key} in the URL, and the server's log"),
-    ),
-    cause(
-        OF_CERTIFICATES,
-        &["causedasendentity"],
-        failed("issue a server certificate, and set {ca} in the URL to the file of its issuer"),
-    ),
-    cause(
-        OF_CERTIFICATES,
-        &["unknownissuer", "badsignature"],
-        failed(
-            "set {ca} in the URL to the file of the authority that issued the server's certificate",
-        ),
-    ),
-    cause(
-        OF_CERTIFICATES,
-        &["notvalidforname", "not valid for name"],
-        failed(
-            "write a host into the URL that the certificate names, or issue a certificate for this host",
-        ),
-    ),
-    cause(
-        OF_CERTIFICATES,
-        &["notvalidyet", "not valid yet"],
-        failed("check the clock of this machine, then the certificate of the server"),
-    ),
-    cause(
-        OF_CERTIFICATES,
-        &["expired"],
-        failed("renew the certificate of the server, or correct the clock of this machine"),
-    ),
-    cause(
-        &[],
-        OF_CERTIFICATES,
-        failed(
-            "check the server's certificate, the host name in it and its issuer ({ca} in the URL), and whether the \
-             server requires a client certificate ({certificate}, {key})",
-        ),
-    ),
-];
-
-/// A server without TLS does this too, or one that is going away.
-const CLOSED: &str = "tls handshake eof";
 
 /// The names of the options in a store's URL that name certificate files.
 #[derive(Clone, Copy, Debug)]
@@ -125,116 +29,63 @@ impl TlsNames {
 }
 
 /// Returns the error for a connection that failed because of TLS: its certificates, or a server that does not use it.
-/// None if this failure has another cause. It searches the text of each cause, because most clients keep only the text,
-/// and the innermost first, which says most.
+/// None if this failure has another cause.
 pub fn untrusted(failure: &(dyn StdError + 'static)) -> Option<Error> {
     untrusted_by(failure, TlsNames::OURS)
 }
 
 /// Like [`untrusted`], for a store whose URL has these options.
 pub fn untrusted_by(failure: &(dyn StdError + 'static), names: TlsNames) -> Option<Error> {
-    let causes: Vec<_> = causes(failure).collect();
-    let mut innermost = causes.into_iter().rev();
-    innermost.find_map(|cause| of_text(&cause.to_string(), names))
-}
-
-fn of_text(text: &str, names: TlsNames) -> Option<Error> {
-    let lower = text.to_lowercase();
-    let has = |words: &&str| lower.contains(words);
-    let mut causes = CAUSES.iter();
-    let cause = causes.find(|it| it.all.iter().all(has) && it.one.iter().any(has))?;
-    let kind = match cause.one {
-        [CLOSED] => Unavailable,
-        _ => Configuration,
-    };
+    let failure = TlsFailure::of(failure)?;
     let values = [
         ("ca", names.ca),
         ("certificate", names.certificate),
         ("key", names.key),
     ];
-    Some(cause.told.with(kind, &values))
-}
-
-/// Returns the text of a cause, with rustls's part of it in words.
-pub fn in_words(cause: &str) -> String {
-    if let Some((before, _)) = cause.split_once(NOT_TLS) {
-        return format!("{before}the server's reply is not TLS");
-    }
-    for (start, words) in [(REJECTED, rejected as fn(&str) -> String), (ALERT, alerted)] {
-        if let Some((before, reason)) = cause.split_once(start) {
-            return format!("{before}{}", words(reason.trim()));
-        }
-    }
-    cause.to_owned()
-}
-
-/// Why the server's certificate was rejected, in words.
-fn rejected(reason: &str) -> String {
-    let known = match reason {
-        "Other(OtherError(CaUsedAsEndEntity))" => {
-            "is a CA certificate (CA:TRUE), which cannot identify a server"
-        }
-        "UnknownIssuer" => "was issued by an authority that is not trusted",
-        "NotValidForName" => "is not valid for the host",
-        "Expired" => "has expired",
-        "NotValidYet" => "is not valid yet",
-        "Revoked" => "is revoked",
-        "BadEncoding" => "cannot be parsed",
-        "BadSignature" => "was not signed by the trusted authority that has its issuer's name",
-        "InvalidPurpose" => "is not one for servers",
-        _ if reason.contains("extended key usage") => "is not one for servers",
-        _ => return format!("the server's certificate {}", detailed(reason)),
+    let (kind, told) = match failure {
+        TlsFailure::Closed => (Unavailable, CLOSED),
+        other => (
+            Configuration,
+            told("the TLS connection failed").advise(advice(other)),
+        ),
     };
-    format!("the server's certificate {known}")
+    Some(told.with(kind, &values))
 }
 
-fn detailed(reason: &str) -> String {
-    let named = || {
-        let (_, rest) = reason.split_once("not valid for name \"")?;
-        let (host, names) = rest.split_once('"')?;
-        let only = names.split_once("only valid for ").map(|(_, names)| {
-            let names = names.replace("DnsName(\"", "").replace("IpAddress(", "");
-            names.replace("\")", "").replace(')', "")
-        });
-        Some(match only {
-            Some(names) => format!("is not valid for {host:?}, but for {names}"),
-            None => format!("is not valid for {host:?}, nor for any other name"),
-        })
-    };
-    let dated = |start: &str| {
-        let (_, rest) = reason.split_once(start)?;
-        let (seconds, _) = rest.split_once(' ')?;
-        Timestamp::from_second(seconds.parse().ok()?).ok()
-    };
-    named()
-        .or_else(|| Some(format!("expired at {}", dated("not valid after ")?)))
-        .or_else(|| {
-            Some(format!(
-                "is valid only from {}",
-                dated("not valid before ")?
-            ))
-        })
-        .unwrap_or_else(|| {
-            let reason = reason.trim_start_matches("Other(OtherError(");
-            format!("is rejected ({})", reason.trim_end_matches(')'))
-        })
-}
+/// A server without TLS does this too, or one that is going away.
+const CLOSED: Told = told("the server closed the connection during the TLS handshake")
+    .nothing_written()
+    .advise("check that the host and the port in the URL are those of a server that uses TLS")
+    .retry();
 
-/// Why the server ended the handshake, in words.
-fn alerted(reason: &str) -> String {
-    match reason {
-        "CertificateRequired" => "the server requires a client certificate".to_owned(),
-        "UnknownCA" => "the server does not trust the issuer of the client certificate".to_owned(),
-        "CertificateExpired" => {
-            "the server reports that the client certificate has expired".to_owned()
+fn advice(failure: TlsFailure) -> &'static str {
+    match failure {
+        TlsFailure::NotTls => {
+            "check the host and the port in the URL, or use the URL's scheme without TLS"
         }
-        "BadCertificate"
-        | "CertificateUnknown"
-        | "UnsupportedCertificate"
-        | "CertificateRevoked" => {
-            format!("the server rejected the client certificate ({reason})")
+        TlsFailure::NoClientCertificate => "set {certificate} and {key} in the URL",
+        TlsFailure::ClientCertificate => {
+            "check the files of {certificate} and {key} in the URL, and the server's log"
         }
-        _ => format!("the server ended the TLS handshake ({reason})"),
+        TlsFailure::OfAuthority => {
+            "issue a server certificate, and set {ca} in the URL to the file of its issuer"
+        }
+        TlsFailure::Issuer => {
+            "set {ca} in the URL to the file of the authority that issued the server's certificate"
+        }
+        TlsFailure::Host => {
+            "write a host into the URL that the certificate names, or issue a certificate for this host"
+        }
+        TlsFailure::NotYetValid => {
+            "check the clock of this machine, then the certificate of the server"
+        }
+        TlsFailure::Expired => {
+            "renew the certificate of the server, or correct the clock of this machine"
+        }
+        TlsFailure::Certificate | TlsFailure::Closed => {
+            "check the server's certificate, the host name in it and its issuer ({ca} in the URL), and whether the \
+             server requires a client certificate ({certificate}, {key})"
+        }
     }
 }
 
@@ -242,8 +93,10 @@ fn alerted(reason: &str) -> String {
 mod tests {
     use std::io;
 
+    use shedlock_core::ErrorKind;
+    use shedlock_support::root_cause;
+
     use super::*;
-    use crate::errors::root_cause;
 
     /// The error as people read it.
     fn shown(cause: &str) -> String {
@@ -335,17 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_client_around_it_stay() {
-        let cause = "connection error: invalid peer certificate: UnknownIssuer";
-        assert_eq!(
-            in_words(cause),
-            "connection error: the server's certificate was issued by an authority that is not \
-             trusted"
-        );
-        assert_eq!(in_words("connection refused"), "connection refused");
-    }
-
-    #[test]
     fn the_options_are_those_of_the_stores_url() {
         let names = TlsNames {
             ca: "ssl-ca",
@@ -360,14 +202,6 @@ mod tests {
                 .ends_with("set ssl-cert and ssl-key in the URL"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn certificates_are_found_in_any_cause() {
-        let cause = io::Error::other("invalid peer Certificate: UnknownIssuer");
-        let failure = Error::new(ErrorKind::Unavailable, "no connection").with_source(cause);
-        assert_eq!(untrusted(&failure).unwrap().kind(), Configuration);
-        assert!(untrusted(&Error::new(ErrorKind::Unavailable, "no connection")).is_none());
     }
 
     #[test]

@@ -1,18 +1,13 @@
 //! Certificates that a URL names, and connections that fail because of certificates.
 
-#[cfg(feature = "crypto-choice")]
-mod choice;
-#[cfg(feature = "rustls")]
-mod config;
 mod failure;
 
-#[cfg(feature = "crypto-choice")]
-pub use choice::{check_crypto_choice, require_crypto_choice};
-pub use failure::{TlsNames, in_words, untrusted, untrusted_by};
+pub use failure::{TlsNames, untrusted, untrusted_by};
 
 use std::fs;
 
 use shedlock_core::Error;
+use shedlock_support::TlsFiles;
 
 use crate::errors::{Result, configuration, invalid};
 use crate::url::UrlOptions;
@@ -24,15 +19,6 @@ pub struct TlsOptions {
     pub ca: Option<String>,
     /// The client's own certificate and its key.
     pub identity: Option<(String, String)>,
-}
-
-/// The contents of the files.
-#[derive(Clone, Default)]
-pub struct TlsFiles {
-    /// Certificates of the authorities that may have signed the server's certificate.
-    pub ca: Option<Vec<u8>>,
-    /// The client's own certificate and its key.
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl TlsOptions {
@@ -100,6 +86,55 @@ pub fn unusable_file(option: &str) -> Error {
         "the file of option {option:?} in the URL contains no usable PEM certificate or key"
     ))
     .advise("check the file")
+}
+
+/// Returns the configuration of a client that verifies the server's certificate; see [`TlsFiles::client_config`].
+///
+/// # Errors
+/// `Configuration`.
+#[cfg(feature = "rustls")]
+pub fn client_config(files: &TlsFiles, must_encrypt: bool) -> Result<rustls::ClientConfig> {
+    use shedlock_support::{TlsFile, UnusableTls};
+
+    let names = TlsNames::OURS;
+    files.client_config(must_encrypt).map_err(|why| match why {
+        UnusableTls::NoAuthorities => configuration("this system has no CA certificates")
+            .advise("set tls_ca in the URL to a PEM file of CA certificates"),
+        UnusableTls::File(file, source) => {
+            let error = unusable_file(match file {
+                TlsFile::Authorities => names.ca,
+                TlsFile::Certificate => names.certificate,
+                TlsFile::Key => names.key,
+            });
+            match source {
+                Some(source) => error.with_source(source),
+                None => error,
+            }
+        }
+    })
+}
+
+/// Refuses a URL whose scheme begins with `encrypted` as `Configuration`, if the program contains two crypto libraries
+/// and has not chosen one.
+#[cfg(feature = "crypto-choice")]
+pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
+    let scheme = url.get(..encrypted.len());
+    match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted)) {
+        true => require_crypto_choice(),
+        false => Ok(()),
+    }
+}
+
+/// The same for a connection that is known to need the choice.
+#[cfg(feature = "crypto-choice")]
+pub fn require_crypto_choice() -> Result<()> {
+    match shedlock_support::lacks_crypto_choice() {
+        false => Ok(()),
+        true => Err(configuration(
+            "this program contains two TLS crypto libraries, ring and aws-lc-rs, and sets no default",
+        )
+        .advise("call install_default of a rustls::crypto::CryptoProvider at startup")),
+    }
 }
 
 #[cfg(test)]
