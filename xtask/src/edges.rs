@@ -61,18 +61,18 @@ const EDGES: [(&str, &str); 31] = [
         "the watchdog prints it; its own failures have no other form than text",
     ),
     (
-        "crates/core/src/error.rs",
+        "crates/core/src/contract/error.rs",
         "tells a repeated failure from a new one by a hash of its text",
     ),
     (
-        "crates/core/src/finding.rs",
+        "crates/core/src/contract/finding.rs",
         "a finding is for people: its message and its remedy are texts",
     ),
-    ("crates/core/src/journal/writer.rs", "log lines"),
-    ("crates/core/src/narrator.rs", "the log of events"),
-    ("crates/core/src/record.rs", "a log line"),
+    ("crates/journal/src/writer/mod.rs", "log lines"),
+    ("crates/core/src/runtime/narrator.rs", "the log of events"),
+    ("crates/core/src/contract/record.rs", "a log line"),
     (
-        "crates/core/src/task_end.rs",
+        "crates/core/src/contract/task_end.rs",
         "a task's own error, whatever its type, as the journal keeps it",
     ),
     ("crates/core/src/testing/mod.rs", "a panic in a test"),
@@ -140,7 +140,7 @@ const OF_OTHERS: [(&str, &str); 23] = [
     ("crates/cli/src/watchdog/mod.rs", "a system call"),
     ("crates/cli/src/watchdog/server.rs", "a pipe"),
     (
-        "crates/core/src/blocking.rs",
+        "crates/core/src/runtime/blocking.rs",
         "a thread that cannot be started",
     ),
     (
@@ -209,5 +209,9 @@ fn libraries_do_not_name_the_command() {
             && lines.any(|line| !line.trim_start().starts_with("//") && line.contains("`shedlock "))
     });
     let named: Vec<_> = named.map(|source| source.file).collect();
-    assert_eq!(named, ["crates/core/src/advice.rs"], "use an `Operation`");
+    assert_eq!(
+        named,
+        ["crates/core/src/contract/advice.rs"],
+        "use an `Operation`"
+    );
 }

@@ -39,8 +39,6 @@ const CONCERNS: &[(&str, Side, &str)] = {
     use Side::{Peers, Product, Proof};
     &[
         ("crates/core/src/runtime/", Product, "runtime"),
-        ("crates/core/src/journal/", Product, "journal in core"),
-        ("crates/core/src/shown/", Product, "presentation in core"),
         ("crates/core/src/", Product, "contract, clocks, wrappers"),
         ("crates/grammar/src/", Product, "grammar"),
         ("crates/support/src/", Product, "support"),

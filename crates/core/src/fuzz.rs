@@ -7,7 +7,7 @@ mod promises;
 use promises::is_refusal;
 use shedlock_support::text;
 
-use crate::{
+use crate::contract::{
     ErrorKind, LockDuration, LockName, LockRecord, LockState, Owner, Pause, parse_duration,
 };
 

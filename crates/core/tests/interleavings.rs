@@ -11,12 +11,22 @@ mod lease_state;
 #[path = "../src/runtime/watcher.rs"]
 mod watcher;
 
-/// Replaces `src/sync.rs`.
-mod sync {
-    pub(crate) use std::sync::PoisonError;
+mod clock {
+    pub(crate) use shedlock_core::{Deadline, LeaseClock, Moment, NotBefore, Reading};
+}
 
-    pub(crate) use shuttle::future::AbortHandle;
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+mod contract {
+    pub(crate) use shedlock_core::{Lease, LostReason, UnlockRequest};
+}
+
+mod runtime {
+    /// Replaces `src/runtime/sync.rs`.
+    pub(crate) mod sync {
+        pub(crate) use std::sync::PoisonError;
+
+        pub(crate) use shuttle::future::AbortHandle;
+        pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+    }
 }
 
 use std::future::{pending, poll_fn};
@@ -28,7 +38,7 @@ use std::time::Duration;
 use lease_state::{LeaseState, SlotWord};
 use shedlock_core::{
     AttemptRequest, BoxFuture, Clock, Deadline, Lease, LeaseClock, LockName, LostReason,
-    ManualClock, Moment, NotBefore, Owner, Reading, SlotEnd, UnlockRequest,
+    ManualClock, Moment, NotBefore, Owner, SlotEnd, UnlockRequest,
 };
 use shuttle::{check_pct, check_random, future, thread};
 use watcher::Watcher;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{
+use crate::contract::{
     Error, ErrorKind, LockRecord, LockState, PauseRequest, ResetSlotRequest, ResumeRequest, Slot,
     SlotState,
 };
@@ -173,7 +173,7 @@ impl ResetSlotRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LockName, Owner, SkippedSlots};
+    use crate::contract::{LockName, Owner, SkippedSlots};
 
     fn at(minute: u64) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(1_800_000_000 + 60 * minute)

@@ -23,21 +23,22 @@
 //! # Ok::<(), shedlock::Error>(()) }).unwrap();
 //! ```
 
-mod change;
 mod effects;
+mod prune;
 
 use std::time::{Duration, SystemTime};
 
-pub use change::{Change, Changed, LeaseChange, Seen};
 use effects::ResetEffect;
+pub use prune::{KeepReason, PruneRequest, Pruned};
 
 use crate::clock::{Clock, SystemClock};
-use crate::duration::HUNDRED_YEARS;
-use crate::{
+use crate::contract::HUNDRED_YEARS;
+use crate::contract::{
     Attempt, AttemptRequest, Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
-    LockProvider, LockState, Owner, PauseRequest, Paused, PruneRequest, Pruned, ResetSlotRequest,
-    ResumeRequest, Resumed, SlotReset, UnlockRequest,
+    LockProvider, LockState, Owner, PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed,
+    SlotReset, UnlockRequest,
 };
+pub use crate::contract::{Change, Changed, LeaseChange, Seen};
 
 /// How many rounds a function makes before it returns an error. A round is lost only if another
 /// client won it.

@@ -183,7 +183,7 @@ fn nanos_of(moment: Moment) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ManualClock;
+    use crate::clock::ManualClock;
     use crate::testing::TestLock;
 
     const MINUTE: Duration = Duration::from_secs(60);

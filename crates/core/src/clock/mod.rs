@@ -6,7 +6,6 @@ mod ends;
 mod lease;
 mod manual;
 mod moment;
-mod offset;
 mod system;
 
 use std::fmt;
@@ -17,8 +16,7 @@ pub use lease::LeaseClock;
 pub use lease::{TOLERATED_PPM, parts_per_million};
 pub use manual::ManualClock;
 pub use moment::Moment;
-pub use offset::ClockOffset;
-pub use system::{SystemClock, check_runtime};
+pub use system::SystemClock;
 
 use crate::BoxFuture;
 

@@ -2,12 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where time comes from")]
 
-use std::panic::catch_unwind;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use super::{Clock, Moment};
-use crate::{BoxFuture, Error, ErrorKind};
+use crate::BoxFuture;
 
 /// The machine's clocks, for leases that keep expiring while the machine sleeps: `CLOCK_BOOTTIME`
 /// on Linux, Android and OpenBSD, and `CLOCK_MONOTONIC` on Apple's systems, where it counts sleep.
@@ -60,27 +59,6 @@ impl Clock for SystemClock {
             }
         })
     }
-}
-
-/// Returns an error unless this is a tokio runtime with timers, on which the system's clock can wait.
-///
-/// # Errors
-/// `WrongContext`.
-#[doc(hidden)]
-pub fn check_runtime() -> Result<(), Error> {
-    let wrong = |why_and_what| Error::new(ErrorKind::WrongContext, why_and_what);
-    tokio::runtime::Handle::try_current().map_err(|error| {
-        wrong("cannot wait for the store: the call is outside a tokio runtime")
-            .advise(
-                "make it on a runtime that was built with enable_all, or use shedlock::blocking",
-            )
-            .with_source(error)
-    })?;
-    // Tokio has no other way to find out.
-    catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| {
-        wrong("cannot wait for the store: this tokio runtime has no timers")
-            .advise("build it with enable_all")
-    })
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

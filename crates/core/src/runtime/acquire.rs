@@ -7,7 +7,7 @@ use super::wait::Wait;
 use super::withdrawal::Withdrawal;
 use super::{Context, Held};
 use crate::clock::{Deadline, NotBefore};
-use crate::{Attempt, AttemptRequest, Budget, Error, Event, Lease, Operation};
+use crate::contract::{Attempt, AttemptRequest, Budget, Error, Event, Lease, Operation};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::{Error, ErrorKind, answered_within};
+use crate::contract::{Error, ErrorKind, answered_within};
 
 /// Returns the result of the call, or `OutcomeUnknown` if there is none within `limit`, since the
 /// store may have acted.

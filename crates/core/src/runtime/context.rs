@@ -7,12 +7,14 @@ use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 use super::withdrawal::Withdrawals;
-use super::{Duties, Errand, Handed, LostPolicy, Names};
+use super::{Duties, Errand, Handed, Names};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
-use crate::{
+use crate::contract::LostPolicy;
+use crate::contract::{
     AttemptRequest, Error, ErrorKind, Event, Listener, LockDefaults, LockName, LockProvider,
-    Recorder, narrator,
+    Recorder,
 };
+use crate::runtime::narrator;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Context {

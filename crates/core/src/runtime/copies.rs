@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Context;
 use super::withdrawal::Withdrawal;
-use crate::AttemptRequest;
 use crate::clock::NotBefore;
+use crate::contract::AttemptRequest;
 
 /// The copies of one attempt, for a harness that calls a provider itself and leaves the withdrawal
 /// to the runtime.

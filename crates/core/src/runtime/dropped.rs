@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Handed, Held, Patience, Release};
-use crate::{Event, NotUnlocked};
+use crate::contract::{Event, NotUnlocked};
 
 /// Gives the lock back in the background when it is dropped. Call [`defuse`](Self::defuse) if the
 /// lock was given back explicitly.

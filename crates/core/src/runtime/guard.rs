@@ -7,8 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use super::{Held, LostPolicy, LostReason, Watcher};
-use crate::current::CurrentLock;
+use super::{Held, Watcher};
+use crate::contract::{LostPolicy, LostReason};
+use crate::runtime::current::CurrentLock;
 
 /// How a guarded task ended.
 pub(crate) enum Ended<T> {

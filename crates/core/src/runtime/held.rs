@@ -9,13 +9,14 @@ use tokio::runtime::Handle;
 
 use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
-use super::{Context, LeaseState, LostReason, SlotWord, Unanswered};
+use super::{Context, LeaseState, SlotWord, Unanswered};
 use crate::clock::{Deadline, Moment, NotBefore};
-use crate::narrator::{self, DutyEvent};
-use crate::{
+use crate::contract::LostReason;
+use crate::contract::{
     AttemptRequest, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
     ProviderIdentity, Retries, Slot, SlotEnd, UnlockRequest,
 };
+use crate::runtime::narrator::{self, DutyEvent};
 
 /// What the task, its handles and its release share.
 pub(crate) struct Held {

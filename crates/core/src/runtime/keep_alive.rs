@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 
 use super::Held;
 use crate::clock::Deadline;
-use crate::{Event, ExtendRequest, LastFailure};
+use crate::contract::{Event, ExtendRequest, LastFailure};
 use shedlock_support::Backoff;
 
 /// Extends a lease in the background until it is dropped or the lease is lost.

@@ -4,8 +4,9 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::{AbortHandle, Mutex, MutexGuard, PoisonError};
-use crate::{Deadline, Lease, LostReason, Moment, NotBefore, Reading, UnlockRequest};
+use crate::clock::{Deadline, Moment, NotBefore, Reading};
+use crate::contract::{Lease, LostReason, UnlockRequest};
+use crate::runtime::sync::{AbortHandle, Mutex, MutexGuard, PoisonError};
 
 type Callback = Box<dyn FnOnce() + Send>;
 

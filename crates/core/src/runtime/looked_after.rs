@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::{Duty, Held, KeepAlive};
-use crate::{Error, ErrorKind, LockConfig};
+use crate::contract::{Error, ErrorKind, LockConfig};
 
 /// Ends the keep-alive and the duties of a lease when it is dropped.
 #[derive(Debug)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::Context;
 use super::wait::jittered;
-use crate::{Error, PauseRequest, Paused, admin};
+use crate::admin;
+use crate::contract::{Error, PauseRequest, Paused};
 
 /// How often a held lock is tried. Far more often than a scheduler asks, so that the pause is there
 /// soon after the task has ended.

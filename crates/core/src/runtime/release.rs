@@ -3,9 +3,10 @@
 use std::iter;
 use std::time::Duration;
 
-use super::{Call, Errand, Handed, Held, LostReason, Patience};
+use super::{Call, Errand, Handed, Held, Patience};
 use crate::clock::NotBefore;
-use crate::{Error, Event, NotUnlocked, UnlockRequest};
+use crate::contract::LostReason;
+use crate::contract::{Error, Event, NotUnlocked, UnlockRequest};
 
 /// How the lock was given back after its task.
 #[derive(Debug)]

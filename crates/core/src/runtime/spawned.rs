@@ -8,8 +8,9 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Held, LostPolicy};
-use crate::{Error, ErrorKind, Event};
+use super::Held;
+use crate::contract::LostPolicy;
+use crate::contract::{Error, ErrorKind, Event};
 
 /// Counts a spawned task until its future is gone.
 struct Counted(Arc<Held>);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::bounded::bounded;
 use super::{Held, Release};
 use crate::clock::Moment;
-use crate::store_clock::SLEW;
-use crate::{ClockSource, Error, Lease, LockRecord, Owner, Unlock, UnlockRequest};
+use crate::contract::store_clock::SLEW;
+use crate::contract::{ClockSource, Error, Lease, LockRecord, Owner, Unlock, UnlockRequest};
 use shedlock_support::Backoff;
 
 /// How long a release is tried again.

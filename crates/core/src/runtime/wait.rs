@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 use super::Context;
 use super::bounded::bounded;
 use crate::clock::{Clock, Moment};
-use crate::{AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason, within};
+use crate::contract::{
+    AttemptRequest, ClockOffset, Error, ErrorKind, Event, Skip, SkipReason, within,
+};
 use shedlock_support::Backoff;
 
 /// How long a caller waits for a lock, and what its attempts have shown so far.
@@ -195,7 +197,7 @@ pub(crate) fn jittered(pause: Duration, random: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ManualClock;
+    use crate::clock::ManualClock;
 
     const MINUTE: Duration = Duration::from_secs(60);
 

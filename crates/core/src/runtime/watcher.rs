@@ -3,7 +3,8 @@
 use std::task::{Context, Poll};
 
 use super::LeaseState;
-use crate::{BoxFuture, Deadline, LeaseClock};
+use crate::BoxFuture;
+use crate::clock::{Deadline, LeaseClock};
 
 /// Waits for the moment at which a task is to be stopped, which can change.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use super::bounded::bounded;
 use super::{Call, Context, Errand};
 use crate::clock::{Moment, NotBefore};
-use crate::store_clock::SLEW;
-use crate::{AttemptRequest, Error, Event, LastFailure, LockName};
+use crate::contract::store_clock::SLEW;
+use crate::contract::{AttemptRequest, Error, Event, LastFailure, LockName};
 use shedlock_support::Backoff;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -34,10 +34,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{
-    Clock, Completion, Executor, LockConfig, LockDuration, LostPolicy, Outcome, Slot, SystemClock,
-    blocking, current_lock,
-};
+use crate::clock::{Clock, SystemClock};
+use crate::contract::{Completion, LockConfig, LockDuration, LostPolicy, Slot};
+use crate::runtime::{Executor, Outcome, blocking, current_lock};
 use provider::Granting;
 
 /// Runs the future under a lock, without a store. As [`TestLock::hold`].
@@ -219,7 +218,8 @@ fn value<T>(outcome: Outcome<T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ManualClock, assert_locked, extend_current};
+    use crate::clock::ManualClock;
+    use crate::runtime::{assert_locked, extend_current};
 
     #[test]
     fn asserts_pass_inside_and_fail_outside() {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::BoxFuture;
 use crate::admin::{Change, Changed, Seen};
-use crate::{
-    Attempt, AttemptRequest, BoxFuture, Capabilities, Clock, ClockSource, Error, ExtendRequest,
-    Extension, Lease, ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity, Unlock,
-    UnlockRequest,
+use crate::clock::Clock;
+use crate::contract::{
+    Attempt, AttemptRequest, Capabilities, ClockSource, Error, ExtendRequest, Extension, Lease,
+    ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity, Unlock, UnlockRequest,
 };
 
 /// Grants every lock with one fencing token, and stores nothing.

@@ -10,8 +10,8 @@ use super::super::withdrawal::Counted;
 use super::second::Second;
 use super::thread::Thread;
 use crate::clock::{Moment, NotBefore, SystemClock};
-use crate::narrator::{self, DutyEvent};
-use crate::{AttemptRequest, Error, LastFailure, Lease, Unlock, UnlockRequest};
+use crate::contract::{AttemptRequest, Error, LastFailure, Lease, Unlock, UnlockRequest};
+use crate::runtime::narrator::{self, DutyEvent};
 use shedlock_support::Backoff;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

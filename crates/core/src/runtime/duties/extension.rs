@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::bounded::bounded;
 use super::second::Second;
 use crate::clock::SystemClock;
-use crate::{Error, ExtendRequest, Lease};
+use crate::contract::{Error, ExtendRequest, Lease};
 
 /// An extension over a second connection. It refers to nothing that belongs to the user.
 #[derive(Debug)]

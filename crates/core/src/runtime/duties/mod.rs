@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 
 use super::Held;
-use crate::LockProvider;
+use crate::contract::LockProvider;
 pub(super) use errand::{Call, Errand, Handed};
 use table::Entry;
 use thread::Thread;

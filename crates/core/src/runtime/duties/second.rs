@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::clock::{Clock as _, Moment, SystemClock};
-use crate::{Error, ErrorKind, LockProvider};
+use crate::contract::{Error, ErrorKind, LockProvider};
 
 /// A connection that was not used for this long is closed.
 const IDLE: Duration = Duration::from_secs(60);

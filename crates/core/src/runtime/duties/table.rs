@@ -11,8 +11,8 @@ use super::errand::{Errand, Sending, Sent};
 use super::extension::Extension;
 use super::second::{Second, Seconds};
 use crate::clock::{Deadline, Reading};
-use crate::narrator::DutyEvent;
-use crate::{Error, ExtendRequest, LastFailure, LostReason};
+use crate::contract::{Error, ExtendRequest, LastFailure, LostReason};
+use crate::runtime::narrator::DutyEvent;
 use shedlock_support::Backoff;
 
 /// The longest time between two looks, so that a jump of the wall clock is noticed within it.

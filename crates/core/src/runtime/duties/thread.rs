@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use super::errand::{Errand, Handed};
 use super::second::Seconds;
 use super::table::{Entry, Table};
-use crate::LockProvider;
 use crate::clock::{Clock as _, LeaseClock, SystemClock};
+use crate::contract::LockProvider;
 
 /// How long connections may take to say goodbye when the thread ends.
 const GOODBYE: Duration = Duration::from_millis(100);
