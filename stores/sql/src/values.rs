@@ -14,7 +14,7 @@ macro_rules! values {
         pub(crate) struct Values<'a> {
             $($(#[$of_text])* pub(crate) $text: &'a str,)*
             $($(#[$of_integer])* pub(crate) $integer: i64,)*
-            /// The values of the journal's statements, by their words, which start with `j_`.
+            /// The values of the journal's statements, by their words without the `j_` with which these start.
             pub(crate) more: &'a [(&'static str, Value<'a>)],
         }
 
@@ -24,11 +24,11 @@ macro_rules! values {
                 Some(match word {
                     $(stringify!($text) => Value::Text(self.$text),)*
                     $(stringify!($integer) => Value::Integer(self.$integer),)*
-                    word if word.starts_with("j_") => {
+                    word => {
+                        let word = word.strip_prefix("j_")?;
                         let found = self.more.iter().find(|(known, _)| *known == word);
                         found.map_or(Value::Integer(NONE), |(_, value)| *value)
                     }
-                    _ => return None,
                 })
             }
         }

@@ -764,109 +764,100 @@ FROM `shedlock_job`
 WHERE job > :j_after
 ORDER BY job LIMIT :j_limit;
 
--- job_insert
-INSERT INTO `shedlock_job` (job, registered_us)
-VALUES (:j_job, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) ON DUPLICATE KEY UPDATE job = job;
+-- job_is_there
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+  (SELECT COUNT(*) FROM `shedlock_job` WHERE job = :j_job);
 
--- job_change
+-- job_for_update
+SELECT job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name, last_owner,
+  last_lock_at_most_us, last_slot_us, last_lock_store, last_outcome, last_succeeded_us, last_failed_us, last_error,
+  last_duration_us, next_slot_us, deadline_us, registered_by, other_by, other_at_us, other_schedule, other_zone,
+  other_lock_at_most_us, elsewhere_slot_us, elsewhere_at_us, elsewhere_by, elsewhere_slots, watched_elsewhere
+FROM `shedlock_job`
+WHERE job = :j_job FOR UPDATE;
+
+-- job_insert
+INSERT INTO `shedlock_job` (job, schedule, zone, lock_at_most_us, registered_us, last_started_us, last_name,
+  last_owner, last_lock_at_most_us, last_slot_us, last_lock_store, last_outcome, last_succeeded_us, last_failed_us,
+  last_error, last_duration_us, next_slot_us, deadline_us, registered_by, other_by, other_at_us, other_schedule,
+  other_zone, other_lock_at_most_us, elsewhere_slot_us, elsewhere_at_us, elsewhere_by, elsewhere_slots,
+  watched_elsewhere)
+VALUES (:j_job, NULLIF(:j_schedule, ''), NULLIF(:j_zone, ''), NULLIF(:j_lock_at_most_us, -1), :j_registered_us,
+  NULLIF(:j_last_started_us, -1), NULLIF(:j_last_name, ''), NULLIF(:j_last_owner, ''),
+  NULLIF(:j_last_lock_at_most_us, -1), NULLIF(:j_last_slot_us, -1), NULLIF(:j_last_lock_store, ''),
+  NULLIF(:j_last_outcome, ''), NULLIF(:j_last_succeeded_us, -1), NULLIF(:j_last_failed_us, -1),
+  NULLIF(:j_last_error, ''), NULLIF(:j_last_duration_us, -1), NULLIF(:j_next_slot_us, -1), NULLIF(:j_deadline_us, -1),
+  NULLIF(:j_registered_by, ''), NULLIF(:j_other_by, ''), NULLIF(:j_other_at_us, -1), NULLIF(:j_other_schedule, ''),
+  NULLIF(:j_other_zone, ''), NULLIF(:j_other_lock_at_most_us, -1), NULLIF(:j_elsewhere_slot_us, -1),
+  NULLIF(:j_elsewhere_at_us, -1), NULLIF(:j_elsewhere_by, ''), NULLIF(:j_elsewhere_slots, -1),
+  NULLIF(:j_watched_elsewhere, -1));
+
+-- job_update
 UPDATE `shedlock_job`
-SET registered_us = CASE WHEN COALESCE(schedule, '') = :j_schedule AND COALESCE(zone, '') = :j_zone THEN registered_us
-  ELSE TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) END,
-  next_slot_us = CASE WHEN COALESCE(schedule, '') = :j_schedule AND COALESCE(zone, '') = :j_zone
-    AND COALESCE(deadline_us, -1) >= :j_deadline THEN next_slot_us ELSE NULLIF(:j_next, -1) END,
-  deadline_us = CASE WHEN COALESCE(schedule, '') = :j_schedule AND COALESCE(zone, '') = :j_zone
-    AND COALESCE(deadline_us, -1) >= :j_deadline THEN deadline_us ELSE NULLIF(:j_deadline, -1) END,
-  lock_at_most_us = NULLIF(:j_at_most, -1),
-  registered_by = NULLIF(:j_by, ''),
+SET schedule = NULLIF(:j_schedule, ''),
+  zone = NULLIF(:j_zone, ''),
+  lock_at_most_us = NULLIF(:j_lock_at_most_us, -1),
+  registered_us = :j_registered_us,
+  last_started_us = NULLIF(:j_last_started_us, -1),
+  last_name = NULLIF(:j_last_name, ''),
+  last_owner = NULLIF(:j_last_owner, ''),
+  last_lock_at_most_us = NULLIF(:j_last_lock_at_most_us, -1),
+  last_slot_us = NULLIF(:j_last_slot_us, -1),
+  last_lock_store = NULLIF(:j_last_lock_store, ''),
+  last_outcome = NULLIF(:j_last_outcome, ''),
+  last_succeeded_us = NULLIF(:j_last_succeeded_us, -1),
+  last_failed_us = NULLIF(:j_last_failed_us, -1),
+  last_error = NULLIF(:j_last_error, ''),
+  last_duration_us = NULLIF(:j_last_duration_us, -1),
+  next_slot_us = NULLIF(:j_next_slot_us, -1),
+  deadline_us = NULLIF(:j_deadline_us, -1),
+  registered_by = NULLIF(:j_registered_by, ''),
   other_by = NULLIF(:j_other_by, ''),
-  other_at_us = NULLIF(:j_other_at, -1),
+  other_at_us = NULLIF(:j_other_at_us, -1),
   other_schedule = NULLIF(:j_other_schedule, ''),
   other_zone = NULLIF(:j_other_zone, ''),
-  other_lock_at_most_us = NULLIF(:j_other_at_most, -1),
-  schedule = NULLIF(:j_schedule, ''),
-  zone = NULLIF(:j_zone, '')
+  other_lock_at_most_us = NULLIF(:j_other_lock_at_most_us, -1),
+  elsewhere_slot_us = NULLIF(:j_elsewhere_slot_us, -1),
+  elsewhere_at_us = NULLIF(:j_elsewhere_at_us, -1),
+  elsewhere_by = NULLIF(:j_elsewhere_by, ''),
+  elsewhere_slots = NULLIF(:j_elsewhere_slots, -1),
+  watched_elsewhere = NULLIF(:j_watched_elsewhere, -1)
 WHERE job = :j_job;
 
--- job_started
-UPDATE `shedlock_job`
-SET last_name = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN :j_name ELSE last_name END,
-  last_owner = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN :j_owner ELSE last_owner END,
-  last_lock_at_most_us = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN NULLIF(:j_at_most, -1)
-    ELSE last_lock_at_most_us END,
-  last_slot_us = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN NULLIF(:j_slot, -1)
-    ELSE last_slot_us END,
-  last_lock_store = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN NULLIF(:j_lock_store, '')
-    ELSE last_lock_store END,
-  last_outcome = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN NULL ELSE last_outcome END,
-  last_started_us = CASE WHEN (:j_started > COALESCE(last_started_us, -1)) THEN :j_started ELSE last_started_us END
-WHERE job = :j_job;
-
--- job_ended
-UPDATE `shedlock_job`
-SET next_slot_us = CASE WHEN :j_deadline > COALESCE(deadline_us, -1) THEN :j_next ELSE next_slot_us END,
-  deadline_us = CASE WHEN :j_deadline > COALESCE(deadline_us, -1) THEN :j_deadline ELSE deadline_us END,
-  last_outcome = CASE WHEN last_name = :j_name AND last_owner = :j_owner
-    AND (last_outcome IS NULL OR (last_outcome = 'succeeded' AND :j_outcome IN ('lost', 'maybe_overlapped')))
-    THEN :j_outcome ELSE last_outcome END,
-  last_duration_us = CASE WHEN :j_succeeded = 1 AND :j_ended >= COALESCE(last_succeeded_us, -1) THEN :j_ran_for
-    ELSE last_duration_us END,
-  last_error = CASE WHEN :j_failed = 1 AND :j_ended >= COALESCE(last_failed_us, -1) THEN NULLIF(:j_line, '')
-    ELSE last_error END,
-  last_failed_us = CASE WHEN :j_failed = 1 AND :j_ended > COALESCE(last_failed_us, -1) THEN :j_ended
-    ELSE last_failed_us END,
-  last_succeeded_us = CASE WHEN :j_succeeded = 1 AND :j_ended > COALESCE(last_succeeded_us, -1) THEN :j_ended
-    ELSE last_succeeded_us END,
-  elsewhere_slot_us = CASE WHEN ((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us) THEN NULL
-    ELSE elsewhere_slot_us END,
-  elsewhere_by = CASE WHEN ((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us) THEN NULL
-    ELSE elsewhere_by END,
-  elsewhere_slots = CASE WHEN ((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us) THEN NULL
-    ELSE elsewhere_slots END,
-  elsewhere_at_us = CASE WHEN ((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us) THEN NULL
-    ELSE elsewhere_at_us END
-WHERE job = :j_job;
-
--- job_elsewhere
-UPDATE `shedlock_job`
-SET next_slot_us = CASE WHEN :j_deadline > COALESCE(deadline_us, -1) THEN :j_next ELSE next_slot_us END,
-  deadline_us = CASE WHEN :j_deadline > COALESCE(deadline_us, -1) THEN :j_deadline ELSE deadline_us END,
-  elsewhere_at_us = CASE
-    WHEN (:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1)) THEN :j_started
-    ELSE elsewhere_at_us END,
-  elsewhere_by = CASE WHEN (:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1))
-    THEN NULLIF(:j_owner, '') ELSE elsewhere_by END,
-  elsewhere_slots = CASE
-    WHEN (:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1))
-    THEN COALESCE(elsewhere_slots, 0) + 1 ELSE elsewhere_slots END,
-  elsewhere_slot_us = CASE
-    WHEN (:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1)) THEN :j_slot
-    ELSE elsewhere_slot_us END
-WHERE job = :j_job;
-
--- job_watched
-UPDATE `shedlock_job` SET watched_elsewhere = :j_watched WHERE job = :j_job;
+-- run
+SELECT id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, lock_store, ran_for_us,
+  outcome, error
+FROM `shedlock_run`
+WHERE id = :j_id;
 
 -- run_insert
 INSERT INTO `shedlock_run` (id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us,
   lock_store, ran_for_us, outcome, error)
-VALUES (:j_id, :j_job, :j_name, :j_owner, NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1),
-  :j_started, NULLIF(:j_at_most, -1), NULLIF(:j_lock_store, ''), NULLIF(:j_ran_for, -1), NULLIF(:j_outcome, ''),
-  NULLIF(:j_error, ''))
-  ON DUPLICATE KEY UPDATE id = id;
+VALUES (:j_id, :j_job, :j_name, :j_owner, NULLIF(:j_slot_us, -1), NULLIF(:j_attempt, -1),
+  NULLIF(:j_fencing_token, -1), :j_started_us, NULLIF(:j_lock_at_most_us, -1), NULLIF(:j_lock_store, ''),
+  NULLIF(:j_ran_for_us, -1), NULLIF(:j_outcome, ''), NULLIF(:j_error, ''));
 
--- run_ended
+-- run_update
 UPDATE `shedlock_run`
-SET ran_for_us = :j_ran_for,
-  error = NULLIF(:j_error, ''),
-  outcome = :j_outcome
-WHERE id = :j_id
-  AND (outcome IS NULL OR (outcome = 'succeeded' AND :j_outcome IN ('lost', 'maybe_overlapped')));
+SET job = :j_job,
+  name = :j_name,
+  owner = :j_owner,
+  slot_us = NULLIF(:j_slot_us, -1),
+  attempt = NULLIF(:j_attempt, -1),
+  fencing_token = NULLIF(:j_fencing_token, -1),
+  started_us = :j_started_us,
+  lock_at_most_us = NULLIF(:j_lock_at_most_us, -1),
+  lock_store = NULLIF(:j_lock_store, ''),
+  ran_for_us = NULLIF(:j_ran_for_us, -1),
+  outcome = NULLIF(:j_outcome, ''),
+  error = NULLIF(:j_error, '')
+WHERE id = :j_id;
 
 -- audit_insert
 INSERT IGNORE INTO `shedlock_audit` (id, at_us, actor, is_authenticated, action, name, detail, reason, until_us,
   lock_store)
-VALUES (:j_id, :j_at, :j_actor, :j_authenticated, :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''),
-  NULLIF(:j_until, -1), NULLIF(:j_lock_store, ''));
+VALUES (:j_id, :j_at_us, :j_actor, :j_is_authenticated, :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''),
+  NULLIF(:j_until_us, -1), NULLIF(:j_lock_store, ''));
 
 -- first_excess
 SELECT id, started_us FROM `shedlock_run` WHERE job = :j_job ORDER BY started_us DESC, id DESC LIMIT 1 OFFSET :j_keep;

@@ -137,10 +137,10 @@ pub(crate) struct JournalWords {
     pub(crate) qualified_indexes: bool,
     /// An expression that is true if there is an index of this name.
     pub(crate) has_index: fn(&Table) -> String,
-    /// What an insert adds so that it does nothing if `{key}` exists. A condition would lock the gaps between the
-    /// records on MySQL, and concurrent inserts would deadlock.
-    pub(crate) unless_there: &'static str,
-    /// What makes an insert do the same without a privilege to update: after `INSERT`, and at the end.
+    /// What a read of one row adds so that no other transaction changes the row, or reads it like this, before the end
+    /// of this one.
+    pub(crate) for_update: &'static str,
+    /// What makes an insert do nothing if the row exists: after `INSERT`, and at the end.
     pub(crate) ignores: [&'static str; 2],
     /// What begins and ends a transaction.
     pub(crate) frame: Frame,
@@ -281,10 +281,9 @@ impl Dialect {
             audit = table("_audit");
             clock = self.journal.clock;
             random = self.journal.random;
-            unless_there = self.journal.unless_there;
+            for_update = self.journal.for_update;
             ignore = ignore;
             ignored = ignored;
-            key = if template.contains("{job}") { "job" } else { "id" };
         }
         let mut statement = Statement::new(self.placeholders, &pieces.expand(template), fields);
         statement.prepared = options.prepares() && !statement.binds.is_empty();

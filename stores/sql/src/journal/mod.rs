@@ -18,10 +18,11 @@ use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
     Migration, MigrationStep, Operation, Retention, RunId, RunRecord, RunsRequest,
 };
+use shedlock_journal::merge::{Batch, Known};
 use shedlock_provider::{Result, configuration};
 
 pub(crate) use self::privileges::needed;
-use self::rows::{Words, fit};
+use self::rows::{LIMITS, Words};
 use self::schema::TABLES;
 pub(crate) use self::schema::definitions;
 use self::statements::Statements;
@@ -32,6 +33,7 @@ use crate::identifier::Table;
 use crate::schema::Definition;
 use crate::shape::Column;
 use crate::statement::{Reply, Row, Statement, Values};
+use crate::verdict::instant;
 
 /// The journal beside a lock table.
 ///
@@ -131,21 +133,13 @@ impl<B: Driver> SqlJournal<B> {
         Ok(reply.affected)
     }
 
-    /// Writes these entries in one transaction. All replicas write in the order of the jobs, so that none waits for a
-    /// job of another one that waits for a job of its own.
+    /// Writes these entries in one transaction.
     async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {
-        let mut entries: Vec<&JournalEntry> = entries.iter().collect();
-        entries.sort_by_key(|entry| match entry {
-            JournalEntry::Job(change) => Some(&*change.job),
-            JournalEntry::Run { run, .. } => Some(&*run.job),
-            JournalEntry::Watched { job, .. } => Some(&**job),
-            _ => None,
-        });
+        let batch = Batch::new(entries, LIMITS);
         let mut collisions = 0;
         loop {
             let call = self.store.call();
-            let recorded = self.transaction(&call, &entries).await;
-            match recorded {
+            match self.transaction(&call, &batch).await {
                 Err(failure) if is_collision(&failure) && collisions < COLLISIONS => {
                     collisions += 1;
                 }
@@ -155,27 +149,11 @@ impl<B: Driver> SqlJournal<B> {
         }
     }
 
-    async fn transaction(
-        &self,
-        call: &Call<'_, B>,
-        entries: &[&JournalEntry],
-    ) -> Result<(), Failure> {
+    async fn transaction(&self, call: &Call<'_, B>, batch: &Batch) -> Result<(), Failure> {
         let mut held = call.acquire_alone(&self.connections).await?;
         let written = {
             let session = &mut held.session();
-            let all = async {
-                for statement in &self.statements.begin {
-                    run::<B>(session, statement, &Words::default()).await?;
-                }
-                for entry in entries {
-                    self.entry(session, entry).await?;
-                }
-                for statement in &self.statements.end {
-                    run::<B>(session, statement, &Words::default()).await?;
-                }
-                Ok(())
-            };
-            let mut all = pin!(all);
+            let mut all = pin!(self.merge(session, batch));
             let mut answer = pin!(call.deadline.answer(all.as_mut()));
             let written = self.connections.unless_wanted_back(answer.as_mut());
             written.await.flatten()
@@ -186,59 +164,84 @@ impl<B: Driver> SqlJournal<B> {
         Ok(())
     }
 
-    async fn entry(
-        &self,
-        session: &mut Session<'_, B>,
-        entry: &JournalEntry,
-    ) -> Result<(), Failure> {
+    /// Works out what changes, and writes it.
+    ///
+    /// On MySQL, to lock a row that is not there locks the gap, and two inserts into it deadlock; and a plain read before
+    /// the locks would settle what later ones see. So the transaction begins after it is known which jobs are there.
+    async fn merge(&self, session: &mut Session<'_, B>, batch: &Batch) -> Result<(), Failure> {
         let statements = &self.statements;
-        match entry {
-            JournalEntry::Job(change) => {
-                let words = Words::of_change(change);
-                run::<B>(session, &statements.job_insert, &words).await?;
-                run::<B>(session, &statements.job_change, &words).await?;
+        let (mut now, mut there) = (0, Vec::new());
+        for job in batch.jobs() {
+            let row = row::<B>(session, &statements.job_is_there, &Words::of_job(job)).await?;
+            if let Some((clock, count)) = row.as_ref().and_then(rows::numbers) {
+                now = clock;
+                there.extend((count > 0).then_some(job));
             }
-            JournalEntry::Run { run: record, next } => {
-                let words = Words::of_run(record, *next);
-                let is_elsewhere = record.end.is_some() && record.is_elsewhere();
-                let ends_here = record.end.is_some() && !is_elsewhere;
-                let of_job = match is_elsewhere {
-                    true => &statements.job_elsewhere,
-                    false => &statements.job_started,
-                };
-                if run::<B>(session, of_job, &words).await?.affected == 0 {
-                    run::<B>(session, &statements.job_insert, &words).await?;
-                    run::<B>(session, of_job, &words).await?;
-                }
-                if ends_here {
-                    run::<B>(session, &statements.job_ended, &words).await?;
-                }
-                run::<B>(session, &statements.run_insert, &words).await?;
-                if ends_here {
-                    run::<B>(session, &statements.run_ended, &words).await?;
-                }
-            }
-            JournalEntry::Watched { job, elsewhere } => {
-                let words = Words::of_job(job).number("j_watched", i64::from(*elsewhere));
-                run::<B>(session, &statements.job_watched, &words).await?;
-            }
-            JournalEntry::Audit(record) => {
-                let words = Words::of_audit(record);
-                run::<B>(session, &statements.audit_insert, &words).await?;
-            }
-            _ => {}
+        }
+        for statement in &statements.begin {
+            run::<B>(session, statement, &Words::default()).await?;
+        }
+        let known = self.known(session, &there, batch).await?;
+        let changes = batch.changes(&known, instant(now));
+        for job in &changes.jobs {
+            let statement = match known.jobs.contains_key(&job.job) {
+                true => &statements.job_update,
+                false => &statements.job_insert,
+            };
+            run::<B>(session, statement, &Words::of_job_row(job)).await?;
+        }
+        for record in &changes.runs {
+            let statement = match known.runs.contains_key(record.id.identity()) {
+                true => &statements.run_update,
+                false => &statements.run_insert,
+            };
+            run::<B>(session, statement, &Words::of_run_row(record)).await?;
+        }
+        for record in batch.audit() {
+            let words = Words::of_audit_row(record);
+            run::<B>(session, &statements.audit_insert, &words).await?;
+        }
+        for statement in &statements.end {
+            run::<B>(session, statement, &Words::default()).await?;
         }
         Ok(())
     }
 
+    /// Locks the rows of these jobs and reads them, and then those of the runs. Who writes a run has locked its job, or
+    /// inserts it.
+    async fn known(
+        &self,
+        session: &mut Session<'_, B>,
+        jobs: &[&str],
+        batch: &Batch,
+    ) -> Result<Known, Failure> {
+        let (of_job, of_run) = (&self.statements.job_for_update, &self.statements.run);
+        let foreign = |error| Failure::new(Class::Foreign, error);
+        let mut known = Known::default();
+        for job in jobs {
+            if let Some(row) = row::<B>(session, of_job, &Words::of_job(job)).await? {
+                let record = rows::job(row).map_err(foreign)?;
+                known.jobs.insert((*job).to_owned(), record);
+            }
+        }
+        for id in batch.runs() {
+            let words = Words::default().text("id", id);
+            if let Some(row) = row::<B>(session, of_run, &words).await? {
+                let record = rows::run(row).map_err(foreign)?;
+                known.runs.insert(id.to_owned(), record);
+            }
+        }
+        Ok(known)
+    }
+
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
         let keep = i64::try_from(retention.runs_per_job).unwrap_or(i64::MAX);
-        let words = Words::of_job(job).number("j_keep", keep);
+        let words = Words::of_job(job).number("keep", keep);
         let mut removed = 0;
         let excess = self.rows(&self.statements.first_excess, &words).await?;
         if let Some((id, started)) = excess.first().and_then(rows::place) {
-            let words = words.text("j_id", id).number("j_started", started);
-            let words = words.number("j_limit", MOST_PRUNED);
+            let words = words.text("id", id).number("started", started);
+            let words = words.number("limit", MOST_PRUNED);
             removed = self.write(&self.statements.prune_runs, &words).await?;
         }
         let count = self.prunes.fetch_add(1, Ordering::Relaxed);
@@ -255,9 +258,9 @@ impl<B: Driver> SqlJournal<B> {
             let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
             let since = now.saturating_sub(age);
             let oldest = first_id(since);
-            let words = Words::default().text("j_id", &oldest);
-            let words = words.number("j_started", since);
-            let words = words.number("j_limit", MOST_PRUNED);
+            let words = Words::default().text("id", &oldest);
+            let words = words.number("started", since);
+            let words = words.number("limit", MOST_PRUNED);
             removed += self.write(statement, &words).await?;
         }
         Ok(removed)
@@ -360,6 +363,15 @@ async fn run<B: Driver>(
     session.run(statement, &values).await
 }
 
+async fn row<B: Driver>(
+    session: &mut Session<'_, B>,
+    statement: &Statement,
+    words: &Words<'_>,
+) -> Result<Option<Row>, Failure> {
+    let reply = run::<B>(session, statement, words).await?;
+    Ok(reply.readable()?.rows.into_iter().next())
+}
+
 impl<B: Driver> Journal for SqlJournal<B> {
     fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -381,7 +393,7 @@ impl<B: Driver> Journal for SqlJournal<B> {
     fn jobs<'a>(&'a self, request: &'a JobsRequest) -> BoxFuture<'a, Result<Vec<JobRecord>>> {
         Box::pin(async move {
             let words =
-                Words::default().text("j_after", request.after.as_deref().unwrap_or_default());
+                Words::default().text("after", request.after.as_deref().unwrap_or_default());
             let words = words.limit(request.limit());
             let rows = self.rows(&self.statements.jobs, &words).await?;
             rows.into_iter().map(rows::job).collect()
@@ -394,11 +406,14 @@ impl<B: Driver> Journal for SqlJournal<B> {
             let before = request.before.as_ref();
             let outcome = request.outcome.map_or("", |outcome| outcome.as_str());
             let words = Words::of_job(request.job.as_deref().unwrap_or_default())
-                .text("j_name", fit(request.name.as_deref().unwrap_or_default()))
-                .text("j_outcome", outcome)
-                .time("j_since", request.since)
-                .text("j_id", before.map_or("", RunId::identity))
-                .time("j_started", before.map(RunId::started))
+                .text(
+                    "name",
+                    LIMITS.name(request.name.as_deref().unwrap_or_default()),
+                )
+                .text("outcome", outcome)
+                .time("since", request.since)
+                .text("id", before.map_or("", RunId::identity))
+                .time("started", before.map(RunId::started))
                 .limit(request.limit());
             let rows = self.rows(&statement, &words).await?;
             rows.into_iter().map(rows::run).collect()
@@ -409,8 +424,11 @@ impl<B: Driver> Journal for SqlJournal<B> {
         Box::pin(async move {
             let statement = statements::audit(B::DIALECT, &self.store.options, request);
             let words = Words::default()
-                .text("j_name", fit(request.name.as_deref().unwrap_or_default()))
-                .text("j_id", request.before.as_ref().map_or("", RunId::as_str))
+                .text(
+                    "name",
+                    LIMITS.name(request.name.as_deref().unwrap_or_default()),
+                )
+                .text("id", request.before.as_ref().map_or("", RunId::as_str))
                 .limit(request.limit());
             let rows = self.rows(&statement, &words).await?;
             rows.into_iter().map(rows::audit).collect()

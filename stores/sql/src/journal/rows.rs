@@ -3,20 +3,25 @@
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Actor, AuditRecord, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
-    RunOutcome, RunRecord, Slot, TakenElsewhere,
+    Actor, AuditRecord, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId, RunOutcome,
+    RunRecord, Slot, TakenElsewhere,
 };
+use shedlock_journal::merge::Limits;
 use shedlock_provider::{Result, internal};
 
-use super::schema::{LONGEST_LINE, LONGEST_TEXT};
-use crate::call::floor_micros;
+use super::schema::{AUDIT, ColumnOf, JOB, LONGEST_LINE, LONGEST_TEXT, RUN};
+use crate::call::{floor_micros, micros};
 use crate::statement::{Cell, NONE, Row, Value};
 use crate::verdict::instant;
 
-/// As much of a name or an owner as the columns hold.
-pub(super) fn fit(text: &str) -> &str {
-    cut(text, LONGEST_TEXT)
-}
+/// What the columns hold.
+pub(super) const LIMITS: Limits = Limits {
+    name: LONGEST_TEXT,
+    text: LONGEST_TEXT,
+    line: LONGEST_LINE,
+    word: 16,
+    cut,
+};
 
 /// The first characters of a text. Texts of a zero character are cut before it: PostgreSQL stores none.
 fn cut(text: &str, longest: usize) -> &str {
@@ -27,19 +32,34 @@ fn cut(text: &str, longest: usize) -> &str {
     text[..end].split('\0').next().unwrap_or_default()
 }
 
-/// A text that may be missing.
-fn null(text: Option<&str>) -> &str {
-    fit(text.unwrap_or_default())
+fn text(text: Option<&str>) -> Value<'_> {
+    Value::Text(text.unwrap_or_default())
 }
 
-/// The words of a statement, and their values.
+fn number(number: Option<i64>) -> Value<'static> {
+    Value::Integer(number.unwrap_or(NONE))
+}
+
+fn time(time: Option<SystemTime>) -> Value<'static> {
+    number(time.map(micros))
+}
+
+fn duration(duration: Option<Duration>) -> Value<'static> {
+    number(duration.map(floor_micros))
+}
+
+fn slot(slot: Option<Slot>) -> Value<'static> {
+    number(slot.map(Slot::as_micros))
+}
+
+/// The words of a statement, without their `j_`, and their values.
 #[derive(Debug, Default)]
 pub(super) struct Words<'a>(pub(super) Vec<(&'static str, Value<'a>)>);
 
 impl<'a> Words<'a> {
     /// The word that nearly all statements have.
     pub(super) fn of_job(job: &'a str) -> Self {
-        Self::default().text("j_job", fit(job))
+        Self::default().text("job", LIMITS.name(job))
     }
 
     pub(super) fn text(mut self, word: &'static str, text: &'a str) -> Self {
@@ -47,96 +67,97 @@ impl<'a> Words<'a> {
         self
     }
 
-    pub(super) fn number(mut self, word: &'static str, number: impl Into<Option<i64>>) -> Self {
-        let number = number.into().unwrap_or(NONE);
+    pub(super) fn number(mut self, word: &'static str, number: i64) -> Self {
         self.0.push((word, Value::Integer(number)));
         self
     }
 
-    pub(super) fn time(self, word: &'static str, time: Option<SystemTime>) -> Self {
-        self.number(word, time.map(crate::call::micros))
-    }
-
-    fn duration(self, word: &'static str, duration: Option<Duration>) -> Self {
-        self.number(word, duration.map(floor_micros))
+    pub(super) fn time(mut self, word: &'static str, of: Option<SystemTime>) -> Self {
+        self.0.push((word, time(of)));
+        self
     }
 
     pub(super) fn limit(self, rows: usize) -> Self {
-        self.number("j_limit", i64::try_from(rows).unwrap_or(i64::MAX))
+        self.number("limit", i64::try_from(rows).unwrap_or(i64::MAX))
     }
 
-    /// The next slot and the deadline.
-    fn next(self, next: Option<(Slot, SystemTime)>) -> Self {
-        self.number("j_next", next.map(|(slot, _)| slot.as_micros()))
-            .time("j_deadline", next.map(|(_, deadline)| deadline))
+    /// The values of a row, in the order of its columns.
+    fn row<const N: usize>(columns: &[ColumnOf; N], values: [Value<'a>; N]) -> Self {
+        let names = columns.iter().map(|(name, ..)| *name);
+        Self(names.zip(values).collect())
     }
 
-    /// A job with its schedule.
-    pub(super) fn of_change(change: &'a JobChange) -> Self {
-        let replaced = change.replaced.as_ref();
-        let of = |text: fn(&ReplacedRegistration) -> Option<&str>| null(replaced.and_then(text));
-        Self::of_job(&change.job)
-            .text("j_schedule", null(change.schedule.as_deref()))
-            .text("j_zone", null(change.zone.as_deref()))
-            .duration("j_at_most", change.lock_at_most_for)
-            .text("j_by", null(change.by.as_deref()))
-            .next(change.next)
-            .text("j_other_by", of(|it| Some(&it.by)))
-            .text("j_other_schedule", of(|it| it.schedule.as_deref()))
-            .text("j_other_zone", of(|it| it.zone.as_deref()))
-            .time("j_other_at", replaced.map(|it| it.at))
-            .duration(
-                "j_other_at_most",
-                replaced.and_then(|it| it.lock_at_most_for),
-            )
+    pub(super) fn of_job_row(job: &'a JobRecord) -> Self {
+        let (last, replaced) = (job.last_run.as_ref(), job.replaced.as_ref());
+        let elsewhere = job.elsewhere.as_ref();
+        let values = [
+            Value::Text(&job.job),
+            text(job.schedule.as_deref()),
+            text(job.zone.as_deref()),
+            duration(job.lock_at_most_for),
+            time(Some(job.registered)),
+            time(last.map(|it| it.started)),
+            text(last.map(|it| &*it.name)),
+            text(last.map(|it| &*it.owner)),
+            duration(last.and_then(|it| it.lock_at_most_for)),
+            slot(last.and_then(|it| it.slot)),
+            text(last.and_then(|it| it.lock_store.as_deref())),
+            text(last.and_then(|it| Some(it.outcome?.as_str()))),
+            time(job.last_succeeded),
+            time(job.last_failed),
+            text(job.last_error.as_deref()),
+            duration(job.last_duration),
+            slot(job.next_slot),
+            time(job.deadline),
+            text(job.registered_by.as_deref()),
+            text(replaced.map(|it| &*it.by)),
+            time(replaced.map(|it| it.at)),
+            text(replaced.and_then(|it| it.schedule.as_deref())),
+            text(replaced.and_then(|it| it.zone.as_deref())),
+            duration(replaced.and_then(|it| it.lock_at_most_for)),
+            slot(elsewhere.map(|it| it.slot)),
+            time(elsewhere.map(|it| it.at)),
+            text(elsewhere.and_then(|it| it.by.as_deref())),
+            number(elsewhere.map(|it| i64::from(it.slots))),
+            Value::Integer(i64::from(job.is_watched_elsewhere)),
+        ];
+        Self::row(&JOB, values)
     }
 
-    /// A run, with its end if it has one.
-    pub(super) fn of_run(run: &'a RunRecord, next: Option<(Slot, SystemTime)>) -> Self {
-        let token = run.fencing_token.and_then(|it| i64::try_from(it).ok());
-        let words = Self::of_job(&run.job)
-            .text("j_id", run.id.identity())
-            .text("j_name", fit(&run.name))
-            .text("j_owner", fit(&run.owner))
-            .number("j_slot", run.slot.map(Slot::as_micros))
-            .number("j_attempt", run.attempt.map(i64::from))
-            .number("j_token", token)
-            .time("j_started", Some(run.started))
-            .duration("j_at_most", run.lock_at_most_for)
-            .text("j_lock_store", null(run.lock_store.as_deref()));
-        let Some(end) = &run.end else {
-            return words.text("j_outcome", "").text("j_error", "");
-        };
-        let error = end.error.as_deref().unwrap_or_default();
-        let line = error.lines().next().unwrap_or_default();
-        let has_succeeded = end.outcome == RunOutcome::Succeeded;
-        words
-            .duration("j_ran_for", Some(end.ran_for))
-            .time("j_ended", Some(run.started + end.ran_for))
-            .text("j_outcome", end.outcome.as_str())
-            .text("j_error", cut(error, RunEnd::LONGEST_ERROR))
-            .text("j_line", cut(line, LONGEST_LINE))
-            .number("j_succeeded", i64::from(has_succeeded))
-            .number("j_failed", i64::from(end.outcome.is_failure()))
-            .next(next)
+    pub(super) fn of_run_row(run: &'a RunRecord) -> Self {
+        let (token, end) = (run.fencing_token, run.end.as_ref());
+        let values = [
+            Value::Text(run.id.identity()),
+            Value::Text(&run.job),
+            Value::Text(&run.name),
+            Value::Text(&run.owner),
+            slot(run.slot),
+            number(run.attempt.map(i64::from)),
+            number(token.and_then(|it| i64::try_from(it).ok())),
+            time(Some(run.started)),
+            duration(run.lock_at_most_for),
+            text(run.lock_store.as_deref()),
+            duration(end.map(|it| it.ran_for)),
+            text(end.map(|it| it.outcome.as_str())),
+            text(end.and_then(|it| it.error.as_deref())),
+        ];
+        Self::row(&RUN, values)
     }
 
-    pub(super) fn of_audit(record: &'a AuditRecord) -> Self {
-        let reason = record.reason.as_deref().unwrap_or_default();
-        Self::default()
-            .text("j_id", record.id.as_str())
-            .time("j_at", Some(record.at))
-            .text("j_actor", fit(record.actor.user()))
-            .number(
-                "j_authenticated",
-                i64::from(record.actor.is_authenticated()),
-            )
-            .text("j_action", cut(&record.action, 16))
-            .text("j_name", fit(&record.name))
-            .text("j_detail", cut(&record.detail, LONGEST_LINE))
-            .text("j_reason", cut(reason, LONGEST_LINE))
-            .time("j_until", record.until)
-            .text("j_lock_store", null(record.lock_store.as_deref()))
+    pub(super) fn of_audit_row(record: &'a AuditRecord) -> Self {
+        let values = [
+            Value::Text(record.id.as_str()),
+            time(Some(record.at)),
+            Value::Text(record.actor.user()),
+            Value::Integer(i64::from(record.actor.is_authenticated())),
+            Value::Text(&record.action),
+            Value::Text(&record.name),
+            Value::Text(&record.detail),
+            text(record.reason.as_deref()),
+            time(record.until),
+            text(record.lock_store.as_deref()),
+        ];
+        Self::row(&AUDIT, values)
     }
 }
 
@@ -186,6 +207,14 @@ pub(super) fn only_number(row: &Row) -> Option<i64> {
     }
 }
 
+/// The numbers of a row with two of them.
+pub(super) fn numbers(row: &Row) -> Option<(i64, i64)> {
+    match row.cells[..] {
+        [Cell::Number(first), Cell::Number(second)] => Some((first?, second?)),
+        _ => None,
+    }
+}
+
 /// The id and the start of a run.
 pub(super) fn place(row: &Row) -> Option<(&str, i64)> {
     match &row.cells[..] {
@@ -213,7 +242,8 @@ pub(super) fn job(row: Row) -> Result<JobRecord> {
     let (name, owner) = (cells.text(), cells.text());
     let (at_most, slot) = (cells.duration(), cells.slot());
     let (lock_store, outcome) = (cells.text(), cells.outcome());
-    if let (Some(started), Some(name), Some(owner)) = (started, name, owner) {
+    if let Some(started) = started {
+        let (name, owner) = (name.unwrap_or_default(), owner.unwrap_or_default());
         let mut run = LastRun::new(name, owner, started);
         (run.lock_at_most_for, run.slot) = (at_most, slot);
         (run.lock_store, run.outcome) = (lock_store, outcome);

@@ -93,6 +93,29 @@ pub(super) fn names(columns: &[ColumnOf]) -> String {
     names.join(", ")
 }
 
+/// The values of a row in these columns, for a statement that writes it.
+pub(super) fn values(columns: &[ColumnOf]) -> String {
+    let values: Vec<_> = columns.iter().map(value).collect();
+    values.join(", ")
+}
+
+/// The same as assignments. The first column is the key, which stays.
+pub(super) fn assignments(columns: &[ColumnOf]) -> String {
+    let columns = columns[1..].iter();
+    let values: Vec<_> = columns
+        .map(|column| format!("{} = {}", column.0, value(column)))
+        .collect();
+    values.join(", ")
+}
+
+fn value((name, of, null): &ColumnOf) -> String {
+    match (*null, of) {
+        (MAY, Number) => format!("NULLIF(:j_{name}, -1)"),
+        (MAY, _) => format!("NULLIF(:j_{name}, '')"),
+        _ => format!(":j_{name}"),
+    }
+}
+
 /// The tables, in the order in which they are created. The first one has the version, which is written last.
 pub(super) const TABLES: [TableOf; 4] = [
     TableOf {
@@ -256,7 +279,7 @@ fn defined((name, of, null): ColumnOf, dialect: &Dialect) -> String {
 
 /// The row with the version.
 pub(super) fn version_record(dialect: &Dialect, options: &Options) -> Definition {
-    let words = [("j_version", Value::Integer(i64::from(JOURNAL_VERSION)))];
+    let words = [("version", Value::Integer(i64::from(JOURNAL_VERSION)))];
     let values = Values {
         more: &words,
         ..Values::default()

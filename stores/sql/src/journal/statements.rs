@@ -2,7 +2,7 @@
 
 use shedlock_core::{AuditRequest, RunsRequest};
 
-use super::schema::{AUDIT, JOB, RUN, fields, names};
+use super::schema::{AUDIT, JOB, RUN, assignments, fields, names, values};
 use crate::dialect::Dialect;
 use crate::options::Options;
 use crate::statement::Field::{self, Number, Text};
@@ -19,14 +19,13 @@ pub(super) struct Statements {
     pub(super) version_insert: Statement,
     pub(super) job: Statement,
     pub(super) jobs: Statement,
+    pub(super) job_is_there: Statement,
+    pub(super) job_for_update: Statement,
     pub(super) job_insert: Statement,
-    pub(super) job_change: Statement,
-    pub(super) job_started: Statement,
-    pub(super) job_ended: Statement,
-    pub(super) job_elsewhere: Statement,
-    pub(super) job_watched: Statement,
+    pub(super) job_update: Statement,
+    pub(super) run: Statement,
     pub(super) run_insert: Statement,
-    pub(super) run_ended: Statement,
+    pub(super) run_update: Statement,
     pub(super) audit_insert: Statement,
     pub(super) first_excess: Statement,
     pub(super) prune_runs: Statement,
@@ -42,108 +41,6 @@ static AUDIT_FIELDS: [Field; AUDIT.len()] = fields(&AUDIT);
 
 /// No database objects to a table without rows, and all accept this one.
 const ONE: &str = "FROM (SELECT 1 AS one) AS n";
-
-const IS_SAME_SCHEDULE: &str =
-    "COALESCE(schedule, '') = :j_schedule AND COALESCE(zone, '') = :j_zone";
-
-/// Whether the run started last. Of the columns that it uses, none is set before the last one that depends on it: MySQL
-/// assigns one after the other.
-const IS_LAST: &str = "(:j_started > COALESCE(last_started_us, -1))";
-
-/// Whether an end replaces what is known: nothing, or a success of which the unlock found that the lease had been lost
-/// before, or may have been.
-fn replaces(outcome: &str) -> String {
-    format!(
-        "({outcome} IS NULL OR ({outcome} = 'succeeded' AND :j_outcome IN ('lost', 'maybe_overlapped')))"
-    )
-}
-
-fn job_change() -> String {
-    format!(
-        "UPDATE {{job}} SET \
-                 registered_us = CASE WHEN {IS_SAME_SCHEDULE} THEN registered_us ELSE {{clock}} END, \
-                 next_slot_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
-                 THEN next_slot_us ELSE NULLIF(:j_next, -1) END, \
-                 deadline_us = CASE WHEN {IS_SAME_SCHEDULE} AND COALESCE(deadline_us, -1) >= :j_deadline \
-                 THEN deadline_us ELSE NULLIF(:j_deadline, -1) END, \
-                 lock_at_most_us = NULLIF(:j_at_most, -1), registered_by = NULLIF(:j_by, ''), \
-                 other_by = NULLIF(:j_other_by, ''), other_at_us = NULLIF(:j_other_at, -1), \
-                 other_schedule = NULLIF(:j_other_schedule, ''), other_zone = NULLIF(:j_other_zone, ''), \
-                 other_lock_at_most_us = NULLIF(:j_other_at_most, -1), \
-                 schedule = NULLIF(:j_schedule, ''), zone = NULLIF(:j_zone, '') WHERE job = :j_job"
-    )
-}
-
-fn job_started() -> String {
-    let if_last = |column: &str, value: &str| {
-        format!("{column} = CASE WHEN {IS_LAST} THEN {value} ELSE {column} END")
-    };
-    format!(
-        "UPDATE {{job}} SET {}, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
-        if_last("last_name", ":j_name"),
-        if_last("last_owner", ":j_owner"),
-        if_last("last_lock_at_most_us", "NULLIF(:j_at_most, -1)"),
-        if_last("last_slot_us", "NULLIF(:j_slot, -1)"),
-        if_last("last_lock_store", "NULLIF(:j_lock_store, '')"),
-        if_last("last_outcome", "NULL"),
-        if_last("last_started_us", ":j_started"),
-    )
-}
-
-/// Whether the deadline, and with it the next slot, moves.
-const MOVES: &str = ":j_deadline > COALESCE(deadline_us, -1)";
-
-fn job_ended() -> String {
-    let later = |column: &str, value: &str, is_set: &str| {
-        format!(
-            "{column} = CASE WHEN {is_set} AND :{value} > COALESCE({column}, -1) \
-             THEN :{value} ELSE {column} END"
-        )
-    };
-    // Of the columns that this uses, the last one that depends on them is set last.
-    let is_known = "((:j_succeeded = 1 OR :j_failed = 1) AND :j_started > elsewhere_at_us)";
-    let unless_known =
-        |column: &str| format!("{column} = CASE WHEN {is_known} THEN NULL ELSE {column} END");
-    let latest = |ended: &str| format!(":j_ended >= COALESCE({ended}, -1)");
-    format!(
-        "UPDATE {{job}} SET \
-                 next_slot_us = CASE WHEN {MOVES} THEN :j_next ELSE next_slot_us END, \
-                 deadline_us = CASE WHEN {MOVES} THEN :j_deadline ELSE deadline_us END, \
-                 last_outcome = CASE WHEN last_name = :j_name AND last_owner = :j_owner AND {} \
-                 THEN :j_outcome ELSE last_outcome END, \
-                 last_duration_us = CASE WHEN :j_succeeded = 1 AND {} \
-                 THEN :j_ran_for ELSE last_duration_us END, \
-                 last_error = CASE WHEN :j_failed = 1 AND {} \
-                 THEN NULLIF(:j_line, '') ELSE last_error END, {}, {}, {}, {}, {}, {} WHERE job = :j_job",
-        replaces("last_outcome"),
-        latest("last_succeeded_us"),
-        latest("last_failed_us"),
-        later("last_failed_us", "j_ended", ":j_failed = 1"),
-        later("last_succeeded_us", "j_ended", ":j_succeeded = 1"),
-        unless_known("elsewhere_slot_us"),
-        unless_known("elsewhere_by"),
-        unless_known("elsewhere_slots"),
-        unless_known("elsewhere_at_us"),
-    )
-}
-
-fn job_elsewhere() -> String {
-    // Of the columns that this uses, the last one that depends on them is set last.
-    let is_later = "(:j_slot > COALESCE(elsewhere_slot_us, -1) AND :j_started > COALESCE(last_started_us, -1))";
-    let if_later = |column: &str, value: &str| {
-        format!("{column} = CASE WHEN {is_later} THEN {value} ELSE {column} END")
-    };
-    format!(
-        "UPDATE {{job}} SET \
-                 next_slot_us = CASE WHEN {MOVES} THEN :j_next ELSE next_slot_us END, \
-                 deadline_us = CASE WHEN {MOVES} THEN :j_deadline ELSE deadline_us END, {}, {}, {}, {} \
-                 WHERE job = :j_job",
-        if_later("elsewhere_at_us", ":j_started"),
-        if_later("elsewhere_by", "NULLIF(:j_owner, '')"),
-        if_later("elsewhere_slots", "COALESCE(elsewhere_slots, 0) + 1"),
-        if_later("elsewhere_slot_us", ":j_slot"),
-    )
-}
 
 impl Statements {
     pub(super) fn new(dialect: &Dialect, options: &Options) -> Self {
@@ -174,32 +71,37 @@ impl Statements {
                 ),
                 &JOB_FIELDS,
             ),
-            job_insert: plain(
-                "INSERT INTO {job} (job, registered_us) VALUES (:j_job, {clock}) {unless_there}",
+            job_is_there: with(
+                "SELECT {clock}, (SELECT COUNT(*) FROM {job} WHERE job = :j_job)",
+                &[Number, Number],
             ),
-            job_change: plain(&job_change()),
-            job_started: plain(&job_started()),
-            job_ended: plain(&job_ended()),
-            job_elsewhere: plain(&job_elsewhere()),
-            job_watched: plain(
-                "UPDATE {job} SET watched_elsewhere = :j_watched WHERE job = :j_job",
+            job_for_update: with(
+                &format!("SELECT {job} FROM {{job}} WHERE job = :j_job{{for_update}}"),
+                &JOB_FIELDS,
+            ),
+            job_insert: plain(&format!(
+                "INSERT INTO {{job}} ({job}) VALUES ({})",
+                values(&JOB)
+            )),
+            job_update: plain(&format!(
+                "UPDATE {{job}} SET {} WHERE job = :j_job",
+                assignments(&JOB)
+            )),
+            run: with(
+                &format!("SELECT {run} FROM {{run}} WHERE id = :j_id"),
+                &RUN_FIELDS,
             ),
             run_insert: plain(&format!(
-                "INSERT INTO {{run}} ({run}) VALUES (:j_id, :j_job, :j_name, :j_owner, \
-                 NULLIF(:j_slot, -1), NULLIF(:j_attempt, -1), NULLIF(:j_token, -1), :j_started, \
-                 NULLIF(:j_at_most, -1), NULLIF(:j_lock_store, ''), NULLIF(:j_ran_for, -1), \
-                 NULLIF(:j_outcome, ''), NULLIF(:j_error, '')) \
-                 {{unless_there}}"
+                "INSERT INTO {{run}} ({run}) VALUES ({})",
+                values(&RUN)
             )),
-            run_ended: plain(&format!(
-                "UPDATE {{run}} SET ran_for_us = :j_ran_for, error = NULLIF(:j_error, ''), \
-                 outcome = :j_outcome WHERE id = :j_id AND {}",
-                replaces("outcome")
+            run_update: plain(&format!(
+                "UPDATE {{run}} SET {} WHERE id = :j_id",
+                assignments(&RUN)
             )),
             audit_insert: plain(&format!(
-                "INSERT {{ignore}}INTO {{audit}} ({audit}) VALUES (:j_id, :j_at, :j_actor, :j_authenticated, \
-                 :j_action, :j_name, :j_detail, NULLIF(:j_reason, ''), NULLIF(:j_until, -1), \
-                 NULLIF(:j_lock_store, '')){{ignored}}"
+                "INSERT {{ignore}}INTO {{audit}} ({audit}) VALUES ({}){{ignored}}",
+                values(&AUDIT)
             )),
             // A read of its own, because on MySQL it would lock what it reads as part of the DELETE.
             first_excess: with(

@@ -22,9 +22,9 @@ macro_rules! fields {
 pub(crate) fn listed(dialect: &Dialect, options: &Options) -> Vec<(String, Statement)> {
     let (frame, listed) = fields!(
         Statements::new(dialect, options),
-        clock version identity version_insert job jobs job_insert job_change job_started job_ended
-        job_elsewhere job_watched run_insert run_ended audit_insert first_excess prune_runs prune_old_runs
-        prune_old_audit forget_runs forget_job
+        clock version identity version_insert job jobs job_is_there job_for_update job_insert job_update run
+        run_insert run_update audit_insert first_excess prune_runs prune_old_runs prune_old_audit forget_runs
+        forget_job
     );
     let mut lent = options.clone();
     lent.are_lent = true;

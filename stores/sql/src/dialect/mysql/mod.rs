@@ -211,7 +211,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
         inline_indexes: true,
         qualified_indexes: false,
         has_index: |_| "1 = 1".to_owned(),
-        unless_there: "ON DUPLICATE KEY UPDATE {key} = {key}",
+        for_update: " FOR UPDATE",
         ignores: ["IGNORE ", ""],
         frame: (&["BEGIN"], &["COMMIT"]),
         lent_frame: (

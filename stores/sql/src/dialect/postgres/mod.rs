@@ -167,7 +167,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
                 index.quoted('"')
             )
         },
-        unless_there: "ON CONFLICT DO NOTHING",
+        for_update: " FOR UPDATE",
         ignores: ["", " ON CONFLICT DO NOTHING"],
         frame: (&["BEGIN"], &["COMMIT"]),
         lent_frame: (&["BEGIN", "SET LOCAL lock_timeout = '1s'"], &["COMMIT"]),

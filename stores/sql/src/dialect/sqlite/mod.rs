@@ -140,9 +140,9 @@ pub(crate) static SQLITE: Dialect = Dialect {
             let schema = schema.unwrap_or_default();
             format!("EXISTS (SELECT 1 FROM pragma_index_info('{name}'{schema}))")
         },
-        unless_there: "ON CONFLICT DO NOTHING",
+        for_update: "",
         ignores: ["", " ON CONFLICT DO NOTHING"],
-        // Two transactions that read first and then write would deadlock.
+        // It keeps other writers away from the start. Two transactions that read first would deadlock.
         frame: (&["BEGIN IMMEDIATE"], &["COMMIT"]),
         lent_frame: (&["BEGIN IMMEDIATE"], &["COMMIT"]),
         may_not_create: "",
