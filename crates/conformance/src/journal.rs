@@ -32,30 +32,36 @@ pub async fn check(journal: Arc<dyn Journal>) {
     forgotten(journal).await;
 }
 
-/// Checks that replicas can share a journal: they register the same job and record its runs at the same time.
+/// Checks that replicas can share a journal: they register the same job and record its runs at the same time, and none
+/// undoes what another one recorded.
 ///
 /// # Panics
 /// If one of them fails, or something is missing afterwards.
 pub async fn contended(journals: &[Arc<dyn Journal>]) {
-    const TASKS: usize = 8;
+    const TASKS: u64 = 8;
     const RUNS: u64 = 20;
     let _ = journals[0]
         .migrate()
         .await
         .expect("this user may create it");
     let tasks: Vec<_> = (0..TASKS)
-        .map(|task| {
-            let journal = Arc::clone(&journals[task % journals.len()]);
+        .zip(journals.iter().cycle())
+        .map(|(task, journal)| {
+            let journal = Arc::clone(journal);
             tokio::spawn(async move {
                 let mut change = JobChange::new("kit-shared");
                 change.schedule = Some("every 1s".to_owned());
                 record(&*journal, &[JournalEntry::Job(change)]).await;
                 for number in 0..RUNS {
                     let owner = format!("host/{task}/{number:016x}");
-                    let open = RunRecord::new("kit-shared", "kit-shared", owner, at(number));
+                    let second = number * TASKS + task;
+                    let open = RunRecord::new("kit-shared", "kit-shared", owner, at(second));
                     let ended = ended(&open, 1, RunOutcome::Succeeded, None);
                     record(&*journal, &[entry(&open)]).await;
                     record(&*journal, &[entry(&ended)]).await;
+                    let job = journal.job("kit-shared").await.expect("it is there");
+                    let succeeded = job.and_then(|job| job.last_succeeded);
+                    assert!(succeeded >= Some(at(second + 1)), "another one undid it");
                     let retention = Retention::default();
                     let pruned = journal.prune("kit-none", &retention).await;
                     pruned.expect("the journal is there");
@@ -68,7 +74,7 @@ pub async fn contended(journals: &[Arc<dyn Journal>]) {
     }
     let job = journals[0].job("kit-shared").await.expect("it is there");
     let job = job.expect("it was registered");
-    assert_eq!(job.last_succeeded, Some(at(RUNS)));
+    assert_eq!(job.last_succeeded, Some(at(TASKS * RUNS)));
     assert_eq!(job.schedule.as_deref(), Some("every 1s"));
 }
 

@@ -624,6 +624,17 @@ async fn the_journal() {
     provider.check().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_share_a_journal() {
+    let (_folder, path) = folder();
+    let mut journals = Vec::new();
+    for _ in 0..4 {
+        let provider = connect(&path, "").await.unwrap();
+        journals.push(provider.journal().unwrap());
+    }
+    shedlock_conformance::journal::contended(&journals).await;
+}
+
 #[tokio::test]
 async fn without_a_journal_its_errors_say_how_to_create_one() {
     let (_folder, path) = folder();
