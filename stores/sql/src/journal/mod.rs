@@ -164,10 +164,10 @@ impl<B: Driver> SqlJournal<B> {
         Ok(())
     }
 
-    /// Works out what changes, and writes it.
+    /// Works out what changes, and writes it in a transaction.
     ///
-    /// On MySQL, to lock a row that is not there locks the gap, and two inserts into it deadlock; and a plain read before
-    /// the locks would settle what later ones see. So the transaction begins after it is known which jobs are there.
+    /// Which jobs are there is read before it: on MySQL, to lock a row that is not there locks the gap, so that inserts
+    /// deadlock, and the transaction's first plain read settles what all later ones see. Two inserts of a job collide.
     async fn merge(&self, session: &mut Session<'_, B>, batch: &Batch) -> Result<(), Failure> {
         let statements = &self.statements;
         let (mut now, mut there) = (0, Vec::new());
