@@ -149,15 +149,8 @@ impl<S: Store> LockProvider for StoreProvider<S> {
         Box::pin(async move {
             let about = |error| self.about(error).with_lock(request.name.as_str());
             self.check_attempt(request).map_err(about)?;
-            let own;
-            let budget = match request.budget.as_ref() {
-                Some(budget) => budget,
-                None => {
-                    own = Budget::new(Arc::clone(self.store.clock()), request.timeout);
-                    &own
-                }
-            };
-            let attempt = pin!(self.attempt_within(request, budget));
+            let budget = request.budget_or(self.store.clock());
+            let attempt = pin!(self.attempt_within(request, &budget));
             let answer = match request.budget.as_ref() {
                 Some(_) => attempt.await,
                 // A caller that sets none does not end the call either.

@@ -11,7 +11,7 @@ use crate::contract::{Error, ErrorKind, StoreClock, answered_within};
 /// What one copy of an attempt may still cost: time, requests to the store, and the instant after
 /// which the store must refuse it. For providers.
 ///
-/// The runtime makes one for each copy and [passes it on](crate::AttemptRequest::with_budget) in
+/// The runtime makes one for each copy and [passes it on](crate::AttemptRequest::budget) in
 /// the request; a provider that is called without one makes its own. Whoever makes it ends the call
 /// when its time is over. What lies between asks it instead of counting for itself: each request to
 /// the store is [counted](Self::count), and nothing is repeated once the budget does not
@@ -69,7 +69,7 @@ impl Budget {
     }
 
     /// Returns how many requests were sent.
-    pub fn requests(&self) -> u32 {
+    fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }
 

@@ -233,7 +233,7 @@ impl LockConfig {
     }
 
     /// Returns whether [`keep_alive`](Self::keep_alive) was set.
-    pub fn get_keep_alive(&self) -> bool {
+    pub(crate) fn get_keep_alive(&self) -> bool {
         self.keep_alive
     }
 
@@ -243,7 +243,7 @@ impl LockConfig {
     }
 
     /// Returns the value set with [`expect_every`](Self::expect_every).
-    pub fn get_expect_every(&self) -> Option<Duration> {
+    pub(crate) fn get_expect_every(&self) -> Option<Duration> {
         self.expect_every
     }
 

@@ -44,7 +44,7 @@ pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// default, or in fewer round trips. The results are in the order of the requests. One that fails
     /// does not keep the others from being tried.
     ///
-    /// The requests share one [budget](AttemptRequest::with_budget). If the future is dropped, each of
+    /// The requests share one [budget](AttemptRequest::budget). If the future is dropped, each of
     /// them may have won.
     fn attempt_set<'a>(
         &'a self,

@@ -175,13 +175,6 @@ impl LockRecord {
         Pause::parse(owner).filter(|_| self.state == LockState::Paused)
     }
 
-    /// Returns whether the lease of its last owner, one of ours, ran to its end without an unlock.
-    /// Then the process died, or could not reach the store.
-    pub fn has_expired(&self) -> bool {
-        let is_ours = self.owner.as_deref().is_some_and(Owner::is_ours);
-        is_ours && self.state == LockState::Free && !self.is_unlocked
-    }
-
     /// Returns the skip for an attempt that this record blocks. For a free lock, the skip reports
     /// that another attempt must have competed.
     pub fn as_skip(&self) -> Skip {

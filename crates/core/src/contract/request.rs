@@ -1,8 +1,10 @@
 //! The requests that a provider receives.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::Clock;
 use crate::contract::config::check_durations;
 use crate::contract::duration::HUNDRED_YEARS;
 use crate::contract::{Budget, Completion, Error, LockName, Owner, SkippedSlots, Slot};
@@ -124,10 +126,12 @@ impl AttemptRequest {
         self
     }
 
-    /// Sets what this copy of the attempt may cost. For the runtime.
-    pub fn with_budget(mut self, budget: Budget) -> Self {
-        self.budget = Some(budget);
-        self
+    /// Returns the budget of this request, or a new one by this clock. For providers.
+    pub fn budget_or(&self, clock: &Arc<dyn Clock>) -> Cow<'_, Budget> {
+        match &self.budget {
+            Some(budget) => Cow::Borrowed(budget),
+            None => Cow::Owned(Budget::new(Arc::clone(clock), self.timeout)),
+        }
     }
 
     /// Returns the same attempt without its slot. It serves to withdraw copies of an attempt that
@@ -195,7 +199,7 @@ impl ExtendRequest {
     }
 
     /// Returns the `lock_at_least_for` after this extension, for a lease that had `current`.
-    pub fn at_least_after(&self, current: Duration) -> Duration {
+    pub(crate) fn at_least_after(&self, current: Duration) -> Duration {
         self.lock_at_least_for
             .map_or(current, |wanted| wanted.max(current))
     }
@@ -303,7 +307,7 @@ pub struct ListRequest {
 
 impl ListRequest {
     /// The page size unless one is set.
-    pub const DEFAULT_LIMIT: usize = 1_000;
+    const DEFAULT_LIMIT: usize = 1_000;
 
     /// Requests the first page of all locks.
     pub fn new() -> Self {

@@ -143,13 +143,8 @@ impl StoreClock {
     where
         F: Future<Output = Result<BoundedAttempt, Error>>,
     {
-        match request.budget.as_ref() {
-            Some(budget) => self.attempt_within(budget, send).await,
-            None => {
-                let budget = Budget::new(self.clock.clone(), request.timeout);
-                self.attempt_within(&budget, send).await
-            }
-        }
+        let budget = request.budget_or(&self.clock);
+        self.attempt_within(&budget, send).await
     }
 
     /// As [`attempt`](Self::attempt), within this budget.

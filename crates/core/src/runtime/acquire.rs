@@ -121,7 +121,8 @@ impl<'a> Pending<'a> {
         let budget = Budget::new(context.clock.clone(), time);
         self.copies += 1;
         self.is_unanswered = true;
-        let copy = self.request().clone().with_budget(budget.clone());
+        let mut copy = self.request().clone();
+        copy.budget = Some(budget.clone());
         let answer = budget.bound(context.provider.attempt(&copy)).await;
         self.is_unanswered = false;
         let answer = answer.map_err(|error| {

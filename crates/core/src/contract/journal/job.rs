@@ -147,7 +147,7 @@ impl LastRun {
 
 impl JobRecord {
     /// How many slots in a row without a known outcome are worth a warning.
-    pub const MOST_UNVERIFIED: u32 = 3;
+    const MOST_UNVERIFIED: u32 = 3;
 
     /// Creates a job without a schedule that has not run yet, for journals.
     pub fn new(job: impl Into<String>, registered: SystemTime) -> Self {

@@ -69,7 +69,7 @@ impl JobRegistration {
 
     /// Registers a job that a foreign scheduler starts: it must succeed again within this period
     /// after the start of its latest success.
-    pub fn expected_every(job: impl Into<String>, period: Duration) -> Self {
+    pub(crate) fn expected_every(job: impl Into<String>, period: Duration) -> Self {
         let schedule = format!("{EXPECTED}{}", text::duration(period));
         Self::new(job, schedule, move |after| after.checked_add(period))
     }
@@ -108,7 +108,8 @@ impl JobRegistration {
 }
 
 impl JobRecord {
-    /// Returns the period of a job that was registered with [`JobRegistration::expected_every`].
+    /// Returns the period of a job that was registered for
+    /// [`LockConfig::expect_every`](crate::LockConfig::expect_every).
     pub fn expected_period(&self) -> Option<Duration> {
         let schedule = self.schedule.as_deref()?;
         parse_duration(schedule.strip_prefix(EXPECTED)?).ok()
