@@ -8,9 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Actor, AuditRecord, JobChange, JobRecord, JournalEntry, LastRun, RunEnd, RunOutcome, RunRecord,
-    Slot, TakenElsewhere,
+    Actor, AuditRecord, Clock as _, Error, ErrorKind, JobChange, JobRecord, JournalEntry, LastRun,
+    RunEnd, RunOutcome, RunRecord, Slot, SystemClock, TakenElsewhere,
 };
+
+/// How often a batch is tried while other processes change the same rows.
+const TRIES: u32 = 10;
 
 /// How much of a text a store keeps.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +145,7 @@ impl Batch {
         if is_known && job.elsewhere.as_ref().is_some_and(is_earlier) {
             job.elsewhere = None;
         }
-        let ended = run.started + end.ran_for;
+        let ended = whole(run.started + end.ran_for);
         let is_it = |last: &&mut LastRun| last.name == run.name && last.owner == run.owner;
         let last = job.last_run.as_mut().filter(is_it);
         if let Some(last) = last.filter(|last| replaces(last.outcome, end.outcome)) {
@@ -161,6 +164,25 @@ impl Batch {
             job.last_error = self.limits.some(line, self.limits.line);
         }
     }
+}
+
+/// Repeats what reads the rows of a batch, and writes their changes if what was read still stands, until it has done so.
+/// The pauses differ from those of other processes, so that one of them comes first.
+///
+/// # Errors
+/// If one try fails, or if there were too many.
+pub async fn repeated<F>(record: impl Fn() -> F) -> Result<(), Error>
+where
+    F: Future<Output = Result<bool, Error>>,
+{
+    for tries in 0..TRIES {
+        if record().await? {
+            return Ok(());
+        }
+        let pause = Duration::from_micros(SystemClock.random() % (1_000 << tries));
+        SystemClock.sleep_until(SystemClock.now() + pause).await;
+    }
+    Err(Error::new(ErrorKind::Unavailable, "conflicting updates of the journal").retry())
 }
 
 /// Changes a job as this registration says.
