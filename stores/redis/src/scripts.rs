@@ -43,7 +43,8 @@ script!(FORBIDDEN, false, "forbidden");
 script!(RESET, true, "reset");
 script!(UNDO, true, "common", "undo");
 
-script!(RECORD, true, "journal/common", "less", "journal/record");
+script!(READ, false, "journal/common", "journal/read");
+script!(WRITE, true, "journal/common", "journal/write");
 script!(JOBS, false, "journal/common", "journal/jobs");
 script!(PAGE, false, "journal/common", "journal/page");
 script!(PRUNE, true, "journal/common", "journal/prune");

@@ -14,7 +14,7 @@ use shedlock_conformance::journal;
 use shedlock_conformance::support::unique;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, JobsRequest, Journal, JournalEntry, ListRequest, LockName,
-    LockProvider, Owner, RunEnd, RunOutcome, RunRecord,
+    LockProvider, Owner, RunEnd, RunOutcome, RunRecord, RunsRequest,
 };
 use shedlock_redis::RedisProvider;
 use shedlock_rig::given::program;
@@ -154,6 +154,30 @@ async fn its_keys_are_as_documented() {
         rest,
         format!("- {micros} - - - - - - - - - - - - - - - - - -\n\n\n\nmail-1\nweb-3/1/ab\n\n")
     );
+}
+
+/// A server that evicts keys can drop any part of the journal. What is recorded again is there again.
+#[tokio::test]
+async fn what_was_evicted_is_recorded_again() {
+    let server = own(&[]).await;
+    let provider = RedisProvider::connect(&server.url()).await.unwrap();
+    let journal = provider.journal().unwrap();
+    let _ = journal.migrate().await.unwrap();
+    let mut admin = common::connection(&server.admin().unwrap()).await.unwrap();
+    let run = RunRecord::new("mail", "mail-1", "web-3/1/ab", std::time::UNIX_EPOCH);
+    let entries = [JournalEntry::run(run.clone(), None)];
+    for evicted in ["job", "run", "ids"] {
+        journal.record(&entries).await.unwrap();
+        let mut del = cmd("DEL");
+        del.arg(format!(
+            "shedlock-rs:journal:{{job-lock:default}}:{evicted}"
+        ));
+        let () = del.query_async(&mut admin).await.unwrap();
+        journal.record(&entries).await.unwrap();
+        let found = journal.runs(&RunsRequest::new().with_job("mail")).await;
+        assert_eq!(found.unwrap(), std::slice::from_ref(&run), "{evicted}");
+        assert!(journal.job("mail").await.unwrap().is_some(), "{evicted}");
+    }
 }
 
 #[tokio::test]

@@ -17,11 +17,12 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
+use shedlock_journal::merge::{Batch, Known, repeated};
 use shedlock_provider::{Result, configuration, conflict};
 use shedlock_support::text::listed;
 
-use self::rows::{fit, foreign, member};
-use crate::codec::malformed;
+use self::rows::{LIMITS, foreign, member};
+use crate::codec::{instant, malformed};
 use crate::explain::{explain, is_forbidden};
 use crate::privileges::OF_JOURNALS;
 use crate::scripts::{self, Script};
@@ -59,6 +60,8 @@ const IDENTIFY: &str = "local t = redis.call('TIME') return redis.call('SET', KE
 
 /// The numbers of the keys: their place in [`SUFFIXES`], from 1.
 mod key {
+    pub(super) const JOBS: &str = "2";
+    pub(super) const JOB: &str = "3";
     pub(super) const RUNS: &str = "4";
     pub(super) const RUN: &str = "5";
     pub(super) const RUNS_OF_JOB: &str = "6";
@@ -66,6 +69,7 @@ mod key {
     pub(super) const OPEN: &str = "8";
     pub(super) const AUDITS: &str = "9";
     pub(super) const AUDIT: &str = "10";
+    pub(super) const IDS: &str = "11";
 }
 
 /// How many entries one script records. The server does nothing else meanwhile.
@@ -82,6 +86,9 @@ const AGES_EVERY: u32 = 64;
 
 /// More than the first byte of any text.
 const LAST: &[u8] = b"\xff";
+
+/// A value as it was read: the number of its key, its field, and the value, which is empty if there is none.
+type Found = (String, String, Vec<u8>);
 
 /// A part of a sorted set: the number of the key, and what its members have before the id.
 struct Index<'a> {
@@ -147,34 +154,30 @@ impl RedisJournal {
     }
 
     async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {
-        for batch in entries.chunks(BATCH) {
-            let mut arguments = Vec::new();
-            for entry in batch {
-                match entry {
-                    JournalEntry::Job(change) => {
-                        arguments.push("job".to_owned());
-                        arguments.extend(rows::job_arguments(change));
-                    }
-                    JournalEntry::Run { run, next } => {
-                        arguments.push("run".to_owned());
-                        arguments.extend(rows::run_arguments(run, *next));
-                    }
-                    JournalEntry::Watched { job, elsewhere } => {
-                        arguments.push("watched".to_owned());
-                        arguments.push(fit(job).to_owned());
-                        arguments.push(u8::from(*elsewhere).to_string());
-                    }
-                    JournalEntry::Audit(record) => {
-                        arguments.push("audit".to_owned());
-                        arguments.push(record.id.as_str().to_owned());
-                        arguments.push(rows::audit_text(record));
-                    }
-                    _ => {}
-                }
-            }
-            self.run(&scripts::RECORD, &arguments).await?;
+        for entries in entries.chunks(BATCH) {
+            let batch = Batch::new(entries, LIMITS);
+            repeated(|| self.record_batch(&batch)).await?;
         }
         Ok(())
+    }
+
+    /// Writes what a batch changes. Returns false if others have changed the same jobs or runs meanwhile.
+    async fn record_batch(&self, batch: &Batch) -> Result<bool> {
+        let jobs = batch.jobs().into_iter().map(|name| [key::JOB, name]);
+        let runs = batch.runs().into_iter().map(|run| [key::IDS, run]);
+        let fields: Vec<_> = jobs.chain(runs).flatten().collect();
+        let answer = self.run(&scripts::READ, &fields).await?;
+        let (now, found): (u64, Vec<Found>) = parsed(answer)?;
+        let commands = commands(batch, &found, instant(now))?;
+        if commands.is_empty() {
+            return Ok(true);
+        }
+        let mut arguments = vec![found.len().to_string().into_bytes()];
+        for (key, field, value) in found {
+            arguments.extend([key.into_bytes(), field.into_bytes(), value]);
+        }
+        arguments.extend(commands.into_iter().map(String::into_bytes));
+        parsed(self.run(&scripts::WRITE, &arguments).await?)
     }
 
     /// Jobs of a range of names, in the notation of `ZRANGEBYLEX`.
@@ -231,8 +234,8 @@ impl RedisJournal {
 
     async fn runs_of(&self, request: &RunsRequest) -> Result<Vec<RunRecord>> {
         let (job, name) = (
-            request.job.as_deref().map(fit),
-            request.name.as_deref().map(fit),
+            request.job.as_deref().map(|job| LIMITS.name(job)),
+            request.name.as_deref().map(|name| LIMITS.name(name)),
         );
         let wanted = |id: &str, value: &[u8]| {
             let run = rows::run(id, value)?;
@@ -293,6 +296,7 @@ impl RedisJournal {
     }
 
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
+        let job = LIMITS.name(job);
         let (mut removed, now) = self.remove_runs_of(job, retention.runs_per_job).await?;
         let count = self.prunes.fetch_add(1, Ordering::Relaxed);
         if !count.is_multiple_of(AGES_EVERY) {
@@ -311,7 +315,7 @@ impl RedisJournal {
     }
 
     async fn forget_all(&self, job: &str) -> Result<bool> {
-        let job = fit(job);
+        let job = LIMITS.name(job);
         while self.remove_runs_of(job, 0).await?.0 > 0 {}
         let removed: u64 = parsed(self.run(&scripts::FORGET, &[job]).await?)?;
         Ok(removed > 0)
@@ -362,6 +366,61 @@ pub(crate) fn steps(start: &str) -> Vec<MigrationStep> {
     ]
 }
 
+/// What was read of the jobs and runs of a batch.
+fn known(found: &[Found]) -> Result<Known> {
+    let mut known = Known::default();
+    for (key, field, value) in found.iter().filter(|(_, _, value)| !value.is_empty()) {
+        match &**key {
+            key::JOB => drop(known.jobs.insert(field.clone(), rows::job(field, value)?)),
+            key::RUN => {
+                let run = rows::run(field, value)?;
+                known.runs.insert(run.id.identity().to_owned(), run);
+            }
+            _ => {}
+        }
+    }
+    Ok(known)
+}
+
+/// The commands that write what a batch changes: each its name, the number of its key and two arguments. A value is
+/// written last, because without it all of them are repeated.
+fn commands(batch: &Batch, found: &[Found], now: SystemTime) -> Result<Vec<String>> {
+    let known = known(found)?;
+    let changes = batch.changes(&known, now);
+    let mut commands = Vec::new();
+    let mut push = |words: [&str; 4]| commands.extend(words.map(str::to_owned));
+    for job in &changes.jobs {
+        let is_it = |it: &&Found| it.0 == key::JOB && it.1 == job.job;
+        let was = found.iter().find(is_it).map(|(_, _, value)| &**value);
+        let text = rows::job_text(job, was.unwrap_or_default());
+        push(["ZADD", key::JOBS, "0", &job.job]);
+        push(["HSET", key::JOB, &job.job, &text]);
+    }
+    for run in &changes.runs {
+        let (id, identity) = (run.id.as_str(), run.id.identity());
+        if !known.runs.contains_key(identity) {
+            push(["HSET", key::IDS, identity, id]);
+            push(["ZADD", key::RUNS, "0", id]);
+            push(["ZADD", key::RUNS_OF_JOB, "0", &member(&run.job, id)]);
+            if run.name != run.job {
+                push(["ZADD", key::RUNS_OF_NAME, "0", &member(&run.name, id)]);
+            }
+        }
+        match run.end {
+            None => push(["ZADD", key::OPEN, "0", id]),
+            // Twice, because every command has two arguments.
+            Some(_) => push(["ZREM", key::OPEN, id, id]),
+        }
+        push(["HSET", key::RUN, id, &rows::run_text(run)]);
+    }
+    for record in batch.audit() {
+        let id = record.id.as_str();
+        push(["ZADD", key::AUDITS, "0", id]);
+        push(["HSETNX", key::AUDIT, id, &rows::audit_text(record)]);
+    }
+    Ok(commands)
+}
+
 /// The start of the ids at this instant.
 fn oldest(instant: SystemTime) -> String {
     let since = instant.duration_since(SystemTime::UNIX_EPOCH);
@@ -379,7 +438,7 @@ impl Journal for RedisJournal {
 
     fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>>> {
         Box::pin(async move {
-            let only = ["[", fit(job)].concat();
+            let only = ["[", LIMITS.name(job)].concat();
             Ok(self.jobs_of(&only, &only, 1).await?.pop())
         })
     }
@@ -389,7 +448,7 @@ impl Journal for RedisJournal {
             let after = request
                 .after
                 .as_deref()
-                .map(|after| ["(", fit(after)].concat());
+                .map(|after| ["(", LIMITS.name(after)].concat());
             let from = after.as_deref().unwrap_or("-");
             self.jobs_of(from, "+", request.limit()).await
         })
@@ -401,7 +460,7 @@ impl Journal for RedisJournal {
 
     fn audit<'a>(&'a self, request: &'a AuditRequest) -> BoxFuture<'a, Result<Vec<AuditRecord>>> {
         Box::pin(async move {
-            let name = request.name.as_deref().map(fit);
+            let name = request.name.as_deref().map(|name| LIMITS.name(name));
             let wanted = |id: &str, value: &[u8]| {
                 let record = rows::audit(id, value)?;
                 Ok(name

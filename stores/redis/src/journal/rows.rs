@@ -5,9 +5,10 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
-    Actor, AuditRecord, Error, JobChange, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId,
-    RunOutcome, RunRecord, Slot, TakenElsewhere,
+    Actor, AuditRecord, Error, JobRecord, LastRun, ReplacedRegistration, RunEnd, RunId, RunOutcome,
+    RunRecord, Slot, TakenElsewhere,
 };
+use shedlock_journal::merge::Limits;
 use shedlock_provider::{Result, conflict};
 
 use crate::codec::instant;
@@ -16,17 +17,17 @@ use crate::key::LONGEST_NAME;
 /// The most bytes of a schedule, an owner, a line of an error or a text of an audit record.
 const LONGEST_TEXT: usize = 1_024;
 
-/// As much of a job's or lock's name as is kept.
-pub(super) fn fit(name: &str) -> &str {
-    cut(name, LONGEST_NAME)
-}
-
-fn cut(text: &str, longest: usize) -> &str {
-    &text[..text.floor_char_boundary(longest)]
-}
+/// How much of each text is kept.
+pub(super) const LIMITS: Limits = Limits {
+    name: LONGEST_NAME,
+    text: LONGEST_TEXT,
+    line: LONGEST_TEXT,
+    word: LONGEST_TEXT,
+    cut: |text, longest| &text[..text.floor_char_boundary(longest)],
+};
 
 /// A text as one line.
-pub(super) fn line(text: &str) -> Cow<'_, str> {
+fn line(text: &str) -> Cow<'_, str> {
     match text.contains(['\\', '\n']) {
         true => Cow::Owned(text.replace('\\', "\\\\").replace('\n', "\\n")),
         false => Cow::Borrowed(text),
@@ -54,15 +55,15 @@ fn text(line: &str) -> String {
 }
 
 fn line_of(text: Option<&str>) -> Cow<'_, str> {
-    line(cut(text.unwrap_or_default(), LONGEST_TEXT))
+    line(text.unwrap_or_default())
 }
 
-pub(super) fn micros(duration: Duration) -> String {
+fn micros(duration: Duration) -> String {
     duration.as_micros().to_string()
 }
 
 /// An instant in microseconds since 1970. What was before that is 1970.
-pub(super) fn at(instant: SystemTime) -> String {
+fn at(instant: SystemTime) -> String {
     micros(instant.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
@@ -72,78 +73,56 @@ fn word<T: ToString>(value: Option<T>) -> String {
 
 /// A text that has no blanks: a host, or the identity of a store.
 fn text_word(text: Option<&str>) -> String {
-    let text = text.and_then(|text| text.split_whitespace().next());
-    word(text.map(|text| cut(text, LONGEST_TEXT)))
-}
-
-/// The words of a next slot and a deadline.
-fn next(next: Option<(Slot, SystemTime)>) -> [String; 2] {
-    [
-        word(next.map(|(slot, _)| slot.as_micros())),
-        word(next.map(|(_, deadline)| at(deadline))),
-    ]
+    word(text.and_then(|text| text.split_whitespace().next()))
 }
 
 /// The member of a sorted set for a run of this job or lock.
 pub(super) fn member(of: &str, id: &str) -> String {
-    format!("{}\n{id}", line(fit(of)))
+    format!("{}\n{id}", line(of))
 }
 
-/// The arguments of `record.job`, after its kind.
-pub(super) fn job_arguments(change: &JobChange) -> [String; 12] {
-    let [slot, deadline] = next(change.next);
-    let replaced = change.replaced.as_ref();
-    [
-        fit(&change.job).to_owned(),
-        word(change.lock_at_most_for.map(micros)),
-        line_of(change.schedule.as_deref()).into_owned(),
-        line_of(change.zone.as_deref()).into_owned(),
-        slot,
-        deadline,
-        text_word(change.by.as_deref()),
+/// The value of a job: its words and texts in the order in which [`job`] reads them. Words that later releases appended
+/// to what it was stay.
+pub(super) fn job_text(job: &JobRecord, was: &[u8]) -> String {
+    let last = job.last_run.as_ref();
+    let (replaced, taken) = (job.replaced.as_ref(), job.elsewhere.as_ref());
+    let words = [
+        at(job.registered),
+        word(job.lock_at_most_for.map(micros)),
+        word(last.map(|it| at(it.started))),
+        word(job.last_succeeded.map(at)),
+        word(job.last_failed.map(at)),
+        word(last.and_then(|it| it.outcome)),
+        word(job.last_duration.map(micros)),
+        word(job.next_slot.map(Slot::as_micros)),
+        word(job.deadline.map(at)),
+        word(last.and_then(|it| it.lock_at_most_for).map(micros)),
+        word(last.and_then(|it| it.slot).map(Slot::as_micros)),
+        text_word(last.and_then(|it| it.lock_store.as_deref())),
+        text_word(job.registered_by.as_deref()),
         text_word(replaced.map(|it| &*it.by)),
         word(replaced.map(|it| at(it.at))),
         word(replaced.and_then(|it| it.lock_at_most_for).map(micros)),
-        line_of(replaced.and_then(|it| it.schedule.as_deref())).into_owned(),
-        line_of(replaced.and_then(|it| it.zone.as_deref())).into_owned(),
-    ]
-}
-
-/// The arguments of `record.run`, after its kind.
-pub(super) fn run_arguments(
-    run: &RunRecord,
-    next_slot: Option<(Slot, SystemTime)>,
-) -> [String; 18] {
-    let id = run.id.as_str();
-    let end = run.end.as_ref();
-    let error = end.and_then(|end| end.error.as_deref());
-    let first_line = error.and_then(|error| error.lines().next());
-    let [slot, deadline] = next(next_slot);
-    let of_name = if run.name == run.job {
-        String::new()
-    } else {
-        member(&run.name, id)
-    };
-    [
-        id.to_owned(),
-        run_text(run),
-        fit(&run.job).to_owned(),
-        member(&run.job, id),
-        of_name,
-        line(fit(&run.name)).into_owned(),
-        line_of(Some(&run.owner)).into_owned(),
-        word(run.lock_at_most_for.map(micros)),
-        word(run.slot.map(Slot::as_micros)),
-        word(end.map(|end| end.outcome)),
-        at(run.started),
-        word(end.map(|end| at(run.started + end.ran_for))),
-        word(end.map(|end| micros(end.ran_for))),
-        line_of(first_line).into_owned(),
-        slot,
-        deadline,
-        text_word(run.lock_store.as_deref()),
-        text_word(run.is_elsewhere().then_some(&*run.owner)),
-    ]
+        word(taken.map(|it| it.slot.as_micros())),
+        word(taken.map(|it| at(it.at))),
+        word(taken.map(|it| it.slots)),
+        text_word(taken.and_then(|it| it.by.as_deref())),
+        word(job.is_watched_elsewhere.then_some(1)),
+    ];
+    let was = String::from_utf8_lossy(was);
+    let was = was.split('\n').next().unwrap_or_default();
+    let later = was.split(' ').skip(words.len());
+    let words: Vec<&str> = words.iter().map(|word| &**word).chain(later).collect();
+    let texts = [
+        line_of(job.schedule.as_deref()),
+        line_of(job.zone.as_deref()),
+        line_of(job.last_error.as_deref()),
+        line_of(last.map(|it| &*it.name)),
+        line_of(last.map(|it| &*it.owner)),
+        line_of(replaced.and_then(|it| it.schedule.as_deref())),
+        line_of(replaced.and_then(|it| it.zone.as_deref())),
+    ];
+    format!("{}\n{}", words.join(" "), texts.join("\n"))
 }
 
 /// The value of a run: `{outcome} {started} {ran_for} {slot} {attempt} {token} {lock_at_most_for} {lock_store}`, the job, the lock's name unless it is
@@ -162,10 +141,10 @@ pub(crate) fn run_text(run: &RunRecord) -> String {
         word(run.fencing_token),
         word(run.lock_at_most_for.map(micros)),
         text_word(run.lock_store.as_deref()),
-        line(fit(&run.job)),
-        line(fit(name.unwrap_or_default())),
-        line_of(Some(&run.owner)),
-        cut(error, RunEnd::LONGEST_ERROR),
+        line(&run.job),
+        line_of(name),
+        line(&run.owner),
+        error,
     )
 }
 
@@ -176,16 +155,15 @@ pub(super) fn audit_text(record: &AuditRecord) -> String {
         true => "authenticated",
         false => "claimed",
     };
-    let action = record.action.split_whitespace().next().unwrap_or("-");
     format!(
         "{} {vouched} {} {} {}\n{}\n{}\n{}\n{}",
         at(record.at),
-        cut(action, LONGEST_TEXT),
+        text_word(Some(&record.action)),
         word(record.until.map(at)),
         text_word(record.lock_store.as_deref()),
-        line_of(Some(record.actor.user())),
-        line(fit(&record.name)),
-        line_of(Some(&record.detail)),
+        line(record.actor.user()),
+        line(&record.name),
+        line(&record.detail),
         line_of(record.reason.as_deref()),
     )
 }
@@ -410,7 +388,11 @@ mod tests {
         assert_eq!(audit(record.id.as_str(), text.as_bytes()).unwrap(), record);
         let text = "1 60000000 2 3 4 failed 5 6 7 8 9 db-1/2/cd web-3 web-4 10 11\n0 4 * * *\nUTC\n\
                     no route\nmail-1\nweb-3/1/ab\n0 5 * * *\nAsia/Seoul";
+        let more = text.replacen(" 10 11\n", " 10 11 - - - - -\n", 1);
         let job = job("mail", text.as_bytes()).unwrap();
+        assert_eq!(job_text(&job, text.as_bytes()), more);
+        let later = more.replacen('\n', " later words\n", 1);
+        assert_eq!(job_text(&job, later.as_bytes()), later);
         let at = |micros| Some(instant(micros));
         assert_eq!(job.registered, instant(1));
         assert_eq!(job.lock_at_most_for, Some(Duration::from_secs(60)));
