@@ -311,7 +311,7 @@ fn value(field: &str) -> Bson {
 }
 
 /// A text that is never treated as an expression, whatever its first character.
-pub(crate) fn literal(text: &str) -> Document {
+fn literal(text: &str) -> Document {
     doc! { "$literal": text }
 }
 

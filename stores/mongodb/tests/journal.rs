@@ -124,16 +124,26 @@ async fn its_documents_are_as_documented() {
     assert!(job.remove("registeredUs").unwrap().as_i64().unwrap() > micros);
     let expected = doc! {
         "_id": "mail",
+        "registeredBy": null,
+        "replaced": null,
+        "schedule": null,
+        "zone": null,
+        "lockAtMostUs": null,
         "lastStartedUs": micros,
         "lastName": "mail-1",
         "lastOwner": "web-3/1/ab",
         "lastLockAtMostUs": 60_000_000_i64,
         "lastSlotUs": null,
         "lastLockStore": null,
+        "lastSucceededUs": null,
+        "lastDurationUs": null,
         "lastFailedUs": micros + 5_000,
         "lastOutcome": "failed",
         "lastError": "$no route",
+        "nextSlotUs": null,
+        "deadlineUs": null,
         "elsewhere": null,
+        "watchedElsewhere": false,
     };
     assert_eq!(sorted(job), sorted(expected));
     let expected = doc! {

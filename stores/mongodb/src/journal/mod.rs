@@ -2,6 +2,7 @@
 
 pub(crate) mod rows;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,9 +17,10 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunOutcome,
     RunRecord, RunsRequest,
 };
-use shedlock_provider::{Result, configuration, unavailable};
+use shedlock_journal::merge::{Batch, Known, repeated};
+use shedlock_provider::{Result, configuration};
 
-use self::rows::{fit, foreign};
+use self::rows::{LIMITS, foreign};
 use crate::command::primary;
 use crate::explain::{is_forbidden, refused, unacknowledged};
 use crate::store::MongoStore;
@@ -64,9 +66,6 @@ const MOST_PRUNED: i64 = 1_000;
 
 /// Ages are checked at the first prune of a process, and then at every one of this many.
 const AGES_EVERY: u32 = 64;
-
-/// How often updates are repeated because other ones created the same documents at the same time.
-const COLLISIONS: usize = 10;
 
 const DUPLICATE: i32 = 11_000;
 const EXISTS: i32 = 48;
@@ -126,28 +125,24 @@ impl MongoJournal {
     }
 
     fn refused(&self, (code, said): (i32, String)) -> Error {
-        let error = match code {
-            DUPLICATE => unavailable(format!("conflicting updates of the journal: {said}")).retry(),
-            _ => refused(code).unwrap_or_else(|| {
-                configuration(format!("the server refused a write: code {code}, {said}"))
-            }),
-        };
+        let error = refused(code).unwrap_or_else(|| {
+            configuration(format!("the server refused a write: code {code}, {said}"))
+        });
         self.explained(error)
     }
 
-    /// Updates documents in this order, and creates those that are missing. All updates can be repeated.
-    async fn update(&self, suffix: &str, updates: Vec<Document>) -> Result<()> {
+    /// Updates documents in this order, and creates those that are missing. Returns false if one is not as its update
+    /// expects, because another process was faster.
+    async fn update(&self, suffix: &str, updates: Vec<Document>) -> Result<bool> {
         if updates.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
+        let expected = updates.len() as u64;
         let command = doc! { "update": self.name(suffix), "updates": updates, "ordered": true };
-        let mut collisions = 0;
-        loop {
-            match self.write(command.clone()).await? {
-                Ok(_) => return Ok(()),
-                Err((DUPLICATE, _)) if collisions < COLLISIONS => collisions += 1,
-                Err(error) => return Err(self.refused(error)),
-            }
+        match self.write(command).await? {
+            Ok(answer) => Ok(count(&answer) == expected),
+            Err((DUPLICATE, _)) => Ok(false),
+            Err(error) => Err(self.refused(error)),
         }
     }
 
@@ -155,13 +150,9 @@ impl MongoJournal {
         let delete = doc! { "q": query, "limit": limit };
         let command = doc! { "delete": self.name(suffix), "deletes": [delete] };
         let answer = self.write(command).await?;
-        let answer = answer.map_err(|error| self.refused(error))?;
-        let count = answer.get("n").and_then(|count| match count {
-            Bson::Int32(count) => u64::try_from(*count).ok(),
-            Bson::Int64(count) => u64::try_from(*count).ok(),
-            _ => None,
-        });
-        Ok(count.unwrap_or_default())
+        answer
+            .map(|it| count(&it))
+            .map_err(|error| self.refused(error))
     }
 
     async fn find(
@@ -201,33 +192,64 @@ impl MongoJournal {
 
     async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {
         self.exists().await?;
-        let now = self.store.now();
-        let (mut jobs, mut runs, mut audit) = (Vec::new(), Vec::new(), Vec::new());
-        for entry in entries {
-            match entry {
-                JournalEntry::Job(change) => jobs.push(rows::change(change, now)),
-                JournalEntry::Run { run, next } => {
-                    jobs.push(rows::job_of(run, *next, now));
-                    runs.push(rows::run_update(run));
-                }
-                JournalEntry::Watched { job, elsewhere } => {
-                    jobs.push(rows::watched(job, *elsewhere));
-                }
-                JournalEntry::Audit(record) => audit.push(rows::audit_update(record)),
-                _ => {}
+        let batch = Batch::new(entries, LIMITS);
+        repeated(|| self.record_batch(&batch)).await
+    }
+
+    /// Writes what a batch changes. Returns false if others have changed the same jobs or runs meanwhile; what was
+    /// written before that is not changed again.
+    async fn record_batch(&self, batch: &Batch) -> Result<bool> {
+        let now = self.store.judging_time().await?;
+        let jobs = self.documents(JOB, batch.jobs()).await?;
+        let runs = self.documents(RUN, batch.runs()).await?;
+        let mut known = Known::default();
+        for (name, job) in &jobs {
+            known.jobs.insert(name.clone(), rows::job(job)?);
+        }
+        for (identity, run) in &runs {
+            known.runs.insert(identity.clone(), rows::run(run)?);
+        }
+        let changes = batch.changes(&known, now);
+        let of_job = |job: &JobRecord| rows::job_update(jobs.get(&job.job), job);
+        let of_run = |run: &RunRecord| rows::run_update(runs.get(run.id.identity()), run);
+        let updates = [
+            (JOB, changes.jobs.iter().map(of_job).collect()),
+            (RUN, changes.runs.iter().map(of_run).collect()),
+            (AUDIT, batch.audit().map(rows::audit_update).collect()),
+        ];
+        for (suffix, updates) in updates {
+            if !self.update(suffix, updates).await? {
+                return Ok(false);
             }
         }
-        self.update(JOB, jobs).await?;
-        self.update(RUN, runs).await?;
-        self.update(AUDIT, audit).await
+        Ok(true)
+    }
+
+    /// The documents with these ids.
+    async fn documents(
+        &self,
+        suffix: &str,
+        ids: BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Document>> {
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let page = page(ids.len());
+        let query = doc! { "_id": { "$in": ids.into_iter().collect::<Vec<_>>() } };
+        let found = self.find(suffix, query, 1, page).await?.into_iter();
+        let with_id = |it: Document| Ok((it.get_str("_id").map_err(|_| foreign())?.to_owned(), it));
+        found.map(with_id).collect()
     }
 
     async fn runs_of(&self, request: &RunsRequest) -> Result<Vec<RunRecord>> {
         self.exists().await?;
         let mut query = doc! {};
         let texts = [
-            ("job", request.job.as_deref().map(fit)),
-            ("name", request.name.as_deref().map(fit)),
+            ("job", request.job.as_deref().map(|job| LIMITS.name(job))),
+            (
+                "name",
+                request.name.as_deref().map(|name| LIMITS.name(name)),
+            ),
             ("outcome", request.outcome.map(RunOutcome::as_str)),
         ];
         for (field, text) in texts {
@@ -264,7 +286,7 @@ impl MongoJournal {
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
         self.exists().await?;
         let mut removed = 0;
-        let of_job = doc! { "job": fit(job) };
+        let of_job = doc! { "job": LIMITS.name(job) };
         let kept = u64::try_from(retention.runs_per_job).unwrap_or(u64::MAX);
         let excess = self.find(RUN, of_job.clone(), -1, (kept, 1)).await?;
         if let Some(first) = excess.first() {
@@ -339,7 +361,8 @@ impl MongoJournal {
         };
         let update = doc! { "$setOnInsert": document };
         let update = doc! { "q": { "_id": VERSION }, "u": update, "upsert": true };
-        self.update(JOURNAL, vec![update]).await?;
+        // Another process may have written it.
+        let _ = self.update(JOURNAL, vec![update]).await?;
         Ok(Migration::with_changes(changes))
     }
 }
@@ -377,6 +400,15 @@ pub(crate) fn steps(locks: &str) -> Vec<MigrationStep> {
     all.map(MigrationStep::new).collect()
 }
 
+/// How many documents a write matched or created, or removed.
+fn count(answer: &Document) -> u64 {
+    match answer.get("n") {
+        Some(Bson::Int32(count)) => u64::try_from(*count).unwrap_or_default(),
+        Some(Bson::Int64(count)) => u64::try_from(*count).unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 /// A page of this size.
 fn page(limit: usize) -> (u64, i64) {
     (0, i64::try_from(limit).unwrap_or(i64::MAX))
@@ -398,7 +430,9 @@ impl Journal for MongoJournal {
     fn job<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<Option<JobRecord>>> {
         Box::pin(async move {
             self.exists().await?;
-            let found = self.find(JOB, doc! { "_id": fit(job) }, 1, (0, 1)).await?;
+            let found = self
+                .find(JOB, doc! { "_id": LIMITS.name(job) }, 1, (0, 1))
+                .await?;
             found.first().map(rows::job).transpose()
         })
     }
@@ -407,7 +441,7 @@ impl Journal for MongoJournal {
         Box::pin(async move {
             self.exists().await?;
             let query = match request.after.as_deref() {
-                Some(after) => doc! { "_id": { "$gt": fit(after) } },
+                Some(after) => doc! { "_id": { "$gt": LIMITS.name(after) } },
                 None => doc! {},
             };
             let found = self.find(JOB, query, 1, page(request.limit())).await?;
@@ -424,7 +458,7 @@ impl Journal for MongoJournal {
             self.exists().await?;
             let mut query = doc! {};
             if let Some(name) = request.name.as_deref() {
-                query.insert("name", fit(name));
+                query.insert("name", LIMITS.name(name));
             }
             if let Some(id) = request.before.as_ref() {
                 query.insert("_id", doc! { "$lt": id.as_str() });
@@ -441,8 +475,11 @@ impl Journal for MongoJournal {
     fn forget<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             self.exists().await?;
-            self.delete(RUN, doc! { "job": fit(job) }, 0).await?;
-            let removed = self.delete(JOB, doc! { "_id": fit(job) }, 1).await?;
+            self.delete(RUN, doc! { "job": LIMITS.name(job) }, 0)
+                .await?;
+            let removed = self
+                .delete(JOB, doc! { "_id": LIMITS.name(job) }, 1)
+                .await?;
             Ok(removed > 0)
         })
     }
