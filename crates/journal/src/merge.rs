@@ -166,6 +166,18 @@ impl Batch {
     }
 }
 
+/// Returns a row that was read. One that cannot be understood is treated as absent, and written anew: it must not keep the
+/// entries of other jobs from being recorded.
+pub fn readable<T>(row: Result<T, Error>) -> Option<T> {
+    match row {
+        Ok(row) => Some(row),
+        Err(error) => {
+            tracing::warn!(%error, "a record of the journal cannot be read, and is replaced");
+            None
+        }
+    }
+}
+
 /// Repeats what reads the rows of a batch, and writes their changes if what was read still stands, until it has done so.
 /// The pauses differ from those of other processes, so that one of them comes first.
 ///

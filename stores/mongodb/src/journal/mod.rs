@@ -17,7 +17,7 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunOutcome,
     RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::{Batch, Known, repeated};
+use shedlock_journal::merge::{Batch, Known, readable, repeated};
 use shedlock_provider::{Result, configuration};
 
 use self::rows::{LIMITS, foreign};
@@ -204,10 +204,12 @@ impl MongoJournal {
         let runs = self.documents(RUN, batch.runs()).await?;
         let mut known = Known::default();
         for (name, job) in &jobs {
-            known.jobs.insert(name.clone(), rows::job(job)?);
+            let job = readable(rows::job(job));
+            known.jobs.extend(job.map(|job| (name.clone(), job)));
         }
         for (identity, run) in &runs {
-            known.runs.insert(identity.clone(), rows::run(run)?);
+            let run = readable(rows::run(run));
+            known.runs.extend(run.map(|run| (identity.clone(), run)));
         }
         let changes = batch.changes(&known, now);
         let of_job = |job: &JobRecord| rows::job_update(jobs.get(&job.job), job);

@@ -17,7 +17,7 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::{Batch, Known, repeated};
+use shedlock_journal::merge::{Batch, Known, readable, repeated};
 use shedlock_provider::{Result, configuration, conflict};
 use shedlock_support::text::listed;
 
@@ -168,7 +168,7 @@ impl RedisJournal {
         let fields: Vec<_> = jobs.chain(runs).flatten().collect();
         let answer = self.run(&scripts::READ, &fields).await?;
         let (now, found): (u64, Vec<Found>) = parsed(answer)?;
-        let commands = commands(batch, &found, instant(now))?;
+        let commands = commands(batch, &found, instant(now));
         if commands.is_empty() {
             return Ok(true);
         }
@@ -367,25 +367,30 @@ pub(crate) fn steps(start: &str) -> Vec<MigrationStep> {
 }
 
 /// What was read of the jobs and runs of a batch.
-fn known(found: &[Found]) -> Result<Known> {
+fn known(found: &[Found]) -> Known {
     let mut known = Known::default();
     for (key, field, value) in found.iter().filter(|(_, _, value)| !value.is_empty()) {
         match &**key {
-            key::JOB => drop(known.jobs.insert(field.clone(), rows::job(field, value)?)),
+            key::JOB => {
+                let job = readable(rows::job(field, value));
+                known.jobs.extend(job.map(|job| (field.clone(), job)));
+            }
             key::RUN => {
-                let run = rows::run(field, value)?;
-                known.runs.insert(run.id.identity().to_owned(), run);
+                let run = readable(rows::run(field, value));
+                known
+                    .runs
+                    .extend(run.map(|run| (run.id.identity().to_owned(), run)));
             }
             _ => {}
         }
     }
-    Ok(known)
+    known
 }
 
 /// The commands that write what a batch changes: each its name, the number of its key and two arguments. A value is
 /// written last, because without it all of them are repeated.
-fn commands(batch: &Batch, found: &[Found], now: SystemTime) -> Result<Vec<String>> {
-    let known = known(found)?;
+fn commands(batch: &Batch, found: &[Found], now: SystemTime) -> Vec<String> {
+    let known = known(found);
     let changes = batch.changes(&known, now);
     let mut commands = Vec::new();
     let mut push = |words: [&str; 4]| commands.extend(words.map(str::to_owned));
@@ -418,7 +423,7 @@ fn commands(batch: &Batch, found: &[Found], now: SystemTime) -> Result<Vec<Strin
         push(["ZADD", key::AUDITS, "0", id]);
         push(["HSETNX", key::AUDIT, id, &rows::audit_text(record)]);
     }
-    Ok(commands)
+    commands
 }
 
 /// The start of the ids at this instant.
