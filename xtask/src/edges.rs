@@ -61,7 +61,7 @@ const EDGES: [(&str, &str); 32] = [
         "the watchdog prints it; its own failures have no other form than text",
     ),
     (
-        "crates/core/src/contract/error.rs",
+        "crates/core/src/contract/error/text.rs",
         "tells a repeated failure from a new one by a hash of its text",
     ),
     (

@@ -158,7 +158,7 @@ async fn its_keys_are_as_documented() {
 
 /// A server that evicts keys can drop any part of the journal. What is recorded again is there again.
 #[tokio::test]
-async fn what_was_evicted_is_recorded_again() {
+async fn what_was_evicted_or_cannot_be_read_is_recorded_again() {
     let server = own(&[]).await;
     let provider = RedisProvider::connect(&server.url()).await.unwrap();
     let journal = provider.journal().unwrap();
@@ -177,6 +177,29 @@ async fn what_was_evicted_is_recorded_again() {
         let found = journal.runs(&RunsRequest::new().with_job("mail")).await;
         assert_eq!(found.unwrap(), std::slice::from_ref(&run), "{evicted}");
         assert!(journal.job("mail").await.unwrap().is_some(), "{evicted}");
+    }
+    // What cannot be read keeps no other entry from being recorded.
+    for key in ["job", "run"] {
+        let key = format!("shedlock-rs:journal:{{job-lock:default}}:{key}");
+        let field = match key.ends_with("job") {
+            true => "mail",
+            false => run.id.as_str(),
+        };
+        let mut set = cmd("HSET");
+        let () = set
+            .arg(key)
+            .arg(field)
+            .arg("?")
+            .query_async(&mut admin)
+            .await
+            .unwrap();
+    }
+    let other = RunRecord::new("post", "post", "web-3/1/ab", std::time::UNIX_EPOCH);
+    let entries = [entries[0].clone(), JournalEntry::run(other.clone(), None)];
+    journal.record(&entries).await.unwrap();
+    for run in [run, other] {
+        let found = journal.runs(&RunsRequest::new().with_job(&*run.job)).await;
+        assert_eq!(found.unwrap(), [run]);
     }
 }
 

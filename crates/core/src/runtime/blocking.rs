@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::contract::{Attempt, Error, ErrorKind, LockConfig, LockProvider};
-use crate::runtime::executor::{as_ended, conclude, failure_of, run_blocking};
+use crate::runtime::conclude::{as_ended, conclude, failure_of, run_blocking};
 use crate::runtime::running::Running;
 use crate::runtime::{Outcome, Release};
 use crate::runtime::{look_after, watch_deadline};

@@ -1,26 +1,23 @@
 //! Runs tasks under locks.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::contract::error_text;
 use crate::contract::{
-    Attempt, AttemptRequest, Error, ErrorKind, JobRegistration, Listener, LockConfig, LockDefaults,
-    LockName, LockProvider, LostPolicy, PauseRequest, Paused, Recorder,
+    Attempt, AttemptRequest, Error, ErrorKind, JobRegistration, LockConfig, LockName, LockProvider,
+    PauseRequest, Paused, Recorder,
 };
+use crate::runtime::conclude::{as_ended, conclude, failure_of, run_blocking, run_reentrant};
 use crate::runtime::current::CurrentLock;
 use crate::runtime::running::Running;
 use crate::runtime::scope::current_executor;
 use crate::runtime::thread::{Thread, joined, run_on};
 use crate::runtime::{
-    Context, Copies, Ended, Held, Patience, ReleaseOnDrop, acquire, guard, look_after, pause,
-    watch_deadline,
+    Context, Copies, Ended, Held, ReleaseOnDrop, acquire, guard, look_after, pause, watch_deadline,
 };
 use crate::runtime::{HeldLock, Outcome, Release};
 
@@ -82,35 +79,6 @@ impl Executor {
         current_executor()
     }
 
-    /// Sets durations and an owner prefix for locks that set none. They win over the provider's.
-    pub fn defaults(mut self, defaults: LockDefaults) -> Self {
-        self.change().defaults = defaults;
-        self
-    }
-
-    /// Replaces the clock that bounds leases from the inside. The default is
-    /// [`SystemClock`](crate::SystemClock). With any clock, leases also count the time that only
-    /// its calendar shows ([`LeaseClock`](crate::LeaseClock)).
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.change().set_clock(clock);
-        self
-    }
-
-    /// Looks at the wall clock only this often while a lease runs, instead of once a second. For
-    /// simulations of many hours.
-    #[doc(hidden)]
-    pub fn wall_clock_check(mut self, period: Duration) -> Self {
-        self.change().lease_clock.set_longest_wait(period);
-        self
-    }
-
-    /// Adds a listener that is notified of every event. Listeners are called in the order in which
-    /// they were added.
-    pub fn listener(mut self, listener: Arc<dyn Listener>) -> Self {
-        self.change().add_listener(listener);
-        self
-    }
-
     /// Records all runs in a journal. A [scheduler] over this executor registers its jobs in it.
     ///
     /// [scheduler]: https://docs.rs/shedlock-scheduler
@@ -124,46 +92,6 @@ impl Executor {
     /// Returns what records the runs: what [`journal`](Self::journal) has set.
     pub fn get_journal(&self) -> Option<&Arc<dyn Recorder>> {
         self.0.recorder.as_ref()
-    }
-
-    /// Sets what happens to a task whose lease is lost. By default it is stopped.
-    pub fn lost_policy(mut self, policy: LostPolicy) -> Self {
-        self.change().lost_policy = policy;
-        self
-    }
-
-    /// Sets the minimum time by which a lease ends for us before it ends in the store.
-    ///
-    /// The default is a hundredth of `lock_at_most_for`, capped at 1 s or a thousandth of
-    /// `lock_at_most_for`, whichever is longer. The margin covers clocks that run at different
-    /// speeds, and leaves time to stop the task. A margin as long as `lock_at_most_for` leaves no
-    /// time to run, so such a lock is refused.
-    pub fn deadline_margin(mut self, margin: Duration) -> Self {
-        self.change().deadline_margin = Some(margin);
-        self
-    }
-
-    /// Sets which share of its time limit a run may take before it counts as slow; 0.75 by default.
-    /// The end of a slow run logs a warning and emits [`Event::SlowRun`](crate::Event::SlowRun). With
-    /// 1 no run counts as slow.
-    ///
-    /// The limit is `lock_at_most_for` or, if that is less or the lease is kept alive,
-    /// [`max_run_time`](LockConfig::max_run_time). A run that is kept alive without it is never slow,
-    /// nor is one whose lease was extended.
-    pub fn slow_run(mut self, share: f64) -> Self {
-        self.change().slow_run = share;
-        self
-    }
-
-    /// Sets how long a single call to the store may take; 10 s by default. If replies are lost, an
-    /// attempt is sent up to four times, so a run whose store never replies fails after four of
-    /// these timeouts.
-    ///
-    /// The store refuses an attempt that arrives later ([`AttemptRequest::timeout`]), so this also
-    /// bounds how long [`settled`](Self::settled) takes once the store replies.
-    pub fn store_timeout(mut self, timeout: Duration) -> Self {
-        self.change().store_timeout = timeout;
-        self
     }
 
     /// Waits until no attempt of this executor, or of its clones, can take a lock that no one
@@ -499,102 +427,7 @@ impl Executor {
         &self.0
     }
 
-    fn change(&mut self) -> &mut Context {
+    pub(super) fn change(&mut self) -> &mut Context {
         Arc::make_mut(&mut self.0)
     }
-}
-
-/// Returns the text of an error.
-pub(crate) fn failure_of<T, E: fmt::Display>(result: &Result<T, E>) -> Option<String> {
-    result.as_ref().err().map(error_text)
-}
-
-/// The outcome, or a panic that resumes where the task was awaited.
-pub(crate) enum Concluded<T> {
-    Outcome(Outcome<T>),
-    Panicked(Box<dyn Any + Send>),
-}
-
-impl<T> Concluded<T> {
-    pub(crate) fn resume(self) -> Outcome<T> {
-        match self {
-            Self::Outcome(outcome) => outcome,
-            Self::Panicked(panic) => resume_unwind(panic),
-        }
-    }
-}
-
-/// Gives the lock back and returns what became of the task.
-pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<T> {
-    // The deadline may have passed during the last poll: there is a value, but it came too late.
-    let lost = held.lost();
-    let finished = lost.is_none() && matches!(ended, Ended::Finished(_));
-    let request = held.unlock_request(finished);
-    let release = held.release(&request, Patience::Caller).await;
-    // If the lock is not given back by now, that goes on in the background.
-    drop(ReleaseOnDrop::new(held.clone()));
-    let value = match ended {
-        Ended::Panicked(panic) => return Concluded::Panicked(panic),
-        Ended::Cancelled(reason) => {
-            return Concluded::Outcome(Outcome::Lost {
-                value: None,
-                reason,
-            });
-        }
-        Ended::Finished(value) => value,
-    };
-    let lost = lost.or(match release {
-        Release::Lost => Some(crate::LostReason::NotHeldInStore),
-        Release::MaybeOverlapped => Some(crate::LostReason::MaybeOverlapped),
-        _ => None,
-    });
-    Concluded::Outcome(match lost {
-        Some(reason) => Outcome::Lost {
-            value: Some(value),
-            reason,
-        },
-        None => Outcome::Executed { value, release },
-    })
-}
-
-/// Runs a closure on this thread with the lock as its current one. A panic is caught.
-pub(crate) fn run_blocking<T>(
-    held: &Arc<Held>,
-    task: impl FnOnce() -> T,
-    failure: impl FnOnce(&T) -> Option<String>,
-) -> Result<T, Box<dyn Any + Send>> {
-    held.state().start();
-    let running = Running::start(held);
-    let current = CurrentLock::of(held.clone());
-    let ran = held
-        .span()
-        .in_scope(|| current.enter(|| catch_unwind(AssertUnwindSafe(task))));
-    match &ran {
-        Ok(value) => {
-            held.judge(value, failure);
-            running.returned(None);
-        }
-        Err(panic) => running.panicked(&**panic),
-    }
-    ran
-}
-
-/// Runs a closure on this thread inside a task that holds the lock. A panic is caught.
-fn run_reentrant<T>(
-    context: &Arc<Context>,
-    outer: &CurrentLock,
-    task: impl FnOnce() -> T,
-    failure: impl FnOnce(&T) -> Option<String>,
-) -> Result<T, Box<dyn Any + Send>> {
-    let running = Running::reentrant(context, outer);
-    let ran = outer.enter(|| catch_unwind(AssertUnwindSafe(task)));
-    match &ran {
-        Ok(value) => running.returned(failure(value).as_deref()),
-        Err(panic) => running.panicked(&**panic),
-    }
-    ran
-}
-
-pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
-    ran.map_or_else(Ended::Panicked, Ended::Finished)
 }

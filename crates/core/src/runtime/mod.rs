@@ -3,6 +3,7 @@
 mod acquire;
 pub mod blocking;
 mod bounded;
+mod conclude;
 mod context;
 mod copies;
 mod current;
@@ -24,6 +25,7 @@ mod pause;
 mod release;
 mod running;
 mod scope;
+mod settings;
 mod spawned;
 mod sync;
 mod thread;
