@@ -38,6 +38,8 @@ mod prometheus;
 mod protoc;
 mod recipes;
 mod servers;
+#[cfg(test)]
+mod shape;
 mod size;
 mod soak;
 mod spring;

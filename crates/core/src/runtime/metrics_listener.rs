@@ -24,7 +24,7 @@ use crate::contract::{Event, Listener, SkipReason};
 /// | `shedlock.slot.blocked` | counter | skips because the last slot taken is ahead of the store's clock or of this host's |
 /// | `shedlock.lock.lost` | counter | leases that ended before their task |
 /// | `shedlock.store.errors` | counter | calls to the store that failed; one attempt may count several |
-/// | `shedlock.journal.dropped` | counter | entries that a [`JournalWriter`](crate::JournalWriter) dropped; without labels |
+/// | `shedlock.journal.dropped` | counter | entries that a `JournalWriter` dropped; without labels |
 /// | `shedlock.slot.lateness` | histogram, seconds | from the slot's instant to the acquisition, by the store's clock |
 ///
 /// The attempts, the two results of an attempt, `shedlock.execution.duration` and

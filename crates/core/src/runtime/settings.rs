@@ -70,7 +70,7 @@ impl Executor {
     /// attempt is sent up to four times, so a run whose store never replies fails after four of
     /// these timeouts.
     ///
-    /// The store refuses an attempt that arrives later ([`AttemptRequest::timeout`]), so this also
+    /// The store refuses an attempt that arrives later ([`AttemptRequest::timeout`](crate::AttemptRequest::timeout)), so this also
     /// bounds how long [`settled`](Self::settled) takes once the store replies.
     pub fn store_timeout(mut self, timeout: Duration) -> Self {
         self.change().store_timeout = timeout;

@@ -48,7 +48,7 @@ type NextSlot = dyn Fn(&JobRecord, SystemTime) -> Option<SystemTime> + Send + Sy
 /// | `shedlock_journal_dropped_total` | entries that this process could not write to the journal; only with [`writer`](Self::writer) |
 ///
 /// `job_name` is the template of the locks' names
-/// ([`LockConfig::job`](crate::LockConfig::job)), never a name that was computed. Every series of a job,
+/// ([`LockConfig::job`](shedlock_core::LockConfig::job)), never a name that was computed. Every series of a job,
 /// and the time of the reading, has also the label `store`: the identity of the journal
 /// ([`Journal::identity`]). So the jobs of two stores are never confused, and a reader whose host
 /// stopped is recognised by its time.

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use crate::JournalSettings;
 
 /// Records the runs of an executor in a journal. Pass it to
-/// [`Executor::journal`](crate::Executor::journal).
+/// [`Executor::journal`](shedlock_core::Executor::journal).
 ///
 /// It never delays a task and never fails one. Entries wait in a bounded queue, and a background
 /// task of the tokio runtime writes them. While the journal is unavailable they are tried again;

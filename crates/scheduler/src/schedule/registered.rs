@@ -51,7 +51,7 @@ impl Schedule {
 
 /// Returns the first slot of a job after an instant, by the schedule that its journal keeps. Returns
 /// `None` if there is none, or if the schedule was not registered by this scheduler or the command.
-/// For [`JobMetrics::schedules`](shedlock_core::JobMetrics::schedules).
+/// For `JobMetrics::schedules`.
 ///
 /// ```
 /// use shedlock::{JobMetrics, MemoryProvider, scheduler};

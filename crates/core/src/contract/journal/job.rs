@@ -138,7 +138,7 @@ impl LastRun {
         }
     }
 
-    /// Returns what is known about the run at this instant, as [`RunRecord::state`] does.
+    /// Returns what is known about the run at this instant, as [`RunRecord::state`](super::RunRecord::state) does.
     pub fn state(&self, lock: Option<&LockRecord>, now: SystemTime) -> RunState {
         let lease = (self.started, self.lock_at_most_for);
         state_of(self.outcome, &self.owner, lease, lock, now)
