@@ -69,7 +69,7 @@ const EDGES: [(&str, &str); 32] = [
         "a finding is for people: its message and its remedy are texts",
     ),
     ("crates/journal/src/merge.rs", "a log line"),
-    ("crates/journal/src/writer/mod.rs", "log lines"),
+    ("crates/journal/src/writer/background.rs", "log lines"),
     ("crates/core/src/runtime/narrator.rs", "the log of events"),
     ("crates/core/src/contract/record.rs", "a log line"),
     (
