@@ -2,6 +2,7 @@
 
 mod access;
 mod act;
+mod action;
 mod api;
 mod assets;
 mod components;

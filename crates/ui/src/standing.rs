@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{LockRecord, LockState, RunOutcome};
+use shedlock_core::{JobRecord, LockRecord, LockState, RunOutcome};
 use shedlock_journal::view::{
     CurrentJob, JobState, about, elsewhere_in_words, left, open_end, second, taken_in_words,
 };
@@ -23,21 +23,13 @@ pub(crate) struct Standing {
 impl Standing {
     pub(crate) fn of(current: &CurrentJob, now: SystemTime) -> Self {
         let (job, lock) = (&current.job, current.lock.as_ref());
-        let since = |then: SystemTime| about(now.duration_since(then).unwrap_or_default());
         let state = current.state(now);
         let (class, reason, needs_attention) = match state {
             JobState::Paused => match (lock, current.paused_until) {
                 (Some(lock), _) if lock.state == LockState::Paused => return Self::of_pause(lock),
                 (_, until) => ("pause", until.map(|it| until_words(it, now)), true),
             },
-            JobState::Overdue => {
-                let deadline = job.deadline.map_or_else(String::new, since);
-                let last = match job.last_succeeded {
-                    Some(then) => format!("it last succeeded {} ago", since(then)),
-                    None => "it has never succeeded".to_owned(),
-                };
-                ("bad", Some(format!("for {deadline}; {last}")), true)
-            }
+            JobState::Overdue => ("bad", Some(overdue_words(job, now)), true),
             JobState::Running => {
                 let lease = job.last_run.as_ref().and_then(|run| run.lock_at_most_for);
                 let held = lock.map(|lock| Self::of_held(lock, lease));
@@ -54,34 +46,15 @@ impl Standing {
                 (badge, elsewhere_in_words(job), job.lacks_outcomes())
             }
             JobState::Taken => ("taken", lock.and_then(taken_in_words), false),
-            JobState::WithoutLock | JobState::EndUnknown => {
-                let run = job.last_run.as_ref();
-                let why = match state {
-                    JobState::WithoutLock => "it may still run",
-                    _ => "its process or host died, or could not reach the journal",
-                };
-                let reason = run.map(|run| {
-                    let (when, owner) = (since(run.started), &run.owner);
-                    format!("started {when} ago by {owner}; {why}")
-                });
-                ("warn", reason, true)
+            JobState::WithoutLock => ("warn", start_words(job, now, "it may still run"), true),
+            JobState::EndUnknown => {
+                let why = "its process or host died, or could not reach the journal";
+                ("warn", start_words(job, now, why), true)
             }
-            JobState::Failed(outcome) => {
-                // The badge says that it failed.
-                let outcome = (outcome != RunOutcome::Failed).then(|| outcome.as_str().to_owned());
-                let when = job.last_failed.map(|then| format!("{} ago", since(then)));
-                let what: Vec<_> = outcome.into_iter().chain(when).collect();
-                let error = job.last_error.as_deref().unwrap_or("no error was recorded");
-                let gap = if what.is_empty() { "" } else { ": " };
-                ("bad", Some(format!("{}{gap}{error}", what.join(" "))), true)
-            }
+            JobState::Failed(outcome) => ("bad", Some(failure_words(job, outcome, now)), true),
             JobState::MaybeOverlapped => {
-                let run = job.last_run.as_ref();
-                let reason = run.map(|run| {
-                    let (when, owner) = (since(run.started), &run.owner);
-                    format!("started {when} ago by {owner}; another run may have overlapped it")
-                });
-                ("warn", reason, true)
+                let why = "another run may have overlapped it";
+                ("warn", start_words(job, now, why), true)
             }
             JobState::Cancelled => (
                 "idle",
@@ -143,6 +116,43 @@ impl Standing {
     }
 }
 
+/// How long ago that was.
+fn since(then: SystemTime, now: SystemTime) -> String {
+    about(now.duration_since(then).unwrap_or_default())
+}
+
+/// For how long the job is overdue, and when it last succeeded.
+fn overdue_words(job: &JobRecord, now: SystemTime) -> String {
+    let deadline = job
+        .deadline
+        .map_or_else(String::new, |then| since(then, now));
+    let last = match job.last_succeeded {
+        Some(then) => format!("it last succeeded {} ago", since(then, now)),
+        None => "it has never succeeded".to_owned(),
+    };
+    format!("for {deadline}; {last}")
+}
+
+/// The start of the last run, and what is to be known about its end.
+fn start_words(job: &JobRecord, now: SystemTime, end: &str) -> Option<String> {
+    let run = job.last_run.as_ref()?;
+    let (when, owner) = (since(run.started, now), &run.owner);
+    Some(format!("started {when} ago by {owner}; {end}"))
+}
+
+/// When the last run failed, and why.
+fn failure_words(job: &JobRecord, outcome: RunOutcome, now: SystemTime) -> String {
+    // The badge says that it failed.
+    let outcome = (outcome != RunOutcome::Failed).then(|| outcome.as_str().to_owned());
+    let when = job
+        .last_failed
+        .map(|then| format!("{} ago", since(then, now)));
+    let what: Vec<_> = outcome.into_iter().chain(when).collect();
+    let error = job.last_error.as_deref().unwrap_or("no error was recorded");
+    let gap = if what.is_empty() { "" } else { ": " };
+    format!("{}{gap}{error}", what.join(" "))
+}
+
 /// The end of a pause.
 fn until_words(until: SystemTime, now: SystemTime) -> String {
     let until = open_end(until, Some(now)).map_or_else(|| second(until), str::to_owned);
@@ -153,7 +163,7 @@ fn until_words(until: SystemTime, now: SystemTime) -> String {
 mod tests {
     use std::time::UNIX_EPOCH;
 
-    use shedlock_core::{JobRecord, LastRun, LockName, RunState, TakenElsewhere};
+    use shedlock_core::{LastRun, LockName, RunState, TakenElsewhere};
 
     use super::*;
 

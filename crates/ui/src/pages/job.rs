@@ -21,7 +21,7 @@ use super::locks::LockRow;
 use super::runs::RunRow;
 use super::{Frame, Link, Shared, given};
 use crate::Access;
-use crate::act::Action;
+use crate::action::Action;
 use crate::components::{Badge, Text, When, link};
 use crate::failure::{Failure, render};
 use crate::reading::{current, now_of};

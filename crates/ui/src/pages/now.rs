@@ -53,6 +53,23 @@ pub(crate) struct Row {
     pub(crate) owner: Option<Text>,
 }
 
+impl Row {
+    fn of_unreadable(store: &str, error: &Error) -> Self {
+        Self {
+            store: Text::of(store),
+            url: link("stores", &[]),
+            name: Text::of(store),
+            badge: Badge {
+                class: "bad",
+                word: "error",
+            },
+            reason: Text::long(&format!("the store cannot be read: {error:#}")),
+            lease: None,
+            owner: None,
+        }
+    }
+}
+
 struct Note {
     store: Text,
     badge: Badge,
@@ -116,18 +133,7 @@ pub(crate) async fn now(dashboard: Shared, Extension(access): Extension<Access>)
             }
             Err(error) => {
                 counts.is_unreadable = true;
-                attention.add(|| Row {
-                    store: Text::of(name),
-                    url: link("stores", &[]),
-                    name: Text::of(name),
-                    badge: Badge {
-                        class: "bad",
-                        word: "error",
-                    },
-                    reason: Text::long(&format!("the store cannot be read: {error:#}")),
-                    lease: None,
-                    owner: None,
-                });
+                attention.add(|| Row::of_unreadable(name, &error));
             }
         }
     }
