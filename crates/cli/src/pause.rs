@@ -38,38 +38,73 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCode, Failure> {
     let names = Names::read(&args.names)?;
     let store = Store::open_existing(&args.store, terminal).await?;
-    let executor = Executor::new(store.provider().clone());
-    let wait = if args.now {
-        Duration::ZERO
-    } else {
-        args.wait.unwrap_or(WAIT)
+    let mut pausing = Pausing {
+        args,
+        store: &store,
+        executor: Executor::new(store.provider().clone()),
+        trail: Trail::of(&store, terminal),
+        terminal,
     };
-    let has_end = args.lasts.is_some() || args.until.is_some();
-    let mut paused = Vec::new();
-    let mut trail = Trail::of(&store, terminal);
     let found = names.find(&store, ("lock", |_| true), terminal).await?;
     let is_unseen = warn_of_unseen(&store, &names, args, terminal);
+    let mut paused = Vec::new();
     let mut result = Ok(found.is_complete && !(is_unseen && args.names.all));
     for name in found.names {
-        if !args.create && names.contains(&name) {
-            match is_known(&store, &name).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    terminal.error(&why_unknown(&name, &store, args));
-                    result = Ok(false);
-                    continue;
-                }
-                Err(error) => {
-                    result = Err(Failure::from(error));
-                    break;
-                }
+        let is_typed = names.contains(&name);
+        match pausing.pause(name, is_typed).await {
+            Ok(Some(lock)) => paused.push(lock),
+            Ok(None) => result = Ok(false),
+            // The others are paused: they are printed before the failure is.
+            Err(failure) => {
+                result = Err(failure);
+                break;
             }
         }
+    }
+    if result.is_ok() || !paused.is_empty() {
+        for joined in paused.iter().filter_map(joined) {
+            terminal.warning(&joined);
+        }
+        let (kind, format) = (store.provider().store(), args.output.format);
+        terminal.print(&output::paused(kind, &paused, has_end(args), format))?;
+    }
+    let of_shedlock = paused.iter().filter_map(|lock| lock.before.as_ref());
+    let of_shedlock = of_shedlock.filter(|lock| lock.state == LockState::Taken);
+    let of_shedlock: Vec<&LockRecord> = of_shedlock.collect();
+    let lasts = last(&store, &of_shedlock, terminal).await;
+    Ok(exit_code(result? && lasts?))
+}
+
+/// What the pauses of one command share.
+struct Pausing<'a> {
+    args: &'a PauseArgs,
+    store: &'a Store,
+    executor: Executor,
+    trail: Trail,
+    terminal: Terminal,
+}
+
+impl Pausing<'_> {
+    /// Pauses a lock, or reports why it is not paused.
+    async fn pause(
+        &mut self,
+        name: LockName,
+        is_typed: bool,
+    ) -> Result<Option<PausedLock>, Failure> {
+        let (args, terminal) = (self.args, self.terminal);
+        if !args.create && is_typed && !is_known(self.store, &name).await? {
+            terminal.error(&why_unknown(&name, self.store, args));
+            return Ok(None);
+        }
+        let wait = match args.now {
+            true => Duration::ZERO,
+            false => args.wait.unwrap_or(WAIT),
+        };
         let request = request(args, name.clone());
-        match executor.pause(&request, wait).await {
+        match self.executor.pause(&request, wait).await {
             Ok(Paused::Done { before, until, .. }) => {
-                warn_of_shedlock(&store, before.as_ref(), terminal);
-                let until_when = output::pause_end(until, has_end);
+                warn_of_shedlock(self.store, before.as_ref(), terminal);
+                let until_when = output::pause_end(until, has_end(args));
                 let details = [Some(until_when), taken_from(before.as_ref())];
                 let details: Vec<_> = details.into_iter().flatten().collect();
                 let action = Action {
@@ -79,49 +114,27 @@ pub(crate) async fn pause(args: &PauseArgs, terminal: Terminal) -> Result<ExitCo
                     reason: &args.reason,
                     until: Some(until),
                 };
-                trail.record(action).await;
-                paused.push(PausedLock {
+                self.trail.record(action).await;
+                Ok(Some(PausedLock {
                     name,
                     owner: request.owner(),
                     until,
                     before,
-                });
+                }))
             }
             Ok(Paused::Held(lock)) => {
                 terminal.error(&why_held(&lock));
-                result = Ok(false);
-            }
-            // The others are paused: they are printed before the failure is.
-            Err(error) => {
-                result = Err(match error.kind() {
-                    ErrorKind::InvalidInput => {
-                        let name = visible(name.as_str());
-                        Failure::from(
-                            error
-                                .without_place()
-                                .about(format_args!("{name}: not paused")),
-                        )
-                    }
-                    _ => Failure::from(error),
-                });
-                break;
+                Ok(None)
             }
             Ok(_) => unreachable!("a lock is paused or held"),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                let name = visible(name.as_str());
+                let about = format_args!("{name}: not paused");
+                Err(Failure::from(error.without_place().about(about)))
+            }
+            Err(error) => Err(Failure::from(error)),
         }
     }
-    if result.is_ok() || !paused.is_empty() {
-        for joined in paused.iter().filter_map(joined) {
-            terminal.warning(&joined);
-        }
-        let provider = store.provider();
-        let text = output::paused(provider.store(), &paused, has_end, args.output.format);
-        terminal.print(&text)?;
-    }
-    let of_shedlock = paused.iter().filter_map(|lock| lock.before.as_ref());
-    let of_shedlock = of_shedlock.filter(|lock| lock.state == LockState::Taken);
-    let of_shedlock: Vec<&LockRecord> = of_shedlock.collect();
-    let lasts = last(&store, &of_shedlock, terminal).await;
-    Ok(exit_code(result? && lasts?))
 }
 
 /// Looks at pauses that took their locks from ShedLock for Java, and reports what it saw. Returns whether all of them
@@ -181,45 +194,13 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
     let mut trail = Trail::of(&store, terminal);
     let mut result = Ok(found.is_complete);
     for name in found.names {
-        let mut request = ResumeRequest::new(name.clone());
-        if args.catch_up {
-            request = request.catching_up();
-        }
-        match admin::resume(&**store.provider(), &request).await {
-            Ok(Resumed::Resumed(before)) => {
-                let was = match before.pause() {
-                    Some(pause) => Some(format!("it was paused {pause}")),
-                    None => Some("its pause was over".to_owned()),
-                };
-                let catches_up = args.catch_up.then(|| "--catch-up".to_owned());
-                let details: Vec<_> = [was, catches_up].into_iter().flatten().collect();
-                let action = Action {
-                    what: "resume",
-                    name: &name,
-                    detail: details.join("; "),
-                    reason: "",
-                    until: None,
-                };
-                trail.record(action).await;
-                resumed.push(before);
-            }
-            Ok(Resumed::NotPaused(lock)) => {
-                let why = match lock {
-                    Some(lock) => format!(
-                        "it is not paused; it is {}",
-                        output::state_in_words(lock.state)
-                    ),
-                    None => no_such_lock(&store, &args.store),
-                };
-                let name = visible(name.as_str());
-                terminal.error(&format!("{name}: not resumed: {why}"));
-                result = Ok(false);
-            }
+        match resume_one(&store, &name, args, &mut trail, terminal).await {
+            Ok(Some(before)) => resumed.push(before),
+            Ok(None) => result = Ok(false),
             Err(error) => {
                 result = Err(Failure::from(error));
                 break;
             }
-            Ok(_) => unreachable!("a lock is paused or not"),
         }
     }
     if result.is_ok() || !resumed.is_empty() {
@@ -233,6 +214,52 @@ pub(crate) async fn resume(args: &ResumeArgs, terminal: Terminal) -> Result<Exit
         terminal.print(&text)?;
     }
     result.map(exit_code)
+}
+
+/// Resumes a lock and returns its record from before, or reports why it is not resumed.
+async fn resume_one(
+    store: &Store,
+    name: &LockName,
+    args: &ResumeArgs,
+    trail: &mut Trail,
+    terminal: Terminal,
+) -> Result<Option<LockRecord>, Error> {
+    let mut request = ResumeRequest::new(name.clone());
+    if args.catch_up {
+        request = request.catching_up();
+    }
+    match admin::resume(&**store.provider(), &request).await? {
+        Resumed::Resumed(before) => {
+            let was = match before.pause() {
+                Some(pause) => Some(format!("it was paused {pause}")),
+                None => Some("its pause was over".to_owned()),
+            };
+            let catches_up = args.catch_up.then(|| "--catch-up".to_owned());
+            let details: Vec<_> = [was, catches_up].into_iter().flatten().collect();
+            let action = Action {
+                what: "resume",
+                name,
+                detail: details.join("; "),
+                reason: "",
+                until: None,
+            };
+            trail.record(action).await;
+            Ok(Some(before))
+        }
+        Resumed::NotPaused(lock) => {
+            let why = match lock {
+                Some(lock) => format!(
+                    "it is not paused; it is {}",
+                    output::state_in_words(lock.state)
+                ),
+                None => no_such_lock(store, &args.store),
+            };
+            let name = visible(name.as_str());
+            terminal.error(&format!("{name}: not resumed: {why}"));
+            Ok(None)
+        }
+        _ => unreachable!("a lock is paused or not"),
+    }
 }
 
 /// Whether a pause that is over has left slots that a resumption would change.
@@ -263,6 +290,11 @@ fn exit_code(is_complete: bool) -> ExitCode {
     } else {
         ExitCode::from(ABSENT)
     }
+}
+
+/// Whether the user has set an end.
+fn has_end(args: &PauseArgs) -> bool {
+    args.lasts.is_some() || args.until.is_some()
 }
 
 fn request(args: &PauseArgs, name: LockName) -> PauseRequest {

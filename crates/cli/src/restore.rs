@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use shedlock::{
-    Clock as _, Journal, JournalWriter, LockName, Operation, Owner, Slot, SystemClock,
-    identify_store, store_identity,
+    Clock as _, Journal, JournalWriter, LockName, LockProvider, Operation, Owner, RestoredSlot,
+    Slot, SystemClock, identify_store, store_identity,
 };
 use shedlock_core::within;
-use shedlock_journal::view::{LostSlot, LostState, all_jobs, lost_in_words};
+use shedlock_journal::view::{LostPause, LostSlot, LostState, all_jobs, lost_in_words};
 
 use crate::args::MigrateArgs;
 use crate::audit::{Action, Trail};
@@ -128,48 +128,11 @@ pub(crate) async fn restore(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
     let mut trail = Trail::of(&store, terminal);
     // The identity comes last: until then, no lock runs that was lost.
     for pause in &lost.pauses {
-        let action = &pause.action;
-        let mut is_restored = None;
-        if args.yes {
-            is_restored = Some(pause.restore(&**provider).await?);
-        }
-        if is_restored == Some(true) {
-            let action = Action {
-                what: "pause",
-                name: &LockName::new(&*action.name)?,
-                detail: format!("restored from the journal; paused by {}", action.actor),
-                reason: action.reason.as_deref().unwrap_or_default(),
-                until: Some(pause.until),
-            };
-            trail.record(action).await;
-        }
-        items.push(Item {
-            name: action.name.clone(),
-            what: Lost::Pause(pause.until),
-            is_restored,
-        });
+        items.push(restore_pause(&**provider, pause, args, &mut trail).await?);
     }
     for slot in &lost.slots {
         let known = slot.known(&*journal).await?;
-        let mut is_restored = None;
-        if args.yes {
-            is_restored = Some(slot.restore(&**provider, known).await?);
-        }
-        if is_restored == Some(true) {
-            let action = Action {
-                what: "restore",
-                name: &LockName::new(&*slot.name)?,
-                detail: format!("the last slot is now {}", slot.slot),
-                reason: "",
-                until: None,
-            };
-            trail.record(action).await;
-        }
-        items.push(Item {
-            name: slot.name.clone(),
-            what: Lost::Slot(slot.slot, known),
-            is_restored,
-        });
+        items.push(restore_slot(&**provider, (slot, known), args, &mut trail).await?);
     }
     if args.yes {
         identify_store(&**provider, Some(Owner::parse(&identity)?)).await?;
@@ -182,6 +145,63 @@ pub(crate) async fn restore(args: &MigrateArgs, terminal: Terminal) -> Result<Ex
         terminal.notice("nothing was changed; to put this back, add --yes");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Restores a pause, with `--yes`.
+async fn restore_pause(
+    provider: &dyn LockProvider,
+    pause: &LostPause,
+    args: &MigrateArgs,
+    trail: &mut Trail,
+) -> Result<Item, Failure> {
+    let action = &pause.action;
+    let mut is_restored = None;
+    if args.yes {
+        is_restored = Some(pause.restore(provider).await?);
+    }
+    if is_restored == Some(true) {
+        let action = Action {
+            what: "pause",
+            name: &LockName::new(&*action.name)?,
+            detail: format!("restored from the journal; paused by {}", action.actor),
+            reason: action.reason.as_deref().unwrap_or_default(),
+            until: Some(pause.until),
+        };
+        trail.record(action).await;
+    }
+    Ok(Item {
+        name: action.name.clone(),
+        what: Lost::Pause(pause.until),
+        is_restored,
+    })
+}
+
+/// Restores a slot as the journal knows it, with `--yes`.
+async fn restore_slot(
+    provider: &dyn LockProvider,
+    (slot, known): (&LostSlot, RestoredSlot),
+    args: &MigrateArgs,
+    trail: &mut Trail,
+) -> Result<Item, Failure> {
+    let mut is_restored = None;
+    if args.yes {
+        is_restored = Some(slot.restore(provider, known).await?);
+    }
+    if is_restored == Some(true) {
+        let action = Action {
+            what: "restore",
+            name: &LockName::new(&*slot.name)?,
+            detail: format!("the last slot is now {}", slot.slot),
+            reason: "",
+            until: None,
+        };
+        trail.record(action).await;
+    }
+    Ok(Item {
+        name: slot.name.clone(),
+        what: Lost::Slot(slot.slot, known),
+        is_restored,
+    })
 }
 
 /// The identity of the store whose records are put back.

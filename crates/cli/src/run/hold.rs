@@ -4,7 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock::{Clock, HeldLock, LockRecord, LockState, Moment, Reading, Release, SystemClock};
+use shedlock::{
+    Clock, Executor, HeldLock, LockRecord, LockState, Moment, Reading, Release, SystemClock,
+};
 
 use super::acquire::{Acquired, Keeps, acquire, first_to_end, settle};
 use super::caller::{Caller, Change};
@@ -81,20 +83,13 @@ pub(crate) async fn hold(args: &HoldArgs, terminal: Terminal) -> Result<ExitCode
             return Ok(ExitCode::from(code_of_signal(signal.as_raw())));
         }
     };
-    let until = args.lasts.map(|lasts| SystemClock.now() + lasts);
-    let store = executor.provider().store();
-    let text = output::held(store, Some(&record(&held)), args.lasts, args.output.format);
-    let printed = terminal.print(&text);
-    let end = match printed {
-        Ok(()) => kept(&held, until, caller, &mut signals).await,
-        Err(_) => End::Wanted,
+    let hold = Hold {
+        args,
+        terminal,
+        events: &events,
+        since,
     };
-    let code = end_of(end, held, since, &events, &mut signals, args, terminal).await;
-    tokio::select! {
-        () = settle(&executor, &args.name, terminal) => {}
-        _ = first_to_end(&mut signals) => {}
-    }
-    printed.map(|()| ExitCode::from(code))
+    hold.keep(held, &executor, caller, &mut signals).await
 }
 
 /// Waits until the lock is to be released, or is lost.
@@ -128,73 +123,111 @@ async fn kept(
     }
 }
 
-/// Releases the lock, unless it is lost. Returns the exit code.
-async fn end_of(
-    end: End,
-    held: HeldLock,
-    since: Reading,
-    events: &Events,
-    signals: &mut Signals,
-    args: &HoldArgs,
+/// A lock that is held without a command.
+struct Hold<'a> {
+    args: &'a HoldArgs,
     terminal: Terminal,
-) -> u8 {
-    const PATIENCE: Duration = Duration::from_secs(10);
-    let name = &args.name;
-    let lost = |events: &Events| {
-        let jumped = clock::now().jumped_since(since);
-        let why = if events.is_lost() {
+    events: &'a Events,
+    /// When it was requested.
+    since: Reading,
+}
+
+impl Hold<'_> {
+    /// Prints the lock, and keeps it until it is to be released, or is lost.
+    async fn keep(
+        &self,
+        held: HeldLock,
+        executor: &Executor,
+        caller: Option<Caller>,
+        signals: &mut Signals,
+    ) -> Result<ExitCode, Failure> {
+        let (args, terminal) = (self.args, self.terminal);
+        let until = args.lasts.map(|lasts| SystemClock.now() + lasts);
+        let store = executor.provider().store();
+        let text = output::held(store, Some(&record(&held)), args.lasts, args.output.format);
+        let printed = terminal.print(&text);
+        let end = match printed {
+            Ok(()) => kept(&held, until, caller, signals).await,
+            Err(_) => End::Wanted,
+        };
+        let code = self.end(end, held, signals).await;
+        tokio::select! {
+            () = settle(executor, &args.name, terminal) => {}
+            _ = first_to_end(signals) => {}
+        }
+        printed.map(|()| ExitCode::from(code))
+    }
+
+    /// Releases the lock, unless it is lost. Returns the exit code.
+    async fn end(&self, end: End, held: HeldLock, signals: &mut Signals) -> u8 {
+        match end {
+            End::Wanted => self.release(held, signals).await,
+            End::Lost => self.lost(),
+            End::Left => self.leave(held),
+        }
+    }
+
+    /// Reports that the lease was lost, and why.
+    fn lost(&self) -> u8 {
+        let jumped = clock::now().jumped_since(self.since);
+        let why = if self.events.is_lost() {
             LOSS.to_owned()
         } else if !jumped.is_zero() {
             over(jumped)
         } else {
-            let why = why_not_extended(events.not_extended());
+            let why = why_not_extended(self.events.not_extended());
             format!("it could not be extended{why}")
         };
-        terminal.error(&format!("{name}: the lease was lost: {why}"));
+        let name = &self.args.name;
+        self.terminal
+            .error(&format!("{name}: the lease was lost: {why}"));
         exit::LOST
-    };
-    match end {
-        End::Wanted => {}
-        End::Lost => return lost(events),
-        End::Left => {
-            let lock = Unreleased::of(&held);
-            let why =
-                "the process that started this one is gone, and what it started may still run";
-            held.leave_with(why);
-            terminal.error(&format!(
-                "{name}: the lock is not extended any more: {why}; {}",
-                lock.fate(false)
-            ));
-            return exit::LOST;
-        }
     }
-    events.forget_store_error();
-    let give_up = SystemClock.now() + PATIENCE;
-    let lock = Unreleased::of(&held);
-    let why = tokio::select! {
-        biased;
-        released = held.unlock() => match released {
-            Release::Lost => return lost(events),
-            Release::MaybeOverlapped => {
-                terminal.error(&format!(
-                    "{name}: the reply to the unlock was lost, and another owner has had the lock since: it may have \
-                     taken it before the unlock"
-                ));
-                return exit::LOST;
+
+    /// Leaves the lock taken until its lease ends.
+    fn leave(&self, held: HeldLock) -> u8 {
+        let name = &self.args.name;
+        let lock = Unreleased::of(&held);
+        let why = "the process that started this one is gone, and what it started may still run";
+        held.leave_with(why);
+        self.terminal.error(&format!(
+            "{name}: the lock is not extended any more: {why}; {}",
+            lock.fate(false)
+        ));
+        exit::LOST
+    }
+
+    async fn release(&self, held: HeldLock, signals: &mut Signals) -> u8 {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let name = &self.args.name;
+        self.events.forget_store_error();
+        let give_up = SystemClock.now() + PATIENCE;
+        let lock = Unreleased::of(&held);
+        let why = tokio::select! {
+            biased;
+            released = held.unlock() => match released {
+                Release::Lost => return self.lost(),
+                Release::MaybeOverlapped => {
+                    self.terminal.error(&format!(
+                        "{name}: the reply to the unlock was lost, and another owner has had the lock since: it may have \
+                         taken it before the unlock"
+                    ));
+                    return exit::LOST;
+                }
+                Release::Failed(error) => format!("{error:#}"),
+                _ => return 0,
+            },
+            signal = first_to_end(signals) => format!("{} arrived", name_of(signal)),
+            () = SystemClock.sleep_until(give_up) => {
+                format!("gave up after {}", output::duration(PATIENCE))
             }
-            Release::Failed(error) => format!("{error:#}"),
-            _ => return 0,
-        },
-        signal = first_to_end(signals) => format!("{} arrived", name_of(signal)),
-        () = SystemClock.sleep_until(give_up) => {
-            format!("gave up after {}", output::duration(PATIENCE))
-        }
-    };
-    terminal.error(&format!(
-        "{name}: the lock was not released: {why}; {}",
-        lock.fate(false)
-    ));
-    exit::STORE
+        };
+        self.terminal.error(&format!(
+            "{name}: the lock was not released: {why}; {}",
+            lock.fate(false)
+        ));
+        exit::STORE
+    }
 }
 
 /// The lock as its holder sees it.

@@ -108,17 +108,7 @@ impl<'a> Job<'a> {
         if !plan.has_time(clock::now()) {
             return Err(self.too_late());
         }
-        let tee = self.tee.take();
-        let guard = {
-            let (stdout, stderr) = (io::stdout(), io::stderr());
-            let files = match &tee {
-                Some(tee) => tee.files(),
-                None => [stdout.as_fd(), stderr.as_fd()],
-            };
-            Guard::start(self.start(lock, plan), plan, files)
-        };
-        self.output = tee.map(Tee::close);
-        let mut guard = guard.map_err(|error| unguarded(&error))?;
+        let mut guard = self.guarded(lock, plan)?;
         // A later attempt at the slot continues reading where this one stopped.
         if !self.args.must_not_be_lost {
             let_go_of_stdin();
@@ -145,16 +135,7 @@ impl<'a> Job<'a> {
                 },
                 // Signals that arrive before the command has started wait for it.
                 signal = self.signals.next(), if is_running => {
-                    match signal {
-                        Signal::CONT => foreground.continued(),
-                        Signal::TSTP => foreground.asked_to_stop(),
-                        _ => {}
-                    }
-                    if asks_to_end(signal) && Asked::note(&mut self.asked, signal, SystemClock.now()) {
-                        guard.kill();
-                    } else {
-                        guard.signal(signal);
-                    }
+                    self.pass_on(signal, &mut foreground, &mut guard);
                 }
                 () = keys.ctrl_c(foreground.lent_to()) => {
                     let grace = self.args.stop_grace();
@@ -172,6 +153,35 @@ impl<'a> Job<'a> {
                 }
                 () = self.events.extended() => guard.extend(self.plan_of(lock, run_until)),
             }
+        }
+    }
+
+    /// Starts the watchdog, and with it the command.
+    fn guarded(&mut self, lock: &HeldLock, plan: Plan) -> Result<Guard, Failure> {
+        let tee = self.tee.take();
+        let guard = {
+            let (stdout, stderr) = (io::stdout(), io::stderr());
+            let files = match &tee {
+                Some(tee) => tee.files(),
+                None => [stdout.as_fd(), stderr.as_fd()],
+            };
+            Guard::start(self.start(lock, plan), plan, files)
+        };
+        self.output = tee.map(Tee::close);
+        guard.map_err(|error| unguarded(&error))
+    }
+
+    /// Passes a signal on to the command.
+    fn pass_on(&mut self, signal: Signal, foreground: &mut Foreground, guard: &mut Guard) {
+        match signal {
+            Signal::CONT => foreground.continued(),
+            Signal::TSTP => foreground.asked_to_stop(),
+            _ => {}
+        }
+        if asks_to_end(signal) && Asked::note(&mut self.asked, signal, SystemClock.now()) {
+            guard.kill();
+        } else {
+            guard.signal(signal);
         }
     }
 

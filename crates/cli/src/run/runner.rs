@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use shedlock::{Executor, JournalWriter, Lease, LockConfig, Skip, Slot};
+use shedlock::{Executor, JournalWriter, Lease, LockConfig, Reading, Skip, Slot};
 
 use super::acquire::{Acquired, Keeps, Taken, acquire, first_to_end, settle};
 use super::events::Events;
@@ -21,6 +21,7 @@ use crate::exit::{self, Failure};
 use crate::journal;
 use crate::metrics::Serving;
 use crate::output;
+use crate::store::Store;
 use crate::terminal::Terminal;
 
 /// What all turns of one `run` share.
@@ -115,11 +116,15 @@ impl<'a> Runner<'a> {
         let acquired = acquire(&claim, &lock, &events, signals, keeps, self.terminal).await;
         let (name, again) = (&self.args.name, self.has_run);
         let acquired = acquired.map_err(|failure| failure.not_started(name, again));
-        let taken = match acquired? {
-            Acquired::Lock(taken) => taken,
-            Acquired::Skipped(skip, _) => return Ok(Turn::Skipped(skip)),
-            Acquired::Interrupted(signal) => return Ok(Turn::Interrupted(signal)),
-        };
+        Ok(match acquired? {
+            Acquired::Lock(taken) => Turn::Ran(self.run(taken, &events, since).await?),
+            Acquired::Skipped(skip, _) => Turn::Skipped(skip),
+            Acquired::Interrupted(signal) => Turn::Interrupted(signal),
+        })
+    }
+
+    /// Runs the command under this lock, which was requested at this time, and gives the lock back.
+    async fn run(&mut self, taken: Taken, events: &Events, since: Reading) -> Result<Ran, Failure> {
         let Taken {
             held,
             executor,
@@ -130,31 +135,15 @@ impl<'a> Runner<'a> {
         let lease = held.lease();
         self.pings.started(&lease);
         let _serving = Serving::start(self.args, &executor, self.terminal);
-        let signals = &mut self.signals;
-        let mut job = Job::new(
-            self.args,
-            &self.program,
-            store,
-            journal.as_ref(),
-            &events,
-            signals,
-        );
-        if self.pings.take_output() {
-            job.keep_output(self.terminal);
-        }
+        let mut job = self.job(store, journal.as_ref(), events);
         let ended = job.run(&held, &**executor.provider()).await;
         let asked = job.asked_to_end();
         let output = job.output();
         let watchdog = job.watchdog();
         if let Ok(ended) = &ended {
-            explain(
-                ended,
-                asked,
-                events.not_extended(),
-                clock::now().jumped_since(since),
-                self.args,
-                self.terminal,
-            );
+            let not_extended = events.not_extended();
+            let jumped = clock::now().jumped_since(since);
+            explain(ended, asked, not_extended, jumped, self.args, self.terminal);
         }
         let left = ended.as_ref().ok().filter(|it| it.survivors.are_left());
         let has_survivors = left.is_some();
@@ -163,7 +152,7 @@ impl<'a> Runner<'a> {
             None => {
                 let ending = Ending::of(&held, self.args, &ended, asked.is_some(), self.terminal);
                 let signals = &mut self.signals;
-                ending.release(held, &events, signals, watchdog).await
+                ending.release(held, events, signals, watchdog).await
             }
         };
         let code = match (&ended, given) {
@@ -175,7 +164,7 @@ impl<'a> Runner<'a> {
             .await;
         ended?;
         self.has_run = true;
-        Ok(Turn::Ran(Ran {
+        Ok(Ran {
             code,
             attempt,
             is_asked_to_end: asked.is_some(),
@@ -187,7 +176,21 @@ impl<'a> Runner<'a> {
             is_released: given == Given::Back,
             is_overlapped: given == Given::Lost,
             has_survivors,
-        }))
+        })
+    }
+
+    fn job<'j>(
+        &'j mut self,
+        store: Store,
+        journal: Option<&'j JournalWriter>,
+        events: &'j Events,
+    ) -> Job<'j> {
+        let signals = &mut self.signals;
+        let mut job = Job::new(self.args, &self.program, store, journal, events, signals);
+        if self.pings.take_output() {
+            job.keep_output(self.terminal);
+        }
+        job
     }
 
     /// Tells pings and journal how the command ended, unless a signal asks this process to end.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shedlock::{SkipReason, Slot};
 
-use super::runner::{Runner, Turn};
+use super::runner::{Ran, Runner, Turn};
 use super::{interrupted, report_skip, skipped};
 use crate::exit::Failure;
 use crate::output::shell_word;
@@ -22,7 +22,6 @@ const MARGIN: Duration = Duration::from_secs(60);
 /// because slots run in order. Returns the exit code.
 pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<u8, Failure> {
     let (args, terminal) = (runner.args, runner.terminal);
-    let retries = args.retries();
     let patience = args.lock_wait.unwrap_or_default();
     let (mut slot, mut wait) = (wanted, Duration::ZERO);
     let mut has_run = false;
@@ -57,21 +56,10 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
             },
             Turn::Ran(ran) => {
                 has_run = true;
-                let attempt = ran.attempt.unwrap_or(1);
-                let is_over = ran.code == 0 || attempt >= retries.get_max_attempts();
-                if ran.code != 0 && !ran.is_asked_to_end {
-                    runner.report_attempt(slot, attempt, &ran);
+                match after(&ran, slot, wanted, runner) {
+                    Some(next) => (slot, wait) = next,
+                    None => return Ok(ran.code),
                 }
-                // No second attempt beside what is left of this one, or beside the owner that has overlapped it.
-                let is_last = ran.is_asked_to_end || ran.has_survivors || ran.is_overlapped;
-                if is_last || (is_over && slot == wanted) {
-                    return Ok(ran.code);
-                }
-                (slot, wait) = if is_over {
-                    (wanted, Duration::ZERO)
-                } else {
-                    (slot, retries.pause_after(attempt) + MARGIN.max(patience))
-                };
             }
         }
     }
@@ -86,4 +74,26 @@ pub(super) async fn until_done(runner: &mut Runner<'_>, wanted: Slot) -> Result<
             words::store_option()
         ),
     ))
+}
+
+/// The slot of the turn that follows this attempt, and how long it may wait for the lock. `None` if it was the last.
+fn after(ran: &Ran, slot: Slot, wanted: Slot, runner: &mut Runner<'_>) -> Option<(Slot, Duration)> {
+    let retries = runner.args.retries();
+    let attempt = ran.attempt.unwrap_or(1);
+    let is_over = ran.code == 0 || attempt >= retries.get_max_attempts();
+    if ran.code != 0 && !ran.is_asked_to_end {
+        runner.report_attempt(slot, attempt, ran);
+    }
+    // No second attempt beside what is left of this one, or beside the owner that has overlapped it.
+    let is_last = ran.is_asked_to_end || ran.has_survivors || ran.is_overlapped;
+    if is_last || (is_over && slot == wanted) {
+        return None;
+    }
+    Some(match is_over {
+        true => (wanted, Duration::ZERO),
+        false => {
+            let patience = runner.args.lock_wait.unwrap_or_default();
+            (slot, retries.pause_after(attempt) + MARGIN.max(patience))
+        }
+    })
 }

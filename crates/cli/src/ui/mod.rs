@@ -42,13 +42,7 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
         return Ok(ExitCode::SUCCESS);
     }
     refuse_open_address(args)?;
-    if let Some(file) = &args.auth_file {
-        let what = "the hashes of passwords";
-        warn_of_exposed_file("--auth-file", file, what, |_| true, terminal);
-    }
-    if let Some(file) = &args.tls_key {
-        warn_of_exposed_file("--tls-key", file, "the private key", |_| true, terminal);
-    }
+    warn_of_exposed_files(args, terminal);
     refuse_open_header(args)?;
     let users = args.auth_file.as_deref();
     let users = users.map(|file| Users::read(file, args.behind_proxy));
@@ -61,28 +55,12 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     for store in &stores {
         store.open_or_go_on().await?;
     }
-    let dashboard = dashboard(args, &stores, users.is_some())?;
-    let mut router = match &args.prefix {
-        Some(prefix) => under(prefix, dashboard.router()),
-        None => dashboard.router(),
-    };
-    if let Some(users) = users {
-        router = users.protect(router);
-    }
+    let router = router(args, &stores, users)?;
     let not_at = |error| cannot_listen(args.listen, "--listen", &error);
     let listener = TcpListener::bind(args.listen).map_err(not_at)?;
     listener.set_nonblocking(true).map_err(not_at)?;
     let address = listener.local_addr().map_err(not_at)?;
-    let _metrics = match (args.metrics_listen, stores.into_iter().next()) {
-        (Some(address), Some(store)) => {
-            let serving = Serving::at(address, store.endpoints());
-            let (serving, address) =
-                serving.map_err(|error| cannot_listen(address, "--metrics-listen", &error))?;
-            terminal.notice(&format!("the metrics are at http://{address}/metrics"));
-            Some(serving)
-        }
-        _ => None,
-    };
+    let _metrics = serve_metrics(args, stores, terminal)?;
     let handle = Handle::new();
     let end = end_at_signal(handle.clone())?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -112,10 +90,39 @@ pub(crate) async fn ui(args: &UiArgs, terminal: Terminal) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
+/// Serves the metrics of the store of --store at the address of --metrics-listen, if it is set.
+fn serve_metrics(
+    args: &UiArgs,
+    stores: Vec<Later>,
+    terminal: Terminal,
+) -> Result<Option<Serving>, Failure> {
+    let (Some(address), Some(store)) = (args.metrics_listen, stores.into_iter().next()) else {
+        return Ok(None);
+    };
+    let serving = Serving::at(address, store.endpoints());
+    let (serving, address) =
+        serving.map_err(|error| cannot_listen(address, "--metrics-listen", &error))?;
+    terminal.notice(&format!("the metrics are at http://{address}/metrics"));
+    Ok(Some(serving))
+}
+
 fn cannot_listen(address: SocketAddr, option: &str, error: &std::io::Error) -> Failure {
     let message =
         format!("cannot listen on {address}: {error}; choose another address with {option}");
     Failure::new(INTERNAL, message)
+}
+
+/// The dashboard at its path, for its users.
+fn router(args: &UiArgs, stores: &[Later], users: Option<Users>) -> Result<Router, Failure> {
+    let dashboard = dashboard(args, stores, users.is_some())?.router();
+    let router = match &args.prefix {
+        Some(prefix) => under(prefix, dashboard),
+        None => dashboard,
+    };
+    Ok(match users {
+        Some(users) => users.protect(router),
+        None => router,
+    })
 }
 
 /// The dashboard under a prefix, and where it is for whoever asks for another path.
@@ -128,6 +135,17 @@ fn under(prefix: &str, dashboard: Router) -> Router {
     Router::new()
         .nest_service(prefix, dashboard)
         .fallback(elsewhere)
+}
+
+/// Warns of secrets that others on this host may read.
+fn warn_of_exposed_files(args: &UiArgs, terminal: Terminal) {
+    if let Some(file) = &args.auth_file {
+        let what = "the hashes of passwords";
+        warn_of_exposed_file("--auth-file", file, what, |_| true, terminal);
+    }
+    if let Some(file) = &args.tls_key {
+        warn_of_exposed_file("--tls-key", file, "the private key", |_| true, terminal);
+    }
 }
 
 /// Refuses to let everyone in the network operate, or to send passwords in clear text.

@@ -55,23 +55,17 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
         Ok(None) => return Ok(None),
         Err(error) => {
             // Nothing was started, so `run` gives the slot back.
-            line.send(&Report::NotStarted(NotStarted::Unguarded(
-                error.raw_os_error(),
-            )))?;
-            return line.flush().map(|()| None);
+            let why = NotStarted::Unguarded(error.raw_os_error());
+            return line.refuse(why).map(|()| None);
         }
     };
     let plan = start.plan.received(clock::now());
     if !plan.has_time(clock::now()) {
-        line.send(&Report::NotStarted(NotStarted::TooLate))?;
-        return line.flush().map(|()| None);
+        return line.refuse(NotStarted::TooLate).map(|()| None);
     }
     let job = match Job::start(&start, files) {
         Ok(job) => job,
-        Err(refused) => {
-            line.send(&Report::NotStarted(refused))?;
-            return line.flush().map(|()| None);
-        }
+        Err(refused) => return line.refuse(refused).map(|()| None),
     };
     line.send(&Report::Started {
         pid: job.leader().as_raw_pid(),
@@ -395,6 +389,12 @@ impl Line {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Reports that nothing was started.
+    fn refuse(&mut self, why: NotStarted) -> io::Result<()> {
+        self.send(&Report::NotStarted(why))?;
+        self.flush()
     }
 
     /// Sends all of it, however long it takes.
