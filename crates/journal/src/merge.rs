@@ -166,7 +166,7 @@ impl Batch {
     }
 }
 
-/// Returns a row that was read. One that cannot be understood is treated as absent, and written anew: it must not keep the
+/// Returns a row that was read. One that cannot be understood is treated as absent, and replaced: it must not keep the
 /// entries of other jobs from being recorded.
 pub fn readable<T>(row: Result<T, Error>) -> Option<T> {
     match row {
