@@ -109,18 +109,7 @@ pub async fn missed_slots(
     let request = AuditRequest::new().with_name(&job.job).with_limit(RUNS);
     let actions = journal.audit(&request).await?;
     for slot in missed {
-        // The latest first.
-        let before = |action: &&AuditRecord| {
-            action.at <= slot && ["pause", "resume"].contains(&&*action.action)
-        };
-        let action = actions.iter().find(before);
-        let paused_at = action.filter(|it| it.action == "pause").map(|it| it.at);
-        // A run shows that the pause had ended by itself.
-        let is_paused = paused_at.is_some_and(|at| {
-            let has_run = |run: &RunRecord| run.started > at && run.started <= slot;
-            !runs.iter().any(has_run)
-        });
-        let count = if is_paused {
+        let count = if was_paused(&actions, &runs, slot) {
             &mut counts.paused
         } else if runs.iter().any(|run| was_running(run, job, slot)) {
             &mut counts.held
@@ -130,6 +119,18 @@ pub async fn missed_slots(
         *count += 1;
     }
     Ok(Some(counts))
+}
+
+/// Whether an operator had paused the job at this instant. `actions` has the latest first.
+fn was_paused(actions: &[AuditRecord], runs: &[RunRecord], at: SystemTime) -> bool {
+    let mut before = actions.iter().filter(|it| it.at <= at);
+    let action = before.find(|it| ["pause", "resume"].contains(&&*it.action));
+    let paused_at = action.filter(|it| it.action == "pause").map(|it| it.at);
+    // A run shows that the pause had ended by itself.
+    paused_at.is_some_and(|since| {
+        let has_run = |run: &RunRecord| run.started > since && run.started <= at;
+        !runs.iter().any(has_run)
+    })
 }
 
 /// Whether a run had the lock at this instant. Without an end, it had it for one lease.

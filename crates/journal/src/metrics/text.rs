@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::exposition::{Exposition, Kind};
 use super::{Found, Jobs};
 use crate::states::CurrentJob;
-use shedlock_core::{Error, LockState, Recorder, RunOutcome, RunState};
+use shedlock_core::{Error, LockRecord, LockState, Recorder, RunOutcome, RunState};
 
 /// Metrics of jobs in Prometheus's text format.
 #[derive(Debug)]
@@ -73,6 +73,66 @@ const STATES: [(&str, LockState); 4] = [
 
 const NO_JOURNAL: &str = "There is no journal, so no job is reported.";
 
+type Value = fn(&CurrentJob) -> Option<f64>;
+
+/// The metrics that not every job has.
+const VALUES: [(&str, &str, Value); 5] = [
+    (
+        "shedlock_job_deadline_timestamp_seconds",
+        "By when a run of the job must have succeeded.",
+        |it| match it.paused_until {
+            Some(_) => None,
+            None => it.job.deadline.map(seconds),
+        },
+    ),
+    (
+        "shedlock_job_last_start_timestamp_seconds",
+        "When the latest run of the job started.",
+        |it| it.job.last_run.as_ref().map(|run| seconds(run.started)),
+    ),
+    (
+        "shedlock_job_last_success_timestamp_seconds",
+        "When the latest successful run of the job ended.",
+        |it| it.job.last_succeeded.map(seconds),
+    ),
+    (
+        "shedlock_job_last_failure_timestamp_seconds",
+        "When the latest failed run of the job ended.",
+        |it| it.job.last_failed.map(seconds),
+    ),
+    (
+        "shedlock_job_last_duration_seconds",
+        "How long the latest successful run of the job took.",
+        |it| it.job.last_duration.map(|took| took.as_secs_f64()),
+    ),
+];
+
+type Is = fn(&CurrentJob) -> bool;
+
+/// The metrics that are one or zero.
+const FLAGS: [(&str, &str, Is); 4] = [
+    (
+        "shedlock_job_watched_elsewhere",
+        "Whether Java watches the outcome of its runs of the job, as an operator has declared.",
+        |it| it.job.is_watched_elsewhere,
+    ),
+    (
+        "shedlock_job_end_unknown",
+        "Whether the latest run of the job has no recorded end and its lease is over.",
+        |it| it.last_run == Some(RunState::EndUnknown),
+    ),
+    (
+        "shedlock_job_lock_lost",
+        "Whether the latest run of the job lost its lock or may have been overlapped by another.",
+        |it| it.last_run.is_some_and(has_lost_lock),
+    ),
+    (
+        "shedlock_job_paused",
+        "Whether an operator has paused the job.",
+        |it| it.paused_until.is_some(),
+    ),
+];
+
 pub(super) fn write(
     found: Result<Found, Error>,
     recorder: Option<&dyn Recorder>,
@@ -85,42 +145,13 @@ pub(super) fn write(
         "Whether the store of the locks could be read.",
         [(Vec::new(), f64::from(u8::from(is_store_up)))],
     );
-    let (mut has_journal, mut error) = (true, None);
-    match found {
-        Err(why) => error = Some(why),
+    let (has_journal, error) = match found {
+        Err(why) => (true, Some(why)),
         Ok(Found { locks, jobs }) => {
-            let count = |state| locks.iter().filter(|lock| lock.state == state).count();
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "there are fewer locks than 2^52"
-            )]
-            let counts = STATES.map(|(word, state)| (vec![("state", word)], count(state) as f64));
-            text.add(
-                "shedlock_locks",
-                Kind::Gauge,
-                "Locks that cannot be taken now, by state.",
-                counts,
-            );
-            match jobs {
-                None => {
-                    has_journal = false;
-                    text.comment(NO_JOURNAL);
-                }
-                Some(jobs) => {
-                    let jobs = jobs.map_err(|why| error = Some(why));
-                    text.add(
-                        "shedlock_journal_up",
-                        Kind::Gauge,
-                        "Whether the journal of jobs and runs could be read.",
-                        [(Vec::new(), f64::from(u8::from(jobs.is_ok())))],
-                    );
-                    if let Ok(jobs) = &jobs {
-                        add_jobs(&mut text, jobs);
-                    }
-                }
-            }
+            add_locks(&mut text, &locks);
+            (jobs.is_some(), add_journal(&mut text, jobs))
         }
-    }
+    };
     if let Some(recorder) = recorder {
         #[expect(
             clippy::cast_precision_loss,
@@ -142,6 +173,36 @@ pub(super) fn write(
     }
 }
 
+fn add_locks(text: &mut Exposition, locks: &[LockRecord]) {
+    let count = |state| locks.iter().filter(|lock| lock.state == state).count();
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "there are fewer locks than 2^52"
+    )]
+    let counts = STATES.map(|(word, state)| (vec![("state", word)], count(state) as f64));
+    text.add(
+        "shedlock_locks",
+        Kind::Gauge,
+        "Locks that cannot be taken now, by state.",
+        counts,
+    );
+}
+
+/// Returns why the journal could not be read, if it could not.
+fn add_journal(text: &mut Exposition, jobs: Option<Result<Jobs, Error>>) -> Option<Error> {
+    let Some(jobs) = jobs else {
+        text.comment(NO_JOURNAL);
+        return None;
+    };
+    text.add(
+        "shedlock_journal_up",
+        Kind::Gauge,
+        "Whether the journal of jobs and runs could be read.",
+        [(Vec::new(), f64::from(u8::from(jobs.is_ok())))],
+    );
+    jobs.map(|jobs| add_jobs(text, &jobs)).err()
+}
+
 fn add_jobs(text: &mut Exposition, found: &Jobs) {
     let Jobs { store, jobs, .. } = found;
     let sample = |job, value| (vec![("job_name", job), ("store", &**store)], value);
@@ -151,38 +212,7 @@ fn add_jobs(text: &mut Exposition, found: &Jobs) {
         "When the jobs were read, by the clock of the store.",
         [(vec![("store", &**store)], seconds(found.at))],
     );
-    type Value = fn(&CurrentJob) -> Option<f64>;
-    let metrics: [(&str, &str, Value); 5] = [
-        (
-            "shedlock_job_deadline_timestamp_seconds",
-            "By when a run of the job must have succeeded.",
-            |it| match it.paused_until {
-                Some(_) => None,
-                None => it.job.deadline.map(seconds),
-            },
-        ),
-        (
-            "shedlock_job_last_start_timestamp_seconds",
-            "When the latest run of the job started.",
-            |it| it.job.last_run.as_ref().map(|run| seconds(run.started)),
-        ),
-        (
-            "shedlock_job_last_success_timestamp_seconds",
-            "When the latest successful run of the job ended.",
-            |it| it.job.last_succeeded.map(seconds),
-        ),
-        (
-            "shedlock_job_last_failure_timestamp_seconds",
-            "When the latest failed run of the job ended.",
-            |it| it.job.last_failed.map(seconds),
-        ),
-        (
-            "shedlock_job_last_duration_seconds",
-            "How long the latest successful run of the job took.",
-            |it| it.job.last_duration.map(|took| took.as_secs_f64()),
-        ),
-    ];
-    for (name, help, value) in metrics {
+    for (name, help, value) in VALUES {
         let samples = jobs.iter();
         let samples = samples.map(|it| &it.current);
         let samples = samples.filter_map(|it| Some(sample(&*it.job.job, value(it)?)));
@@ -199,30 +229,7 @@ fn add_jobs(text: &mut Exposition, found: &Jobs) {
         "Slots that ShedLock for Java took since the last outcome of the job that is known.",
         unverified,
     );
-    type Is = fn(&CurrentJob) -> bool;
-    let flags: [(&str, &str, Is); 4] = [
-        (
-            "shedlock_job_watched_elsewhere",
-            "Whether Java watches the outcome of its runs of the job, as an operator has declared.",
-            |it| it.job.is_watched_elsewhere,
-        ),
-        (
-            "shedlock_job_end_unknown",
-            "Whether the latest run of the job has no recorded end and its lease is over.",
-            |it| it.last_run == Some(RunState::EndUnknown),
-        ),
-        (
-            "shedlock_job_lock_lost",
-            "Whether the latest run of the job lost its lock or may have been overlapped by another.",
-            |it| it.last_run.is_some_and(has_lost_lock),
-        ),
-        (
-            "shedlock_job_paused",
-            "Whether an operator has paused the job.",
-            |it| it.paused_until.is_some(),
-        ),
-    ];
-    for (name, help, is) in flags {
+    for (name, help, is) in FLAGS {
         let samples = jobs.iter().map(|it| &it.current);
         let samples = samples.map(|it| sample(&*it.job.job, f64::from(u8::from(is(it)))));
         text.add(name, Kind::Gauge, help, samples);

@@ -127,24 +127,14 @@ impl LostState {
         // Records without an identity are older than that of the store, or than that of the journal.
         let is_of_another = |of: &Option<String>| store.is_some() && of.is_some() && *of != store;
 
-        let mut set: BTreeMap<&str, SystemTime> = BTreeMap::new();
-        let mut pauses: BTreeMap<&str, &AuditRecord> = BTreeMap::new();
-        for action in actions.iter().filter(|it| !is_of_another(&it.lock_store)) {
-            match &*action.action {
-                "pause" | "resume" => {
-                    pauses.entry(&action.name).or_insert(action);
-                }
-                // The last slot is what an operator has made of it.
-                "slot-reset" | "prune" => {
-                    set.entry(&action.name).or_insert(action.at);
-                }
-                _ => {}
-            }
-        }
+        let here = actions.iter().filter(|it| !is_of_another(&it.lock_store));
+        let pauses = latest(here.clone(), ["pause", "resume"]);
+        // The last slot is what an operator has made of it.
+        let set = latest(here, ["slot-reset", "prune"]);
         let has_slots = provider.capabilities().slots;
         let is_lost = |lost: &LostSlot| {
             let lock = locks.get(&*lost.name);
-            let is_set = set.get(&*lost.name).is_some_and(|at| *at >= lost.started);
+            let is_set = set.get(&*lost.name).is_some_and(|it| it.at >= lost.started);
             has_slots
                 && !is_of_another(&lost.store)
                 && !is_set
@@ -235,6 +225,18 @@ impl LostPause {
             Paused::Held(_)
         ))
     }
+}
+
+/// The latest action of these kinds on each lock. `actions` has the latest first.
+fn latest<'a>(
+    actions: impl Iterator<Item = &'a AuditRecord>,
+    kinds: [&str; 2],
+) -> BTreeMap<&'a str, &'a AuditRecord> {
+    let mut latest = BTreeMap::new();
+    for action in actions.filter(|it| kinds.contains(&&*it.action)) {
+        latest.entry(&*action.name).or_insert(action);
+    }
+    latest
 }
 
 /// Whether a record accounts for this slot. One that was given back leaves the instant before it.

@@ -7,6 +7,10 @@ use super::evidence::{drift_finding, lost_state, unverified_finding};
 use crate::states::{LostState, all_jobs, store_now};
 use shedlock_core::{Error, Finding, JOURNAL_VERSION, Journal, Level, LockProvider, Operation};
 
+const CHECK: &str = "journal";
+const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
+                     what each user needs";
+
 /// What is wrong with the journal, and what it shows about the locks and the hosts. Locks work without it, so the worst
 /// is a warning. `is_elsewhere`: it is not beside the locks. `only_reads`: this user need not write.
 pub async fn journal_findings(
@@ -38,10 +42,6 @@ pub async fn journal_findings(
 
 /// What is wrong with the journal.
 async fn journal_finding(journal: &dyn Journal, only_reads: bool) -> Finding {
-    const CHECK: &str = "journal";
-    const GRANT: &str = "grant these privileges; docs/schema.md (SQL) and stores/redis/README.md list \
-                         what each user needs";
-    let create = format!("run {}", Operation::Migrate);
     let version = journal.version().await;
     let lacking = match only_reads {
         true => String::new(),
@@ -69,7 +69,7 @@ async fn journal_finding(journal: &dyn Journal, only_reads: bool) -> Finding {
             if !lacking.is_empty() {
                 message += &format!("; a journal needs {lacking}, which this user lacks");
             }
-            Finding::warning(CHECK, message, create)
+            Finding::warning(CHECK, message, create())
         }
         Ok(Some(version)) if version > JOURNAL_VERSION => Finding::warning(
             CHECK,
@@ -79,27 +79,34 @@ async fn journal_finding(journal: &dyn Journal, only_reads: bool) -> Finding {
             ),
             "upgrade this program",
         ),
-        Ok(Some(version)) => {
-            // A user who may only read cannot always find out.
-            let missing = journal.plan_migration().await.unwrap_or_default();
-            if !missing.is_empty() {
-                let missing: Vec<_> = missing.iter().map(|step| &*step.change).collect();
-                let message = format!("the journal is incomplete: {}", missing.join(", "));
-                return Finding::warning(CHECK, message, create);
-            }
-            if !lacking.is_empty() {
-                return Finding::warning(
-                    CHECK,
-                    format!(
-                        "the journal has version {version}, but this user lacks {lacking}: not \
-                         everything is recorded"
-                    ),
-                    GRANT,
-                );
-            }
-            Finding::ok(CHECK, format!("the journal has version {version}"))
-        }
+        Ok(Some(version)) => completeness(journal, version, &lacking).await,
     }
+}
+
+/// Whether a journal of this version has all its parts, and this user the privileges.
+async fn completeness(journal: &dyn Journal, version: u32, lacking: &str) -> Finding {
+    // A user who may only read cannot always find out.
+    let missing = journal.plan_migration().await.unwrap_or_default();
+    if !missing.is_empty() {
+        let missing: Vec<_> = missing.iter().map(|step| &*step.change).collect();
+        let message = format!("the journal is incomplete: {}", missing.join(", "));
+        return Finding::warning(CHECK, message, create());
+    }
+    if !lacking.is_empty() {
+        return Finding::warning(
+            CHECK,
+            format!(
+                "the journal has version {version}, but this user lacks {lacking}: not \
+                 everything is recorded"
+            ),
+            GRANT,
+        );
+    }
+    Finding::ok(CHECK, format!("the journal has version {version}"))
+}
+
+fn create() -> String {
+    format!("run {}", Operation::Migrate)
 }
 
 /// Why there is no journal, and what to do. `place` is where it would be.
@@ -110,8 +117,5 @@ pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str) -> String {
              with --journal-store"
         );
     }
-    format!(
-        "no journal in {place}; to create one, run {}",
-        Operation::Migrate
-    )
+    format!("no journal in {place}; to create one, {}", create())
 }
