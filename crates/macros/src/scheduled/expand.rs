@@ -192,13 +192,7 @@ fn job_function(
     let facade = &lock.facade;
     let scheduler = quote!(#facade::scheduler);
     let private = quote!(#facade::__private);
-    let config = lock_config(&lock.arguments, &private);
-    let keep_alive = lock.arguments.keep_alive.as_ref();
-    let config = match keep_alive {
-        Some(wanted) => quote!(#private::job::keep_alive(#config, #wanted)),
-        None => config,
-    };
-    let config = arguments.completion.set_on(config, &private);
+    let config = config(arguments, lock, &private);
     let schedule = arguments.schedule(&scheduler, &private);
     let given = || parameters.iter().filter(|parameter| !parameter.is_run);
     let declared = given().map(Parameter::declared);
@@ -245,6 +239,16 @@ fn job_function(
             #job
         }
     }
+}
+
+/// Generates the configuration of the job's lock.
+fn config(arguments: &Arguments, lock: &Lock, private: &TokenStream) -> TokenStream {
+    let config = lock_config(&lock.arguments, private);
+    let config = match &lock.arguments.keep_alive {
+        Some(wanted) => quote!(#private::job::keep_alive(#config, #wanted)),
+        None => config,
+    };
+    arguments.completion.set_on(config, private)
 }
 
 /// Returns the return type of the function.

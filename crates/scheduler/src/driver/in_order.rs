@@ -28,96 +28,67 @@ pub(super) async fn run(
     due: Due,
     mut phase: watch::Receiver<Phase>,
 ) -> Option<(Due, TickEnd)> {
-    let of_target = |end| Some((due, end));
     let Some(target) = due.slot else {
         unreachable!("only ticks with slots run in order")
     };
-    let mut next = Next {
-        slot: target,
-        follows: true,
-        over: None,
-        skipped: None,
+    let mut work = Work {
+        pauses: Pauses::of(&job, due.slot),
+        shared,
+        job,
+        due,
+        target,
+        next: Next {
+            slot: target,
+            follows: true,
+            over: None,
+            skipped: None,
+        },
     };
-    let mut pauses = Pauses::of(&job, due.slot);
     let mut in_a_row = 0;
     loop {
         // If store and task complete immediately, only this lets other tasks run.
         tokio::task::yield_now().await;
         let told = *phase.borrow();
         if told != Phase::Go {
-            return end_by(told).and_then(of_target);
+            return end_by(told).map(|end| (due, end));
         }
-        next.skip_what_is_too_late(&shared, &job, target);
-        let now_due = due.at(next.slot);
-        let step = match attempt_once(&shared, &job, &next, &now_due, &phase).await {
-            Attempted::Taken(skip) if next.was_skipped(&skip, target, &job) => Step::Looked,
-            Attempted::Taken(_) if next.slot >= target => return of_target(TickEnd::Taken),
-            Attempted::Taken(skip) => {
-                next.was_taken(skip.last_slot, target, &shared, &job).await;
-                if next.slot > target {
-                    return of_target(TickEnd::Taken);
-                }
-                pauses.reset();
-                Step::Looked
-            }
-            Attempted::End(end) if is_over(&end) => {
-                if next.slot >= target {
-                    return of_target(end);
-                }
-                shared.tell(&job, &now_due, &end);
-                next.go_on_behind(next.slot, &job);
-                pauses.reset();
-                Step::Ran
-            }
-            Attempted::End(end @ TickEnd::Cut { .. }) if next.slot < target => {
-                shared.tell(&job, &due, &TickEnd::Missed(MissedReason::Shutdown));
-                return Some((now_due, end));
-            }
-            Attempted::End(end) if is_final(&end) => return of_target(end),
-            // The slot is open and is tried again, here or elsewhere.
-            Attempted::End(end) | Attempted::Open(end) => {
-                shared.tell(&job, &now_due, &end);
-                if !shared.allows(&job, &due) {
-                    return of_target(TickEnd::Missed(MissedReason::TooLate));
-                }
-                Step::Wait(end)
-            }
-            Attempted::NotYet(end) if next.learns_what_is_skipped(&end) => Step::Looked,
-            Attempted::NotYet(end) => {
-                let first = last_slot_to_run_first(&end).filter(|last| *last < next.slot);
-                if first.is_some_and(|last| next.turn_to(last, &job)) {
-                    Step::Looked
-                } else if shared.allows(&job, &due) {
-                    Step::Wait(end)
-                } else {
-                    return of_target(end);
-                }
-            }
+        let step = work.step(&phase).await;
+        in_a_row = match step {
+            Step::Ran => 0,
+            _ => in_a_row + 1,
         };
-        if next.slot > target {
-            // A pause has skipped the slots from here to the target.
-            return of_target(TickEnd::Taken);
-        }
-        let is_run = matches!(step, Step::Ran);
-        in_a_row = if is_run { 0 } else { in_a_row + 1 };
         let wake = match step {
+            Step::End(due, end) => return Some((due, end)),
+            // A pause has skipped the slots from here to the target.
+            _ if work.next.slot > target => return Some((due, TickEnd::Taken)),
             Step::Wait(end) => {
-                next.over = None;
-                pauses.next(&shared, &end)
+                work.next.over = None;
+                work.pauses.next(&work.shared, &end)
             }
-            Step::Looked if in_a_row >= MOST_IN_A_ROW => shared.clock.now() + FIRST_PAUSE,
+            Step::Looked if in_a_row >= MOST_IN_A_ROW => work.shared.clock.now() + FIRST_PAUSE,
             Step::Ran | Step::Looked => continue,
         };
         in_a_row = 0;
         tokio::select! {
             biased;
             _ = phase.wait_for(|phase| *phase != Phase::Go) => {}
-            () = shared.clock.sleep_until(wake) => {}
+            () = work.shared.clock.sleep_until(wake) => {}
         }
     }
 }
 
-/// The result of an attempt that was not the last one.
+/// The work of one tick.
+struct Work {
+    shared: Arc<Shared>,
+    job: Arc<Job>,
+    due: Due,
+    /// The slot of the tick.
+    target: Slot,
+    next: Next,
+    pauses: Pauses,
+}
+
+/// The result of an attempt.
 enum Step {
     /// The slot was run or given up.
     Ran,
@@ -125,6 +96,60 @@ enum Step {
     Looked,
     /// Only waiting helps.
     Wait(TickEnd),
+    /// The tick ends.
+    End(Due, TickEnd),
+}
+
+impl Work {
+    /// Attempts the next slot, and decides where to continue.
+    async fn step(&mut self, phase: &watch::Receiver<Phase>) -> Step {
+        let (shared, job, next) = (&self.shared, &self.job, &mut self.next);
+        let (due, target) = (self.due, self.target);
+        next.skip_what_is_too_late(shared, job, target);
+        let now_due = due.at(next.slot);
+        match attempt_once(shared, job, next, &now_due, phase).await {
+            Attempted::Taken(skip) if next.was_skipped(&skip, target, job) => Step::Looked,
+            Attempted::Taken(_) if next.slot >= target => Step::End(due, TickEnd::Taken),
+            Attempted::Taken(skip) => {
+                next.was_taken(skip.last_slot, target, shared, job).await;
+                self.pauses.reset();
+                Step::Looked
+            }
+            Attempted::End(end) if is_over(&end) => {
+                if next.slot >= target {
+                    return Step::End(due, end);
+                }
+                shared.tell(job, &now_due, &end);
+                next.go_on_behind(next.slot, job);
+                self.pauses.reset();
+                Step::Ran
+            }
+            Attempted::End(end @ TickEnd::Cut { .. }) if next.slot < target => {
+                shared.tell(job, &due, &TickEnd::Missed(MissedReason::Shutdown));
+                Step::End(now_due, end)
+            }
+            Attempted::End(end) if is_final(&end) => Step::End(due, end),
+            // The slot is open and is tried again, here or elsewhere.
+            Attempted::End(end) | Attempted::Open(end) => {
+                shared.tell(job, &now_due, &end);
+                match shared.allows(job, &due) {
+                    true => Step::Wait(end),
+                    false => Step::End(due, TickEnd::Missed(MissedReason::TooLate)),
+                }
+            }
+            Attempted::NotYet(end) if next.learns_what_is_skipped(&end) => Step::Looked,
+            Attempted::NotYet(end) => {
+                let first = last_slot_to_run_first(&end).filter(|last| *last < next.slot);
+                if first.is_some_and(|last| next.turn_to(last, job)) {
+                    Step::Looked
+                } else if shared.allows(job, &due) {
+                    Step::Wait(end)
+                } else {
+                    Step::End(due, end)
+                }
+            }
+        }
+    }
 }
 
 /// The slot to attempt next.

@@ -195,6 +195,11 @@ pub(super) async fn attempt(
             }
         }
     };
+    attempted(outcome, job, due.slot)
+}
+
+/// Returns what the outcome means for the slot of the tick.
+fn attempted(outcome: Result<Outcome<Body>, Error>, job: &Job, slot: Option<Slot>) -> Attempted {
     Attempted::End(match outcome {
         Ok(Outcome::Executed { value, release, .. }) if value.left_open() => {
             return Attempted::Open(ran(value, release));
@@ -205,14 +210,14 @@ pub(super) async fn attempt(
             result: value.and_then(Body::result),
         },
         Ok(Outcome::Skipped(skip)) if needs_an_operator(&skip) => TickEnd::GivenUp(skip),
-        Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, due.slot) => {
+        Ok(Outcome::Skipped(skip)) if is_taken(job, &skip, slot) => {
             return Attempted::Taken(skip);
         }
-        Ok(Outcome::Skipped(skip)) if due.slot.is_some() => {
+        Ok(Outcome::Skipped(skip)) if slot.is_some() => {
             return Attempted::NotYet(TickEnd::Busy(skip));
         }
         Ok(Outcome::Skipped(skip)) => TickEnd::Busy(skip),
-        Err(error) if due.slot.is_some() && may_pass(&error) => {
+        Err(error) if slot.is_some() && may_pass(&error) => {
             return Attempted::NotYet(TickEnd::Failed(error));
         }
         Err(error) => TickEnd::Failed(error),
